@@ -1,0 +1,309 @@
+#include "column.h"
+
+#include <cstring>
+
+#include "packed.h"
+#include "wire.h"
+
+namespace penstock {
+namespace {
+
+Fault fault_of(Status status, int64_t expected = 0, int64_t got = 0) { return Fault{status, -1, expected, got}; }
+
+}  // namespace
+
+Column::Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_rows)
+    : spec_(spec), field_(field), strict_(strict) {
+  const auto rows = static_cast<size_t>(num_rows);
+  if (spec.layout == Layout::kFixed || spec.layout == Layout::kRaw) {
+    const auto count = static_cast<size_t>(spec.count);
+    if (spec.layout == Layout::kRaw) bytes.room(rows * count);
+    else if (spec.kind == Kind::kInt64) ints.room(rows * count);
+    else floats.room(rows * count);
+  }
+  // Offsets have a leading zero.
+  if (spec.kind == Kind::kBytes && (spec.layout == Layout::kStrings || spec.layout == Layout::kSteps)) {
+    value_offsets.push(0);
+  }
+  if (spec.layout == Layout::kSteps) step_offsets.push(0);
+}
+
+// The loops below take rows while they are plain and stop at the first that is not; they return where they stopped.
+
+int Column::read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
+  int row = from;
+  if (spec_.kind == Kind::kFloat) {
+    float* const out = static_cast<float*>(fixed) + start;
+    for (; row < count; row++) {
+      const Cell cell = cells[row];
+      if (cell.absent() || cell.size_and_form != 4) break;
+      std::memcpy(out + row, structure.bytes(cell).data, 4);
+    }
+  } else {
+    int64_t* const out = static_cast<int64_t*>(fixed) + start;
+    const uint32_t longest = strict_ ? 9 : 10;
+    for (; row < count; row++) {
+      const Cell cell = cells[row];
+      if (cell.absent() || cell.size_and_form - 1 >= longest) break;
+      if (!read_sized_varint(structure.bytes(cell).data, cell.size_and_form, out[row])) break;
+    }
+  }
+  return row;
+}
+
+int Column::read_plain_strings(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
+  int stop = from;
+  size_t total = 0;
+  for (; stop < count && !cells[stop].absent() && !cells[stop].general(); stop++) total += cells[stop].size_and_form;
+  uint8_t* out = bytes.room(total);
+  auto end = static_cast<int64_t>(bytes.size());
+  for (int row = from; row < stop; row++) {
+    const Span value = structure.bytes(cells[row]);
+    if (PENSTOCK_LIKELY(value.size <= 16)) {
+      std::memcpy(out, value.data, 16);  // one move; the next value overwrites the surplus
+    } else {
+      std::memcpy(out, value.data, value.size);
+    }
+    out += value.size;
+    end += static_cast<int64_t>(value.size);
+    row_offsets[start + row + 1] = end;
+  }
+  bytes.advance(total);
+  return stop;
+}
+
+void Column::read(const Structure& structure, int count, int64_t start, const bool* bad,
+                  std::vector<RowFault>& faults) {
+  const Cell* const cells = structure.column(static_cast<size_t>(field_));
+  int row = 0;
+  while (row < count) {
+    const int from = row;
+    if (spec_.layout == Layout::kScalar) row = read_plain_scalars(structure, cells, row, count, start);
+    if (spec_.layout == Layout::kString) row = read_plain_strings(structure, cells, row, count, start);
+    if (present != nullptr) std::memset(present + start + from, 1, static_cast<size_t>(row - from));
+    if (row == count) return;
+    const int64_t at = start + row;
+    const Cell& cell = cells[row];
+    if (bad[row]) {
+      fill_absent(at);
+    } else if (Fault fault = read_row(structure, cell, at)) {
+      fault.field = field_;
+      faults.push_back({at, fault});
+    }
+    row++;
+  }
+}
+
+Fault Column::read_row(const Structure& structure, const Cell& cell, int64_t row) {
+  feature_.clear();
+  Fault fault;
+  if (cell.absent()) {
+    fill_absent(row);
+    return spec_.required ? fault_of(Status::kMissing) : Fault{};
+  }
+  if (spec_.layout == Layout::kSteps) {
+    fault = read_steps(structure.bytes(cell), cell.general());
+    if (fault) rewind(row);
+    if (present != nullptr) present[row] = !fault;
+    close_row(row);
+    return fault;
+  }
+  if (cell.general()) {
+    const Status status = feature_.merge_entry(structure.bytes(cell));
+    if (status != Status::kOk) fault = fault_of(status);
+    if (!fault && feature_.kind() == Kind::kUnset) {  // a key without a kind says that the value is missing
+      fill_absent(row);
+      return spec_.required ? fault_of(Status::kMissing) : Fault{};
+    }
+    if (!fault && feature_.kind() != spec_.kind) {
+      fault = fault_of(Status::kWrongKind, static_cast<int64_t>(spec_.kind), static_cast<int64_t>(feature_.kind()));
+    }
+  } else {
+    feature_.assume(spec_.kind, structure.bytes(cell));
+    if (spec_.kind == Kind::kFloat && cell.size() % 4 != 0) fault = fault_of(Status::kPackedFloatSize);
+  }
+  if (!fault) {
+    fault = append(spec_.layout == Layout::kRaw || spec_.layout == Layout::kString ? 1 : spec_.count,
+                   Status::kWrongCount);
+  }
+  if (fault) {
+    rewind(row);
+    fill_absent(row);
+    if (present != nullptr) present[row] = 0;
+    return fault;
+  }
+  if (present != nullptr) present[row] = 1;
+  if (spec_.layout == Layout::kScalar) {
+    if (spec_.kind == Kind::kInt64) {
+      static_cast<int64_t*>(fixed)[row] = ints.data()[0];
+      ints.truncate(0);
+    } else {
+      static_cast<float*>(fixed)[row] = floats.data()[0];
+      floats.truncate(0);
+    }
+  }
+  close_row(row);
+  return Fault{};
+}
+
+Fault Column::read_steps(Span message, bool is_entry) {
+  if (is_entry) {
+    for (Cursor in(message, kInEntry); !in.done();) {
+      Span list;
+      bool found;
+      if (Status s = read_field(in, 2, list, found); s != Status::kOk) return fault_of(s);
+      if (!found) continue;
+      if (Fault fault = read_steps(list, false)) return fault;
+    }
+    return Fault{};
+  }
+  for (Cursor in(message, kInFeature); !in.done();) {
+    Span step;
+    bool found;
+    if (Status s = read_field(in, 1, step, found); s != Status::kOk) return fault_of(s);
+    if (!found) continue;
+    feature_.clear();
+    if (Status s = feature_.merge(step, kInStep); s != Status::kOk) return fault_of(s);
+    if (feature_.kind() != Kind::kUnset && feature_.kind() != spec_.kind) {
+      return fault_of(Status::kWrongKind, static_cast<int64_t>(spec_.kind), static_cast<int64_t>(feature_.kind()));
+    }
+    if (Fault fault = append(spec_.count, Status::kWrongStepCount)) return fault;
+    const size_t end = spec_.kind == Kind::kInt64   ? ints.size()
+                       : spec_.kind == Kind::kFloat ? floats.size()
+                                                    : value_offsets.size() - 1;
+    step_offsets.push(static_cast<int64_t>(end));
+  }
+  return Fault{};
+}
+
+// Appends the values of feature_; `wanted` of them, unless that is negative.
+Fault Column::append(int64_t wanted, Status wrong_count) {
+  const int64_t count = feature_.count();
+  if (wanted >= 0 && count != wanted) {
+    // Of integers that end inside a varint say that, not that there are too few.
+    for (const Span& piece : feature_.pieces()) {
+      if (spec_.kind != Kind::kInt64 || piece.size == 0 || piece.end()[-1] < 0x80) continue;
+      return fault_of(Status::kVarintCut);
+    }
+    return fault_of(wrong_count, wanted, count);
+  }
+  for (const Span& piece : feature_.pieces()) {
+    if (spec_.kind == Kind::kInt64) {
+      if (Status s = append_ints(piece); s != Status::kOk) return fault_of(s);
+    } else if (spec_.kind == Kind::kFloat) {
+      std::memcpy(floats.room(piece.size / 4), piece.data, piece.size);
+      floats.advance(piece.size / 4);
+    } else if (spec_.layout == Layout::kRaw && piece.size != static_cast<size_t>(spec_.count)) {
+      return fault_of(Status::kWrongSize, spec_.count, static_cast<int64_t>(piece.size));
+    } else {
+      append_string(piece);
+    }
+  }
+  return Fault{};
+}
+
+Status Column::append_ints(Span packed) {
+  const auto count = static_cast<size_t>(count_varints(packed));
+  const Status status = unpack_varints(packed, ints.room(count), strict_);
+  if (status == Status::kOk) ints.advance(count);
+  return status;
+}
+
+void Column::append_string(Span value) {
+  std::memcpy(bytes.room(value.size), value.data, value.size);
+  bytes.advance(value.size);
+  if (spec_.layout == Layout::kStrings || spec_.layout == Layout::kSteps) {
+    value_offsets.push(static_cast<int64_t>(bytes.size()));
+  }
+}
+
+// Writes the default of a row that lacks the field, or zeros, or nothing.
+void Column::fill_absent(int64_t row) {
+  if (present != nullptr) present[row] = 0;
+  const auto count = static_cast<size_t>(spec_.count < 0 ? 0 : spec_.count);
+  const bool ints_given = !spec_.default_ints.empty(), floats_given = !spec_.default_floats.empty();
+  switch (spec_.layout) {
+    case Layout::kScalar:
+      if (spec_.kind == Kind::kInt64) static_cast<int64_t*>(fixed)[row] = ints_given ? spec_.default_ints[0] : 0;
+      else static_cast<float*>(fixed)[row] = floats_given ? spec_.default_floats[0] : 0;
+      break;
+    case Layout::kFixed:
+      if (spec_.kind == Kind::kInt64) {
+        for (size_t i = 0; i < count; i++) ints.push(ints_given ? spec_.default_ints[i] : 0);
+      } else {
+        for (size_t i = 0; i < count; i++) floats.push(floats_given ? spec_.default_floats[i] : 0);
+      }
+      break;
+    case Layout::kList:
+      for (int64_t value : spec_.default_ints) ints.push(value);
+      for (float value : spec_.default_floats) floats.push(value);
+      break;
+    case Layout::kRaw:
+      if (!spec_.default_strings.empty()) {
+        std::memcpy(bytes.room(count), spec_.default_strings[0].data(), count);
+      } else {
+        std::memset(bytes.room(count), 0, count);
+      }
+      bytes.advance(count);
+      break;
+    case Layout::kString:
+    case Layout::kStrings:
+      for (const std::string& value : spec_.default_strings) {
+        append_string(Span{reinterpret_cast<const uint8_t*>(value.data()), value.size()});
+      }
+      break;
+    case Layout::kSteps:
+      break;
+  }
+  close_row(row);
+}
+
+// Notes where the row that was just written ends.
+void Column::close_row(int64_t row) {
+  if (row_offsets == nullptr) return;
+  size_t end = bytes.size();
+  if (spec_.layout == Layout::kSteps) end = step_offsets.size() - 1;
+  else if (spec_.layout == Layout::kStrings) end = value_offsets.size() - 1;
+  else if (spec_.kind == Kind::kInt64) end = ints.size();
+  else if (spec_.kind == Kind::kFloat) end = floats.size();
+  row_offsets[row + 1] = static_cast<int64_t>(end);
+}
+
+// Takes back what a bad row has appended so far.
+void Column::rewind(int64_t row) {
+  const auto begin = static_cast<size_t>(row);
+  const auto count = static_cast<size_t>(spec_.count < 0 ? 0 : spec_.count);
+  switch (spec_.layout) {
+    case Layout::kScalar:
+      ints.truncate(0);
+      floats.truncate(0);
+      return;
+    case Layout::kFixed:
+      if (spec_.kind == Kind::kInt64) ints.truncate(begin * count);
+      else floats.truncate(begin * count);
+      return;
+    case Layout::kRaw:
+      bytes.truncate(begin * count);
+      return;
+    default:
+      break;
+  }
+  auto end = static_cast<size_t>(row_offsets[row]);
+  if (spec_.layout == Layout::kSteps) {
+    step_offsets.truncate(end + 1);
+    end = static_cast<size_t>(step_offsets.data()[end]);
+  }
+  if (spec_.kind == Kind::kInt64) {
+    ints.truncate(end);
+  } else if (spec_.kind == Kind::kFloat) {
+    floats.truncate(end);
+  } else {
+    if (spec_.layout != Layout::kString) {
+      value_offsets.truncate(end + 1);
+      end = static_cast<size_t>(value_offsets.data()[end]);
+    }
+    bytes.truncate(end);
+  }
+}
+
+}  // namespace penstock

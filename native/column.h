@@ -1,0 +1,59 @@
+// Phase two of decoding: one typed loop per column over the cells of a block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "feature.h"
+#include "growing.h"
+#include "plan.h"
+#include "status.h"
+#include "structure.h"
+
+namespace penstock {
+
+struct RowFault {
+  int64_t row;
+  Fault fault;
+};
+
+// Fills one field of the output. Which members are used depends on the layout.
+class Column {
+ public:
+  // `fixed` is where this field's row of a shared matrix begins (kScalar), `row_offsets` likewise (kList, kString,
+  // kStrings, kSteps; one entry more than rows), `present` its row of the presence matrix, or null if it is required.
+  Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_rows);
+
+  void* fixed = nullptr;
+  int64_t* row_offsets = nullptr;
+  uint8_t* present = nullptr;
+
+  // Reads the cells of `count` rows; the first is row `start` of the output. A row in `bad` gets nothing. New faults
+  // are added to `faults`, with the row filled as if it were absent.
+  void read(const Structure& structure, int count, int64_t start, const bool* bad, std::vector<RowFault>& faults);
+
+  Growing<int64_t> ints;         // values of kList, kFixed, kSteps
+  Growing<float> floats;
+  Growing<uint8_t> bytes;        // arena of kString, kStrings, kSteps; rows of kRaw
+  Growing<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
+  Growing<int64_t> step_offsets;   // where the steps of kSteps begin and end
+
+ private:
+  int read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
+  int read_plain_strings(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
+  Fault read_row(const Structure& structure, const Cell& cell, int64_t row);
+  Fault read_steps(Span message, bool is_entry);
+  Fault append(int64_t wanted, Status wrong_count);
+  Status append_ints(Span packed);
+  void append_string(Span value);
+  void fill_absent(int64_t row);
+  void close_row(int64_t row);
+  void rewind(int64_t row);
+
+  const FieldSpec& spec_;
+  const int32_t field_;
+  const bool strict_;
+  Feature feature_;
+};
+
+}  // namespace penstock

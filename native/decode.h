@@ -1,0 +1,58 @@
+// Records into columns: fetch, then structure, then one loop per column, block by block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "column.h"
+#include "fetch.h"
+#include "plan.h"
+#include "structure.h"
+
+namespace penstock {
+
+// The columns of a number of rows. Scalars of one kind share a matrix with a row per field; so do the row offsets and
+// the presence masks. Strides are in elements, and keep every matrix row aligned.
+struct Decoded {
+  int64_t num_rows = 0;
+  size_t stride = 0;         // of ints, floats and present
+  size_t offset_stride = 0;
+  Buffer ints, floats, offsets, present;
+  std::vector<Column> columns;
+  std::vector<RowFault> faults;  // in the order of rows
+};
+
+class Decoder {
+ public:
+  explicit Decoder(std::vector<FieldSpec> fields, bool strict);
+
+  const Plan& plan() const { return plan_; }
+  size_t num_int_scalars() const { return num_ints_; }
+  size_t num_float_scalars() const { return num_floats_; }
+  size_t num_row_offsets() const { return num_offsets_; }
+  size_t num_optional() const { return num_present_; }
+
+  // Decodes all records of the segments. Any number of threads may do so at once.
+  Decoded decode(const std::vector<Segment>& segments) const;
+
+ private:
+  struct Workspace {
+    explicit Workspace(const Plan& plan) : structure(plan) {}
+    Fetcher fetcher;
+    Structure structure;
+    std::vector<Fetched> records;
+  };
+  std::unique_ptr<Workspace> borrow() const;
+  void give_back(std::unique_ptr<Workspace> workspace) const;
+  Decoded allocate(int64_t num_rows) const;
+  void decode_chunk(Workspace& work, int64_t start, Decoded& out) const;
+
+  Plan plan_;
+  size_t num_ints_ = 0, num_floats_ = 0, num_offsets_ = 0, num_present_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,52 @@
+// Records by their places in files: read with pread into one recycled arena, neighbours in one call, frames checked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bytes.h"
+#include "pool.h"
+#include "status.h"
+
+namespace penstock {
+
+// Records of one file, or of a stretch of memory that stands for the file from byte `memory_start` on.
+struct Segment {
+  int fd = -1;
+  Span memory;
+  uint64_t memory_start = 0;
+  const uint64_t* begins = nullptr;  // where each frame begins in the file
+  const uint64_t* sizes = nullptr;   // of the whole frame, its 16 framing bytes included
+  int64_t num_records = 0;
+};
+
+// A record that was fetched: its payload, readable for kReadablePadding bytes past its end, or what is wrong.
+struct Fetched {
+  Span payload;
+  Fault fault;
+};
+
+class Fetcher {
+ public:
+  // Reads about this much at a time: it stays in the second-level cache between the read, the CRC and the parse.
+  static constexpr size_t kChunkBytes = 256 << 10;
+
+  // Reads as many of the records from `first` on as fit a chunk, at least one, at most `most`, into an arena that is
+  // overwritten by the next call. The spans stay good until then.
+  int64_t fetch(const Segment& segment, int64_t first, int64_t most, std::vector<Fetched>& out);
+
+  // Lets go of an arena that one huge record made large.
+  void trim() {
+    if (arena_.capacity() > 16 * kChunkBytes) arena_ = Buffer();
+  }
+
+  // Lies below every payload of the last fetch().
+  const uint8_t* base() const { return arena_.data(); }
+
+ private:
+  int64_t read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out);
+
+  Buffer arena_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,109 @@
+#include "pool.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr size_t kSmallest = 4096;
+constexpr int kNumClasses = 48;
+// What one batch of blobs takes, a few times over; a reader that needs more pays for fresh pages.
+constexpr size_t kMostPooled = size_t{512} << 20;
+
+int class_of(size_t bytes) {
+  int index = 0;
+  while ((kSmallest << index) < bytes) index++;
+  return index;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<uint8_t*> free[kNumClasses];
+  size_t bytes = 0;
+
+  uint8_t* take(int index) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!free[index].empty()) {
+        uint8_t* block = free[index].back();
+        free[index].pop_back();
+        bytes -= kSmallest << index;
+        return block;
+      }
+    }
+    void* block = std::aligned_alloc(kAlignment, kSmallest << index);
+    if (block == nullptr) throw std::bad_alloc();
+    return static_cast<uint8_t*>(block);
+  }
+
+  void give(uint8_t* block, int index) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      const size_t size = kSmallest << index;
+      if (bytes + size <= kMostPooled) {
+        free[index].push_back(block);
+        bytes += size;
+        return;
+      }
+    }
+    std::free(block);
+  }
+
+  void clear() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (auto& list : free) {
+      for (uint8_t* block : list) std::free(block);
+      list.clear();
+    }
+    bytes = 0;
+  }
+};
+
+// Never destroyed: arrays may outlive the interpreter's last moments.
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+Buffer::Buffer(size_t bytes) {
+  const int index = class_of(bytes);
+  if (index >= kNumClasses) throw std::bad_alloc();
+  data_ = pool().take(index);
+  capacity_ = kSmallest << index;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) pool().give(data_, class_of(capacity_));
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(capacity_, other.capacity_);
+  return *this;
+}
+
+void Buffer::reserve(size_t bytes, size_t used) {
+  if (bytes <= capacity_) return;
+  Buffer larger(bytes > 2 * capacity_ ? bytes : 2 * capacity_);
+  if (used != 0) std::memcpy(larger.data_, data_, used);
+  *this = std::move(larger);
+}
+
+size_t pooled_bytes() {
+  const std::lock_guard<std::mutex> lock(pool().mutex);
+  return pool().bytes;
+}
+
+void empty_pool() { pool().clear(); }
+
+}  // namespace penstock

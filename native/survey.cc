@@ -1,0 +1,208 @@
+#include "survey.h"
+
+#include <algorithm>
+
+#include "packed.h"
+#include "utf8.h"
+#include "wire.h"
+
+namespace penstock {
+namespace {
+
+bool begins_with(Span value, std::string_view magic, size_t at = 0) {
+  return value.size >= at + magic.size() && std::memcmp(value.data + at, magic.data(), magic.size()) == 0;
+}
+
+}  // namespace
+
+void FieldCounts::add_int(int64_t value) {
+  int_min = std::min(int_min, value);
+  int_max = std::max(int_max, value);
+  if (many_ints) return;
+  int_values.insert(value);
+  if (int_values.size() > kMostDistinct) {
+    many_ints = true;
+    int_values.clear();
+  }
+}
+
+void FieldCounts::add_bytes(Span value) {
+  using namespace std::string_view_literals;
+  const auto size = static_cast<int64_t>(value.size);
+  num_values++;
+  min_bytes = std::min(min_bytes, size);
+  max_bytes = std::max(max_bytes, size);
+  text += is_text(value);
+  jpeg += begins_with(value, "\xff\xd8\xff"sv);
+  png += begins_with(value, "\x89PNG\r\n\x1a\n"sv);
+  gif += begins_with(value, "GIF87a"sv) || begins_with(value, "GIF89a"sv);
+  webp += begins_with(value, "RIFF"sv) && begins_with(value, "WEBP"sv, 8);
+  bmp += begins_with(value, "BM"sv) && begins_with(value, "\0\0\0\0"sv, 6);  // the reserved words are always zero
+  if (many_strings) return;
+  const std::string_view view(reinterpret_cast<const char*>(value.data), value.size);
+  if (value.size <= kLongestDistinct) {
+    if (strings.find(view) == strings.end()) strings.emplace(view);
+  }
+  if (value.size > kLongestDistinct || strings.size() > kMostDistinct) {
+    many_strings = true;
+    strings.clear();
+  }
+}
+
+Status FieldCounts::add(const Feature& feature, std::vector<int64_t>& scratch) {
+  by_kind[static_cast<size_t>(feature.kind())]++;
+  if (feature.kind() == Kind::kUnset) return Status::kOk;
+  const int64_t count = feature.count();
+  min_len = std::min(min_len, count);
+  max_len = std::max(max_len, count);
+  for (const Span& piece : feature.pieces()) {
+    if (feature.kind() == Kind::kBytes) {
+      add_bytes(piece);
+    } else if (feature.kind() == Kind::kInt64) {
+      scratch.resize(static_cast<size_t>(count_varints(piece)));
+      if (Status s = unpack_varints(piece, scratch.data(), false); s != Status::kOk) return s;
+      for (int64_t value : scratch) add_int(value);
+    }
+  }
+  return Status::kOk;
+}
+
+// Notes the entries of a map, the last of each key.
+Status Survey::find_entries(Span map, Names& names, std::deque<FieldCounts>& store, std::vector<Found>& found) {
+  for (Cursor in(map, kInMap); !in.done();) {
+    Span entry, key;
+    bool is_entry;
+    if (Status s = read_field(in, 1, entry, is_entry); s != Status::kOk) return s;
+    if (!is_entry) continue;
+    if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
+    const std::string_view view(reinterpret_cast<const char*>(key.data), key.size);
+    auto known = names.find(view);
+    if (known == names.end()) {
+      FieldCounts& counts = store.emplace_back();
+      counts.name.assign(view);
+      known = names.emplace(std::string_view(counts.name), &counts).first;
+    }
+    found.push_back({known->second, entry});
+  }
+  return Status::kOk;
+}
+
+namespace {
+
+// Keeps the last entry of each key, which is the one that counts.
+template <typename FoundVector>
+void keep_last(FoundVector& found) {
+  if (found.size() < 2) return;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.counts < b.counts; });
+  size_t kept = 0;
+  for (size_t i = 0; i < found.size(); i++) {
+    if (i + 1 < found.size() && found[i].counts == found[i + 1].counts) continue;
+    found[kept++] = found[i];
+  }
+  found.erase(found.begin() + static_cast<std::ptrdiff_t>(kept), found.end());
+}
+
+}  // namespace
+
+Status Survey::each_step(Span message, bool is_entry, FieldCounts* counts, int64_t& steps) {
+  for (Cursor in(message, is_entry ? kInEntry : kInFeature); !in.done();) {
+    Span inner;
+    bool found;
+    if (Status s = read_field(in, is_entry ? 2 : 1, inner, found); s != Status::kOk) return s;
+    if (!found) continue;
+    if (is_entry) {
+      if (Status s = each_step(inner, false, counts, steps); s != Status::kOk) return s;
+      continue;
+    }
+    feature_.clear();
+    if (Status s = feature_.merge(inner, kInStep); s != Status::kOk) return s;
+    if (Status s = counts->add(feature_, scratch_); s != Status::kOk) return s;
+    steps++;
+  }
+  return Status::kOk;
+}
+
+// Parses every entry without counting it: a record is counted whole or not at all.
+Status Survey::check(const std::vector<Found>& found, bool as_lists) {
+  for (const Found& item : found) {
+    discarded_ = FieldCounts();
+    if (as_lists) {
+      int64_t steps = 0;
+      if (Status s = each_step(item.entry, true, &discarded_, steps); s != Status::kOk) return s;
+      continue;
+    }
+    feature_.clear();
+    if (Status s = feature_.merge_entry(item.entry); s != Status::kOk) return s;
+    if (feature_.kind() != Kind::kInt64) continue;
+    for (const Span& piece : feature_.pieces()) {
+      scratch_.resize(static_cast<size_t>(count_varints(piece)));
+      if (Status s = unpack_varints(piece, scratch_.data(), false); s != Status::kOk) return s;
+    }
+  }
+  return Status::kOk;
+}
+
+Status Survey::count_features(const std::vector<Found>& found) {
+  for (const Found& item : found) {
+    feature_.clear();
+    if (Status s = feature_.merge_entry(item.entry); s != Status::kOk) return s;
+    if (Status s = item.counts->add(feature_, scratch_); s != Status::kOk) return s;
+  }
+  return Status::kOk;
+}
+
+Status Survey::count_lists(const std::vector<Found>& found) {
+  for (const Found& item : found) {
+    int64_t steps = 0;
+    if (Status s = each_step(item.entry, true, item.counts, steps); s != Status::kOk) return s;
+    item.counts->records++;
+    item.counts->min_steps = std::min(item.counts->min_steps, steps);
+    item.counts->max_steps = std::max(item.counts->max_steps, steps);
+  }
+  return Status::kOk;
+}
+
+Survey::Result Survey::add(Span payload) {
+  Result result;
+  records++;
+  empty += payload.size == 0;
+  found_fields_.clear();
+  found_lists_.clear();
+  bool carries_features = payload.size == 0, carries_lists = false;
+  for (Cursor in(payload, kDeepestGroup); !in.done() && result.status == Status::kOk;) {
+    uint32_t field, wire_type;
+    result.status = read_tag(in, field, wire_type);
+    if (result.status != Status::kOk) break;
+    if (field > 2 || (field == 2 && wire_type != kLengthDelimited)) {
+      result.status = skip_value(in, field, wire_type);
+      continue;
+    }
+    Span map;
+    result.status = wire_type == kLengthDelimited ? read_span(in, map) : Status::kWrongWireType;
+    if (result.status != Status::kOk) break;
+    if (field == 1) {
+      carries_features = true;
+      result.status = find_entries(map, field_names_, fields, found_fields_);
+    } else if (result.list_status == Status::kOk) {
+      carries_lists = true;
+      result.list_status = find_entries(map, list_names_, lists, found_lists_);
+    }
+  }
+  keep_last(found_fields_);
+  keep_last(found_lists_);
+  if (result.status == Status::kOk) result.status = check(found_fields_, false);
+  if (result.status != Status::kOk) {
+    unparsable++;
+    return result;
+  }
+  if (carries_lists && result.list_status == Status::kOk) result.list_status = check(found_lists_, true);
+  const bool lists_are_sound = carries_lists && result.list_status == Status::kOk;
+  count_features(found_fields_);
+  if (lists_are_sound) count_lists(found_lists_);
+  with_lists += lists_are_sound && !found_lists_.empty();
+  bad_lists += carries_lists && !lists_are_sound;
+  featureless += !carries_features && !lists_are_sound;
+  return result;
+}
+
+}  // namespace penstock

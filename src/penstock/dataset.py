@@ -1,0 +1,195 @@
+"""What users hold: `open`, `Dataset`, `Split`. Forwards to the stages.
+
+In: paths of TFRecords. Out: their schema, splits, samples, payloads and columns.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.reader import each_block, read_columns, read_payloads
+from penstock.decode.sample import Sample, iterate_samples
+from penstock.errors import PayloadError, PenstockError
+from penstock.read.opening import OpenedFiles, open_files
+from penstock.read.options import OnError, ReadOptions, check_on_error
+from penstock.read.rows import Rows
+from penstock.schema.field import Field
+from penstock.schema.nearest import unknown_name
+from penstock.schema.resolve import resolve_schema
+from penstock.schema.schema import Schema
+from penstock.storage.paths import PathLike
+from penstock.types import Columns, Payload
+
+
+def open(
+    path: PathLike | Iterable[PathLike],
+    schema: Schema | None = None,
+    fields: Mapping[str, Field] | None = None,
+    target: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    on_error: OnError = "raise",
+    options: ReadOptions | None = None,
+) -> Dataset:
+    """Open TFRecords that anybody wrote: finds compression, splits, record counts and the schema.
+
+    Args:
+        path: A file, several, a glob, or a folder. Files are grouped into splits by their names.
+        schema: The schema, if it is known; fields that are not in it are not read. Otherwise it is inferred.
+        fields: What inference cannot know, by field name: `{"image": fields.Tensor((64, 64), "float32")}`.
+        target: The field or fields that a model is to predict.
+        weight: The field that weighs each record.
+        id: The field that identifies each record.
+        on_error: What a bad record gets: "raise" its error, "skip" it with a line in the log, or "collect" its error
+            in `Split.rejected`. Never more than `options.max_skipped` of them.
+        options: Limits, and choices that few calls need.
+
+    Raises:
+        NoSuchPathError: A path leads to no file.
+        MissingShardError: A file of an `-of-N` set is missing.
+        NotTFRecordError: A file is no TFRecord.
+
+    Example:
+        >>> pets = open(getfixture("pets"))
+        >>> pets["train"][0]["name"]
+        'Rex'
+    """
+    options = options or ReadOptions()
+    opened = open_files(path, options)
+    resolution = resolve_schema(opened.survey(), schema, fields, target, weight, id)
+    return Dataset(opened, resolution.schema, check_on_error(on_error), options)
+
+
+class Dataset:
+    """TFRecords that were opened: a mapping from split name to `Split`, with a schema.
+
+    Attributes:
+        schema: What a record holds.
+        splits: The names of the splits.
+        payload: What the records are: "example", "sequence_example", "other" or "empty".
+    """
+
+    def __init__(self, opened: OpenedFiles, schema: Schema, on_error: OnError, options: ReadOptions) -> None:
+        self.schema = schema
+        self.payload: Payload = opened.payload
+        self._splits = {
+            name: Split(name, rows, schema, self.payload, Losses(on_error, options.max_skipped), options)
+            for name, rows in opened.splits.items()
+        }
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return tuple(self._splits)
+
+    def __getitem__(self, name: str) -> Split:
+        if name not in self._splits:
+            raise unknown_name(name, self._splits, what="split")
+        return self._splits[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._splits)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._splits
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {len(split)}" for name, split in self._splits.items())
+        return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
+
+
+class Split:
+    """The records of one split: a sequence of samples, readable in any order, also as columns or as payloads."""
+
+    def __init__(
+        self, name: str, rows: Rows, schema: Schema, payload: Payload, losses: Losses, options: ReadOptions
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self._rows = rows
+        self._payload = payload
+        self._losses = losses
+        self._strict = options.strict
+        self._plans: dict[tuple[str, ...], tuple[Schema, DecodePlan]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return list(self._samples(start, max(start, stop), self._losses))
+            return [sample for row in range(start, stop, step) for sample in self._samples(row, row + 1, self._losses)]
+        row = operator.index(index)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"split {self.name!r} has {len(self)} records; there is no record {row}")
+        row %= len(self)
+        # A record asked for by its number is not skipped: its error is the answer.
+        return next(self._samples(row, row + 1, Losses("raise", 0)))
+
+    def __iter__(self) -> Iterator[Sample]:
+        rows = self._rows.in_order()
+        return each_block(rows, self._losses, lambda a, b, losses: self._samples(a, b, losses, rows))
+
+    def records(self) -> Iterator[bytes]:
+        """Yield the payload of each record, whatever it is."""
+        rows = self._rows.in_order()
+        return each_block(rows, self._losses, lambda a, b, losses: read_payloads(rows, losses, a, b))
+
+    def columns(self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None) -> Columns:
+        """Return the values of records `start` to `stop` as arrays.
+
+        Args:
+            start: The first record; negative numbers count from the end, as in a slice.
+            stop: The record behind the last; all that remain, if not given.
+            fields: Names of the fields wanted; all, if not given.
+
+        Returns:
+            A column a field, with a row a record. Bad records that are skipped are not in it.
+        """
+        start, stop, _ = slice(start, stop).indices(len(self))
+        _, plan = self._plan(fields)
+        return read_columns(self._rows, plan, self._losses, start, max(start, stop))
+
+    @property
+    def num_skipped(self) -> int:
+        """How many bad records have been met and passed over so far."""
+        return len(self._losses)
+
+    @property
+    def rejected(self) -> list[PenstockError]:
+        """The errors of the bad records met so far, under `on_error="collect"`."""
+        return self._losses.errors() if self._losses.on_error == "collect" else []
+
+    def __repr__(self) -> str:
+        return f"Split({self.name!r}, {len(self)} records)"
+
+    def _samples(self, start: int, stop: int, losses: Losses, rows: Rows | None = None) -> Iterator[Sample]:
+        schema, plan = self._plan(None)
+        columns = read_columns(rows or self._rows, plan, losses, start, stop)
+        return iterate_samples(columns, schema)
+
+    def _plan(self, fields: Iterable[str] | None) -> tuple[Schema, DecodePlan]:
+        if self._payload == "other":
+            raise PayloadError(
+                f"split {self.name!r} holds records that are no Examples",
+                path=self._rows.shards[0].path,
+                advice="Read their payloads with records().",
+            )
+        key = tuple(self.schema) if fields is None else tuple(fields)
+        if key not in self._plans:
+            schema = self.schema if fields is None else self.schema.select(key)
+            self._plans[key] = (schema, DecodePlan(schema, strict=self._strict))
+        return self._plans[key]

@@ -1,0 +1,1 @@
+"""Record views to columns: the plan for the core, and what its statuses mean."""

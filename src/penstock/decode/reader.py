@@ -1,0 +1,94 @@
+"""Ranges of rows into columns or payloads, with the policy for bad records applied.
+
+In: rows and a plan. Out: columns without the bad rows, and the rows that are in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.status import make_error
+from penstock.read.rows import Rows
+from penstock.types import Columns
+
+_T = TypeVar("_T")
+_Read: TypeAlias = "Callable[[Sequence[_native.Segment]], tuple[_T, list[_native.Fault]]]"
+
+BLOCK_ROWS = 1024
+BLOCK_BYTES = 4 << 20
+
+
+def read_columns(rows: Rows, plan: DecodePlan, losses: Losses, start: int, stop: int) -> Columns:
+    """Decode a range of rows; bad ones are raised or left out."""
+    return _read_sound(rows, plan.decode, losses, plan.names, (start, stop))
+
+
+def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the payloads of a range of rows; bad ones are raised or left out."""
+    arena, offsets = _read_sound(rows, _fetch, losses, (), (start, stop))
+    view = memoryview(arena)
+    bounds = offsets.tolist()
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        yield bytes(view[begin:end])
+
+
+def each_block(
+    rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]
+) -> Iterator[_T]:
+    """Yield what `read` yields for all rows, block by block; what comes before a bad record, before its error."""
+    for start, stop in rows.blocks(BLOCK_ROWS, BLOCK_BYTES):
+        if losses.on_error != "raise":
+            yield from read(start, stop, losses)
+            continue
+        trial = Losses("collect", stop - start)
+        items = list(read(start, stop, trial))
+        if trial:
+            row, error = trial.first()
+            yield from read(start, row, trial)
+            raise error
+        yield from items
+
+
+def _fetch(
+    segments: Sequence[_native.Segment],
+) -> tuple[tuple[NDArray[np.uint8], NDArray[np.int64]], list[_native.Fault]]:
+    arena, offsets, faults = _native.fetch(segments)
+    return (arena, offsets), faults
+
+
+def _read_sound(
+    rows: Rows, read: _Read[_T], losses: Losses, names: Sequence[str], span: tuple[int, int]
+) -> _T:
+    start, stop = span
+    damages = {row: damage.error(shard.path) for row, shard, damage in rows.damages(start, stop)}
+    wanted: NDArray[np.int64] | None = None  # None: the whole range
+    if damages:
+        wanted = np.array([row for row in range(start, stop) if row not in damages], np.int64)
+    errors = dict(damages)
+    while True:
+        segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
+        result, faults = read(segments)
+        if not faults and not errors:
+            return result
+        bad = {}
+        for fault in faults:
+            row = start + fault[0] if wanted is None else int(wanted[fault[0]])
+            if row in bad:
+                continue
+            shard, record = rows.locate(row)
+            bad[row] = make_error(shard.path, record, int(shard.index.offsets[record]), fault, names)
+        errors.update(bad)
+        for row in sorted(errors):
+            losses.add(row, errors[row])
+        if not bad:
+            return result
+        everything = np.arange(start, stop) if wanted is None else wanted
+        wanted = np.array([row for row in everything.tolist() if row not in bad], np.int64)
+        errors = {}

@@ -1,0 +1,67 @@
+"""Columns back into samples: one dict of Python and NumPy objects a row.
+
+In: columns and their schema. Out: a dict a row; fields that a record lacks are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from penstock.schema.array import Sequence as SequenceField
+from penstock.schema.field import Field
+from penstock.schema.scalar import Category, Text
+from penstock.schema.schema import Schema
+from penstock.types import Bytes, Column, Columns, Dense, Ragged
+
+Sample = dict[str, Any]
+
+
+def iterate_samples(columns: Columns, schema: Schema) -> Iterator[Sample]:
+    """Yield the rows of some columns as samples."""
+    getters = [(name, column, _getter(schema[name], column)) for name, column in columns.items()]
+    num_rows = max((len(column) for column in columns.values()), default=0)
+    for row in range(num_rows):
+        yield {
+            name: get(row)
+            for name, column, get in getters
+            if column.present is None or column.present[row] or schema[name].default is not None
+        }
+
+
+def _getter(field: Field, column: Column) -> Callable[[int], Any]:
+    decode = _decoder(field)
+    if isinstance(column, Dense):
+        values = column.values
+        if values.ndim == 1 and not field.type_name == "tensor":
+            return lambda row: values[row].item()
+        return lambda row: values[row].copy()
+    if isinstance(column, Bytes):
+        return lambda row: decode(column[row])
+    return lambda row: _list(column, row, decode)
+
+
+def _list(column: Ragged, row: int, decode: Callable[[bytes], Any]) -> Any:
+    start, stop = int(column.offsets[row]), int(column.offsets[row + 1])
+    values = column.values
+    if isinstance(values, np.ndarray):
+        return values[start:stop].copy()
+    if isinstance(values, Bytes):
+        return [decode(values[i]) for i in range(start, stop)]
+    return [_list(values, i, decode) for i in range(start, stop)]
+
+
+def _decoder(field: Field) -> Callable[[bytes], Any]:
+    """Return how a stored byte string becomes a Python value."""
+    is_string = isinstance(field, Text | Category) or (isinstance(field, SequenceField) and field.dtype == "string")
+    return _text if is_string else bytes
+
+
+def _text(value: bytes) -> str | bytes:
+    # A value that is no UTF-8 in a field of text is handed out as it is stored rather than changed.
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,139 @@
+"""Every error that Penstock raises, one tree.
+
+PenstockError
+├── CorruptRecordError (ValueError)        bytes of a file are damaged: frame, checksum, message, compression
+│   └── NotTFRecordError                   a file that is no TFRecord at all
+├── FieldError (ValueError)                a record is sound, but a field in it is not what the schema says
+│   └── MissingFieldError                  … because a required field is not there
+├── PayloadError (TypeError)               the records are no Examples, and the call needs Examples
+├── SchemaError (ValueError)               a schema, or a field of it, cannot be what it is told to be
+├── UnknownNameError (KeyError)            no such field or split
+├── OptionError (ValueError)               an option has a value that it cannot have
+├── PathError (OSError)                    a path cannot be read or written as asked
+│   ├── NoSuchPathError (FileNotFoundError)
+│   └── MissingShardError (FileNotFoundError)
+├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
+└── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
+
+A message reads *where: what: expected X, got Y. What to do.*; the same facts are attributes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class PenstockError(Exception):
+    """Base of all errors of this package.
+
+    Attributes:
+        path: The file concerned, or None.
+        record: Number of the record in its file, counted from 0, or None.
+        offset: Byte of the file (of the inflated stream, for a compressed file) where the fault begins, or None.
+        field: Name of the field, or of the part of the frame (`length`, `length_crc`, `payload`, …), or None.
+        expected: What should have been there, or None.
+        got: What was there instead, or None.
+        advice: What to do about it, one sentence, or "".
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+        field: str | None = None,
+        expected: object = None,
+        got: object = None,
+        advice: str = "",
+    ) -> None:
+        self.what = what
+        self.path = None if path is None else os.fspath(path)
+        self.record = record
+        self.offset = offset
+        self.field = field
+        self.expected = expected
+        self.got = got
+        self.advice = advice
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = f"{self.path}: " if self.path is not None else ""
+        place = "" if self.record is None else f" of record {self.record}"
+        if self.offset is not None:
+            place += f" at byte {self.offset}"
+        contrast = ""
+        if self.expected is not None:
+            contrast = f": expected {self.expected}"
+            if self.got is not None:
+                contrast += f", got {self.got}"
+        advice = f" {self.advice}" if self.advice else ""
+        return f"{where}{self.what}{place}{contrast}.{advice}"
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of its argument.
+        return self._message()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.what, {**self.__dict__})
+
+
+def _rebuild(kind: type[PenstockError], what: str, facts: dict[str, Any]) -> PenstockError:
+    error = kind(what)
+    error.__dict__.update(facts)
+    error.args = (str(error),)
+    return error
+
+
+class CorruptRecordError(PenstockError, ValueError):
+    """Bytes of a file are damaged."""
+
+
+class NotTFRecordError(CorruptRecordError):
+    """A file is no TFRecord at all."""
+
+
+class FieldError(PenstockError, ValueError):
+    """A record's field has another kind, count or value than the schema says."""
+
+
+class MissingFieldError(FieldError):
+    """A record lacks a field that the schema requires."""
+
+
+class PayloadError(PenstockError, TypeError):
+    """The records are no Examples, and the call needs Examples."""
+
+
+class SchemaError(PenstockError, ValueError):
+    """A schema or a field declaration is impossible."""
+
+
+class UnknownNameError(PenstockError, KeyError):
+    """There is no field or split of that name."""
+
+
+class OptionError(PenstockError, ValueError):
+    """An option has a value that it cannot have."""
+
+
+class PathError(PenstockError, OSError):
+    """A path cannot be read or written as asked."""
+
+
+class NoSuchPathError(PathError, FileNotFoundError):
+    """A path, a glob or a folder leads to no file."""
+
+
+class MissingShardError(PathError, FileNotFoundError):
+    """One of the N files of an `-of-N` set is not there."""
+
+
+class ChangedFileError(PenstockError, OSError):
+    """A file is no longer what it was when it was opened."""
+
+
+class TooManySkippedError(PenstockError, RuntimeError):
+    """More records were skipped than the ceiling allows."""

@@ -1,0 +1,1 @@
+"""Files to record views: grouping files into splits, indexing, reading in any order."""

@@ -1,0 +1,137 @@
+"""Where each record of a file begins: found by reading its headers once.
+
+In: an open file. Out: `FileIndex`. Records and damage tile the file, so an index that is wrong in any place is found out
+when a record is read there: it saves time and is never trusted over the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.errors import CorruptRecordError, NotTFRecordError
+from penstock.read.damage import Damage
+from penstock.read.options import ReadOptions
+from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
+from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.inflate import inflate
+from penstock.types import Compression
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """The records of one file.
+
+    Attributes:
+        offsets: Where record i begins, in the inflated bytes of a compressed file; one more entry says where the last ends.
+        damages: What is no sound record, by its number. Damage of payloads is not known before they are read.
+        compression: How the file is compressed.
+        identity: What the file was when it was indexed.
+    """
+
+    offsets: NDArray[np.uint64]
+    damages: Mapping[int, Damage] = field(default_factory=dict)
+    compression: Compression = "none"
+    identity: FileIdentity = FileIdentity(0, 0, 0)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def check_compression(path: Path, first: bytes, told: Literal["auto"] | Compression) -> Compression:
+    """Return how a file that begins with `first` is compressed.
+
+    Raises:
+        CorruptRecordError: It is not compressed as `told`.
+    """
+    found = find_compression(first)
+    if told in ("auto", found) or not first:
+        return found if told == "auto" else told
+    raise CorruptRecordError(
+        "compression", path=path, field="compression", expected=told, got=found, advice="Leave 'compression' out."
+    )
+
+
+def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
+    """Index a file by its headers.
+
+    Raises:
+        NotTFRecordError: The file is no TFRecord.
+    """
+    first = file.read(0, FIRST_BYTES)
+    compression = check_compression(file.path, first, options.compression)
+    limits = (options.max_record_bytes, options.allow_trailing_zeros)
+    if compression == "none":
+        if name_content(first) is not None and not _begins_with_header(first):
+            raise not_tfrecord(file.path, first)
+        offsets, found = _native.scan_file(file.fd, file.identity.size, *limits)
+        failure = None
+    else:
+        offsets, found, failure = _walk_stream(inflate(file, compression), limits)
+    damages = {each[0]: Damage.from_core(each) for each in found}
+    if failure is not None:
+        offsets, damages = _add_failure(offsets, damages, failure)
+    file.check_unchanged(file.identity)
+    if _holds_no_record(offsets, damages):
+        raise not_tfrecord(file.path, first, damages)
+    return FileIndex(offsets, damages, compression, file.identity)
+
+
+def _walk_stream(
+    chunks: Iterator[bytes], limits: tuple[int, bool]
+) -> tuple[NDArray[np.uint64], list[_native.Damage], CorruptRecordError | None]:
+    walk = _native.IndexWalk(*limits)
+    failure = None
+    try:
+        for chunk in chunks:
+            walk.feed(chunk)
+    except CorruptRecordError as error:
+        failure = error
+    return *walk.finish(), failure
+
+
+def _add_failure(
+    offsets: NDArray[np.uint64], damages: dict[int, Damage], failure: CorruptRecordError
+) -> tuple[NDArray[np.uint64], dict[int, Damage]]:
+    """Add what is wrong with the compressed stream, as damage behind its last record."""
+    last = len(offsets) - 2
+    end = int(offsets[-1])
+    if last in damages and damages[last].field in ("payload", "header"):
+        # A record that the stream's end cut off: the stream is the cause, so the stream's fault is the one to report.
+        number, offset = last, damages[last].offset
+    else:
+        number, offset = last + 1, end
+        offsets = np.append(offsets, np.uint64(end))
+    damage = Damage(number, offset, end - offset, "compression", failure.what, str(failure.expected), str(failure.got))
+    return offsets, {**damages, number: damage}
+
+
+def _begins_with_header(first: bytes) -> bool:
+    return len(first) >= 12 and int.from_bytes(first[8:12], "little") == _native.masked_crc32c(first[:8])
+
+
+def _holds_no_record(offsets: NDArray[np.uint64], damages: Mapping[int, Damage]) -> bool:
+    count = len(offsets) - 1
+    return count > 0 and len(damages) == count and not any(each.has_header for each in damages.values())
+
+
+def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None = None) -> NotTFRecordError:
+    """Return the error for a file in which no record was found."""
+    known = name_content(first)
+    damage = damages[0] if damages else None
+    return NotTFRecordError(
+        "not a TFRecord file",
+        path=path,
+        record=0,
+        offset=0,
+        field="length" if damage is None else damage.field,
+        expected="a record header whose CRC fits" if damage is None or known else damage.expected,
+        got=known or (damage.got if damage else "other bytes"),
+        advice="Check how the file came here.",
+    )

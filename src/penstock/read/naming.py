@@ -1,0 +1,120 @@
+"""Which split a file belongs to, and which files of a set are missing, by their names.
+
+In: paths. Out: paths by split, in the order train, validation, test, then by name; `all` for names that say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import MissingShardError, PathError
+
+# Whole words of a name; the canonical name first.
+_SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "val", "valid", "dev", "eval"),
+    "test": ("test", "testing"),
+}
+_SPLIT_OF_WORD = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
+_WORD = re.compile(r"[A-Za-z]+")
+_SHARD = re.compile(r"^(?P<stem>.*?)(?P<number>\d{3,})-of-(?P<count>\d{3,})(?P<rest>.*)$")
+
+
+@dataclass(frozen=True)
+class ShardName:
+    """The parts of `STEM00003-of-00012REST`."""
+
+    stem: str
+    number: int
+    count: int
+    rest: str
+    width: int
+
+    @classmethod
+    def parse(cls, name: str) -> ShardName | None:
+        """Take a file's name apart, or return None if it is not numbered."""
+        match = _SHARD.match(name)
+        if match is None:
+            return None
+        number = match["number"]
+        return cls(match["stem"], int(number), int(match["count"]), match["rest"], len(number))
+
+    def spell(self, number: int) -> str:
+        """Name another shard of the same set."""
+        return f"{self.stem}{number:0{self.width}}-of-{self.count:0{self.width}}{self.rest}"
+
+
+def split_of(path: Path) -> str:
+    """Tell the split by the whole words of a file's name, else by a folder named `train` or `Split-train`, else "all".
+
+    Example:
+        >>> split_of(Path("pets/data.train.tfrecord"))
+        'train'
+    """
+    words = map(str.lower, _WORD.findall(path.name))
+    splits = {_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD}
+    if splits:
+        return splits.pop() if len(splits) == 1 else "all"
+    folder = path.parent.name.lower().removeprefix("split-")
+    return _SPLIT_OF_WORD.get(folder, "all")
+
+
+def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, list[Path]]:
+    """Group files into splits.
+
+    Args:
+        paths: The files.
+        named_singly: Whether the caller named each file: then a missing neighbour is the caller's choice.
+
+    Raises:
+        MissingShardError: A file of an `-of-N` set is not there.
+    """
+    if not named_singly:
+        check_complete(paths)
+    groups: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        groups[split_of(path)].append(path)
+    order = [*_SPLIT_WORDS, "all"]
+    return {name: groups[name] for name in order if name in groups}
+
+
+def check_complete(paths: Iterable[Path]) -> None:
+    """Look for gaps in numbered sets.
+
+    Raises:
+        MissingShardError: One is not there; its name is in the message.
+        PathError: A number is not below the count, or stands there twice.
+    """
+    sets: dict[tuple[Path, str, int, str], dict[int, Path]] = defaultdict(dict)
+    shape: dict[tuple[Path, str, int, str], ShardName] = {}
+    for path in paths:
+        name = ShardName.parse(path.name)
+        if name is None:
+            continue
+        key = (path.parent, name.stem, name.count, name.rest)
+        if name.number >= name.count:
+            raise PathError(
+                "shard number is not below the count of shards",
+                path=path,
+                expected=f"at most {name.count - 1}",
+                got=name.number,
+                advice="The file's name is wrong.",
+            )
+        sets[key][name.number] = path
+        shape[key] = name
+    for key, found in sets.items():
+        name = shape[key]
+        missing = [number for number in range(name.count) if number not in found]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise MissingShardError(
+                f"shard {name.spell(missing[0])} is missing{more}",
+                path=key[0],
+                expected=f"{name.count} files",
+                got=f"{len(found)}",
+                advice="Get the missing file, or name the files that are there one by one.",
+            )

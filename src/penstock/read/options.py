@@ -1,0 +1,63 @@
+"""How to read: the policy for bad records and the limits, checked when made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from penstock.errors import OptionError
+from penstock.types import Compression
+
+OnError: TypeAlias = Literal["raise", "skip", "collect"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """Limits and choices of reading that few calls need.
+
+    Attributes:
+        compression: "auto" finds it by the bytes of each file; naming it makes any other an error.
+        max_skipped: How many records `on_error="skip"` and `"collect"` may lose before they give up. A thousand is a
+            damaged disk, not a damaged record.
+        max_record_bytes: A record larger than this is refused before memory is taken for it. Protobuf allows 2 GiB.
+        allow_trailing_zeros: Take zeros at the end of a file for its end, as preallocated files have them.
+        strict: Refuse what protobuf accepts but no sound writer makes: a key twice in one record, integers of more
+            than 64 bits.
+
+    Example:
+        >>> ReadOptions(max_skipped=10).max_skipped
+        10
+    """
+
+    compression: Literal["auto"] | Compression = "auto"
+    max_skipped: int = 1000
+    max_record_bytes: int = 1 << 30
+    allow_trailing_zeros: bool = False
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        choices = ("auto", *get_args(Compression))
+        if self.compression not in choices:
+            raise OptionError(
+                "compression",
+                expected="one of " + ", ".join(map(repr, choices)),
+                got=repr(self.compression),
+                advice="Leave it out to have it found by the bytes of each file.",
+            )
+        for name, least in (("max_skipped", 0), ("max_record_bytes", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise OptionError(name, expected=f"a whole number of at least {least}", got=repr(value))
+
+
+def check_on_error(on_error: str) -> OnError:
+    """Return the policy if it is one.
+
+    Raises:
+        OptionError: It is not.
+    """
+    for choice in get_args(OnError):
+        if on_error == choice:
+            return choice  # type: ignore[no-any-return]
+    choices = ", ".join(map(repr, get_args(OnError)))
+    raise OptionError("on_error", expected=f"one of {choices}", got=repr(on_error))

@@ -1,0 +1,92 @@
+"""The rows of a split: the records of its files, one file behind the other.
+
+In: shards. Out: the row's place (file and record number), and the segments of any rows for the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.read.damage import Damage
+from penstock.read.shard import Shard
+
+
+class Rows:
+    """Rows 0 … n−1 of several shards."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = tuple(shards)
+        self._starts = np.zeros(len(self.shards) + 1, np.int64)
+        np.cumsum([len(shard) for shard in self.shards], out=self._starts[1:])
+        self._damaged = any(shard.index.damages for shard in self.shards)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def locate(self, row: int) -> tuple[Shard, int]:
+        """Return the shard of a row and the record's number in it."""
+        at = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self.shards[at], row - int(self._starts[at])
+
+    def damages(self, start: int, stop: int) -> Iterator[tuple[int, Shard, Damage]]:
+        """Yield the rows of a range that are known to be damaged, in order."""
+        if not self._damaged:
+            return
+        for shard, first, begin, end in self._parts(start, stop):
+            for number in sorted(shard.index.damages):
+                if begin <= number < end:
+                    yield first + number - begin, shard, shard.index.damages[number]
+
+    def segments(self, start: int, stop: int) -> list[_native.Segment]:
+        """Return where the frames of a range of rows are."""
+        return [shard.segment(slice(begin, end)) for shard, _, begin, end in self._parts(start, stop)]
+
+    def select(self, rows: NDArray[np.int64]) -> list[_native.Segment]:
+        """Return where the frames of some rows are; they must be in order."""
+        segments = []
+        bounds = np.searchsorted(rows, self._starts)
+        for i, shard in enumerate(self.shards):
+            chosen = rows[bounds[i] : bounds[i + 1]] - self._starts[i]
+            if len(chosen):
+                segments.append(shard.segment(chosen))
+        return segments
+
+    def in_order(self) -> Rows:
+        """Return the same rows, to be read once from the first to the last."""
+        return Rows([shard.in_order() for shard in self.shards])
+
+    def frame_bytes(self, start: int, stop: int) -> int:
+        """Return how many bytes the frames of a range take, in inflated bytes."""
+        return sum(
+            int(shard.index.offsets[end] - shard.index.offsets[begin])
+            for shard, _, begin, end in self._parts(start, stop)
+        )
+
+    def blocks(self, most_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
+        """Yield ranges that cover all rows, each of at most so many rows and about so many bytes, none across files."""
+        for i, shard in enumerate(self.shards):
+            first = int(self._starts[i])
+            offsets = shard.index.offsets
+            at = 0
+            while at < len(shard):
+                limit = int(offsets[at]) + most_bytes
+                fitting = int(np.searchsorted(offsets, np.uint64(limit), side="right")) - 1
+                end = min(max(at + 1, fitting), at + most_rows, len(shard))
+                yield first + at, first + end
+                at = end
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[Shard, int, int, int]]:
+        """Yield (shard, row of its first record wanted, first record, end) of each shard that a range touches."""
+        if start >= stop:
+            return
+        at = int(np.searchsorted(self._starts, start, side="right")) - 1
+        while at < len(self.shards) and self._starts[at] < stop:
+            offset = int(self._starts[at])
+            begin, end = max(start - offset, 0), min(stop - offset, len(self.shards[at]))
+            if begin < end:
+                yield self.shards[at], offset + begin, begin, end
+            at += 1

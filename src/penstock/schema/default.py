@@ -1,0 +1,130 @@
+"""The value that a field takes in records which lack it, one check for each form of value.
+
+In: what a user wrote as `default`. Out: an immutable value of the declared type, or a `SchemaError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.schema.refusal import refuse, show
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+Check: TypeAlias = Callable[[str, str, object], Any]
+"""Checks one value: (owner, place, value) → the value as it is kept."""
+
+
+def check_int64(owner: str, place: str, value: object) -> int:
+    """Return an int that an int64 list can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refuse(owner, place, expected="an int", got=show(value))
+    if not _INT64_MIN <= value <= _INT64_MAX:
+        raise refuse(owner, place, expected="an int of 64 bits, signed", got=show(value))
+    return int(value)
+
+
+def check_float32(owner: str, place: str, value: object) -> float:
+    """Return a float that a float list can hold; NaN and the infinities are such floats."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise refuse(owner, place, expected="a number", got=show(value))
+    # An int is compared as it is: float() of a huge one raises.
+    if _FLOAT32_MAX < abs(value) < math.inf:
+        raise refuse(owner, place, expected="a number in the range of float32", got=show(value))
+    return float(value)
+
+
+def check_string(owner: str, place: str, value: object) -> str:
+    """Return a str that UTF-8 can write."""
+    if not isinstance(value, str):
+        advice = "Text is str; bytes belong into Bytes." if isinstance(value, bytes) else ""
+        raise refuse(owner, place, expected="a str", got=show(value), advice=advice)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(owner, place, expected="a str that UTF-8 can write", got=show(value)) from None
+    return str(value)
+
+
+def check_bytes(owner: str, place: str, value: object) -> bytes:
+    """Return bytes."""
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise refuse(owner, place, expected="bytes", got=show(value))
+    return bytes(value)
+
+
+VALUE_CHECKS: dict[str, Check] = {
+    "int64": check_int64,
+    "float32": check_float32,
+    "string": check_string,
+    "bytes": check_bytes,
+}
+"""By element type."""
+
+
+def check_list(
+    owner: str, place: str, value: object, dtype: str, shape: tuple[int, ...] | None = ()
+) -> tuple[Any, ...]:
+    """Return a tuple of values, or of steps: tuples of `shape[0]` values, of any number if that is None."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        raise refuse(owner, place, expected="a list", got=show(value))
+    if shape == ():
+        check = VALUE_CHECKS[dtype]
+        return tuple(check(owner, f"{place}[{i}]", item) for i, item in enumerate(value))
+    steps = tuple(check_list(owner, f"{place}[{i}]", step, dtype) for i, step in enumerate(value))
+    for i, step in enumerate(steps):
+        if shape is not None and len(step) != shape[0]:
+            raise refuse(
+                owner, f"{place}[{i}]", expected=f"a step of {shape[0]} values", got=f"{len(step)} values"
+            )
+    return steps
+
+
+def check_array(owner: str, place: str, value: object, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Return a read-only array of that shape and type; values that the type cannot hold are refused."""
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        raise refuse(owner, place, expected="an array", got=show(value)) from None
+    if given.shape != shape:
+        raise refuse(owner, place, expected=f"an array of shape {shape}", got=f"shape {given.shape}")
+    # A bool array takes bools and a numeric one numbers: True for 1 is more often a mistake than meant.
+    if given.dtype.kind not in ("b" if dtype == "bool" else "iuf"):
+        raise refuse(owner, place, expected=f"values of {dtype}", got=f"values of {given.dtype.name}")
+    with np.errstate(all="ignore"):
+        kept = given.astype(dtype)
+    if not _holds(kept, given):
+        raise refuse(owner, place, expected=f"values that {dtype} can hold", got=show(given.tolist()))
+    kept.flags.writeable = False
+    return kept
+
+
+def _holds(kept: NDArray[Any], given: NDArray[Any]) -> bool:
+    """Whether a conversion kept the values: ints exactly, floats up to rounding but not up to infinity."""
+    if kept.dtype.kind == "f":
+        return bool(np.array_equal(np.isfinite(kept), np.isfinite(given)))
+    # By way of Python's ints: NumPy would compare uint64 with int64 as doubles.
+    return bool(kept.tolist() == given.tolist())
+
+
+def identify(value: Any) -> object:
+    """Return something hashable, equal for defaults of the same bits: NaN is itself, and -0.0 is not 0.0."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.name, value.shape, value.tobytes()
+    if isinstance(value, tuple):
+        return tuple(identify(item) for item in value)
+    if isinstance(value, float):
+        return value.hex()
+    return value

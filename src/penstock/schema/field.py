@@ -1,0 +1,125 @@
+"""What every field of a schema has, whatever its type: a role, a key, and what a record without it gets.
+
+In: declarations by a user or by inference. Out: frozen objects, checked when made (`SchemaError`). The types
+themselves are in `scalar.py` (one value a record) and `array.py` (several).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from penstock.schema.default import check_string, identify
+from penstock.schema.refusal import list_choices, refuse, show
+from penstock.types import Kind
+
+Role: TypeAlias = Literal["input", "target", "weight", "id"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Field(ABC):
+    """Base of the types of field.
+
+    A record lacks a field when its key is not there, or is there with no kind of list set. A required field
+    must not be lacking; an optional one may, and the record then gets the `default` and is marked as not
+    present. An empty list is *not* lacking: it is a list of no values, so the default does not apply to it,
+    and a field of exactly one value refuses it.
+
+    Attributes:
+        role: What the field is to a model.
+        default: The value of records that lack the field. Giving one makes the field optional.
+        optional: Whether records may lack the field.
+        key: The key in the records, where it is not the field's name.
+    """
+
+    _: KW_ONLY
+    role: Role = "input"
+    default: Any = None
+    optional: bool = False
+    key: str | None = None
+
+    type_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        check_choice(owner, "role", self.role, get_args(Role))
+        if not isinstance(self.optional, bool):
+            raise refuse(owner, "optional", expected="True or False", got=show(self.optional))
+        if self.key is not None:
+            check_string(owner, "key", self.key)
+        self._check(owner)
+        if self.default is not None:
+            self._keep(default=self._check_default(owner), optional=True)
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+
+    @property
+    def num_values(self) -> int | None:
+        """How many values a record's list holds, or None where that varies."""
+        return 1
+
+    @property
+    def is_feature_list(self) -> bool:
+        """Whether the field is a feature list of a SequenceExample; those have keys of their own."""
+        return False
+
+    def wire_key(self, name: str) -> str:
+        """Return the key in the records of a field that a schema calls `name`."""
+        return name if self.key is None else self.key
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+
+    @classmethod
+    def attribute_names(cls) -> tuple[str, ...]:
+        """Return the names of the declaration's attributes, those of this type before the common ones."""
+        own = [item.name for item in dataclasses.fields(cls) if not item.kw_only]
+        return (*own, "role", "default", "optional", "key")
+
+    def _check(self, owner: str) -> None:  # noqa: B027 - a type that adds no attribute has nothing to check
+        """Check and normalise what this type of field adds to the common attributes."""
+
+    @abstractmethod
+    def _check_default(self, owner: str) -> Any:
+        """Return the default as it is kept; called where one is given."""
+
+    def _keep(self, **attributes: object) -> None:
+        # Frozen is what the object is to others; __post_init__ alone normalises what was given.
+        self.__dict__.update(attributes)
+
+    def _identity(self) -> tuple[object, ...]:
+        return (type(self), *(identify(getattr(self, name)) for name in self.attribute_names()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Field) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        usual = {item.name: item.default for item in dataclasses.fields(self)}
+        if self.default is not None:
+            usual["optional"] = True
+        parts = []
+        for name in self.attribute_names():
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                parts.append(f"{name}={show(value.tolist())}")
+            elif value != usual[name]:
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def check_choice(owner: str, place: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is none of some strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise refuse(owner, place, expected=list_choices(choices), got=show(value))

@@ -1,0 +1,167 @@
+"""Guess what fields the records hold, from what was counted in them.
+
+In: a survey. Out: fields by name, and a phrase for each that says what speaks for it, or why it was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.dtype import MAX_TENSOR_BYTES, SequenceDtype
+from penstock.schema.field import Field
+from penstock.schema.naming import name_entries
+from penstock.schema.refusal import count
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
+from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
+
+MIN_RECORDS_PER_VALUE: Final = 10
+"""Values that come back this often on average are drawn from a domain; below that, it may be chance."""
+
+MAX_INT_CATEGORIES: Final = 64
+"""Ints repeat for many reasons (counts, years, sizes), so that a domain of ints must be smaller than one of
+strings, for which all that the core keeps (256) will do."""
+
+MAX_INT_SPAN_PER_VALUE: Final = 2
+"""Codes of categories lie close together, {0, 1, 2}; sizes and amounts, {224, 480, 1080}, do not."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Fields that were guessed.
+
+    Attributes:
+        fields: By name. What cannot be decoded at all is left out.
+        notes: By name, for every feature and list of the survey: what speaks for the type, or why the field
+            was left out.
+    """
+
+    fields: Mapping[str, Field]
+    notes: Mapping[str, str]
+
+
+def infer_fields(survey: Survey) -> Inference:
+    """Guess a field for every feature and feature list; roles are not guessed, all are inputs.
+
+    Records that are no Examples have no fields.
+    """
+    fields: dict[str, Field] = {}
+    notes: dict[str, str] = {}
+    entries = {} if survey.payload == "other" else name_entries(survey)
+    for name, entry in entries.items():
+        if isinstance(entry, ListSurvey):
+            field, notes[name] = _infer_list(entry)
+        else:
+            field, notes[name] = _infer_feature(entry)
+        if field is not None:
+            if entry.missing or name != entry.key:
+                key = None if name == entry.key else entry.key
+                field = replace(field, optional=entry.missing > 0, key=key)
+            fields[name] = field
+    return Inference(fields, notes)
+
+
+def _infer_feature(entry: FieldSurvey) -> tuple[Field | None, str]:
+    found = entry.kind
+    if found is None or found == "mixed":
+        return None, _explain_no_kind(entry, "record")
+    if not entry.has_fixed_len or entry.max_len == 0:
+        lengths = f"{entry.min_len} to {entry.max_len} values a record"
+        note = "no record has a value" if entry.max_len == 0 else lengths
+        return Sequence(_sequence_dtype(entry)), note
+    if entry.max_len > 1:
+        return _infer_array(entry)
+    if found == "float":
+        return Number("float32"), "one float a record"
+    if found == "int64":
+        return _infer_int(entry)
+    return _infer_bytes(entry)
+
+
+def _infer_array(entry: FieldSurvey) -> tuple[Field, str]:
+    dtype = _sequence_dtype(entry)
+    note = f"{entry.max_len} values each in {count(entry.records, 'record')}"
+    if dtype not in ("int64", "float32"):
+        return Sequence(dtype), note
+    if entry.max_len * np.dtype(dtype).itemsize > MAX_TENSOR_BYTES:
+        return Sequence(dtype), f"{note}, too many for a tensor"
+    return Tensor((entry.max_len,), dtype, "list"), note
+
+
+def _infer_int(entry: FieldSurvey) -> tuple[Field, str]:
+    values = entry.int_values
+    if not values:
+        return Number("int64"), "one int a record, of too many to be a category"
+    note = f"{count(len(values), 'distinct value')} in {count(entry.records, 'record')}"
+    span = values[-1] - values[0] + 1
+    is_category = (
+        # A constant says nothing of a domain; below zero there are amounts and differences, but no codes.
+        2 <= len(values) <= MAX_INT_CATEGORIES
+        and values[0] >= 0
+        and span <= MAX_INT_SPAN_PER_VALUE * len(values)
+        and entry.records >= MIN_RECORDS_PER_VALUE * len(values)
+    )
+    if is_category:
+        return Category("int64", values), note
+    return Number("int64"), note
+
+
+def _infer_bytes(entry: FieldSurvey) -> tuple[Field, str]:
+    num_images = sum(entry.formats.values())
+    # The magic of BMP is two letters, with which a text may begin; no image is text throughout.
+    if num_images and num_images == entry.num_bytes_values and not entry.is_text:
+        formats = list(entry.formats)
+        if len(formats) == 1:
+            note = f"every value begins with the {formats[0].upper()} magic"
+            return Image(formats[0]), note
+        note = "every value begins with the magic of an image: " + _list_counts(entry.formats)
+        return Image(), note
+    if not entry.is_text:
+        note = f"{entry.num_utf8} of {entry.num_bytes_values} values are text"
+        if num_images:
+            note += f", {num_images} begin as an image"
+        return Bytes(), note
+    if entry.strings is None:
+        return Text(), "every value is UTF-8, of too many to be a category"
+    note = f"{count(len(entry.strings), 'distinct value')} in {count(entry.records, 'record')}"
+    if entry.records >= MIN_RECORDS_PER_VALUE * len(entry.strings):
+        values = tuple(value.decode() for value in entry.strings)
+        return Category("string", values), note
+    return Text(), f"every value is UTF-8; {note}"
+
+
+def _infer_list(entry: ListSurvey) -> tuple[Field | None, str]:
+    steps = entry.steps
+    if steps.kind is None or steps.kind == "mixed":
+        return None, _explain_no_kind(steps, "step")
+    shape: tuple[int, ...] | None = None
+    note = f"feature list, {steps.min_len} to {steps.max_len} values a step"
+    if steps.num_unset:
+        # A step without a kind is a step of no values.
+        note = f"feature list, {steps.num_unset} of {count(steps.total, 'step')} without a kind"
+    elif steps.has_fixed_len and steps.max_len > 0:
+        shape = () if steps.max_len == 1 else (steps.max_len,)
+        note = f"feature list, {count(steps.max_len, 'value')} in every step"
+    return Sequence(_sequence_dtype(steps), shape, "feature_list"), note
+
+
+def _sequence_dtype(entry: FieldSurvey) -> SequenceDtype:
+    if entry.kind == "int64":
+        return "int64"
+    if entry.kind == "float":
+        return "float32"
+    return "string" if entry.is_text else "bytes"
+
+
+def _explain_no_kind(entry: FieldSurvey, unit: str) -> str:
+    if not entry.kinds:
+        return f"left out: no {unit} has a kind set"
+    return f"left out: mixed kinds: {_list_counts(entry.kinds)}; tell its type with `fields`"
+
+
+def _list_counts(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.items())

@@ -1,0 +1,49 @@
+"""How this stage says no: `SchemaError`s that name the place in a declaration, and values in a few words.
+
+In: the place (`shape[1]`), what was expected, what was there. Out: an error to raise.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable
+
+from penstock.errors import SchemaError
+
+_MAX_SHOWN_CHARS = 100
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _MAX_SHOWN_CHARS
+
+
+def refuse(owner: str, place: str, *, expected: str, got: str, advice: str = "") -> SchemaError:
+    """Make the error for one attribute of a declaration.
+
+    Args:
+        owner: Whose attribute it is: `Tensor`, `field 'age'`.
+        place: The attribute, with an index where it has parts: `shape[1]`. It becomes the error's `field`.
+        expected: What would have been taken, in words.
+        got: What was there, in words; see `show`.
+        advice: What to do about it, one sentence.
+    """
+    return SchemaError(f"{place} of {owner}", field=place, expected=expected, got=got, advice=advice)
+
+
+def show(value: object) -> str:
+    """Write any value in at most a line: values come from files and may be huge."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        # Python refuses to print ints of some thousand digits.
+        return f"an int of {value.bit_length()} bits"
+    text = " ".join(_REPR.repr(value).split())
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 1]}…"
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number of things: `1 value`, `2 values`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def list_choices(choices: Iterable[str]) -> str:
+    """Write strings as `'a', 'b' or 'c'`."""
+    *rest, last = [repr(choice) for choice in choices]
+    return f"{', '.join(rest)} or {last}" if rest else last

@@ -1,0 +1,179 @@
+"""The types of field with one value a record: numbers, categories, text, images, opaque bytes.
+
+In: declarations. Out: frozen objects, checked when made (`SchemaError`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
+
+from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
+from penstock.schema.dtype import CategoryDtype, NumberDtype, check_dtype
+from penstock.schema.field import Field, check_choice
+from penstock.schema.refusal import refuse, show
+from penstock.types import Kind
+
+ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
+
+MAX_CATEGORIES: Final = 1 << 16
+"""A category has a small domain, which the schema carries; what has more values is Text or a Number."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Number(Field):
+    """One number a record.
+
+    Example:
+        >>> Number("int64", default=-1).kind
+        'int64'
+    """
+
+    dtype: NumberDtype = "float32"
+    type_name: ClassVar[str] = "number"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+        return "int64" if self.dtype == "int64" else "float"
+
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+        return f"scalar {self.dtype}"
+
+    def _check(self, owner: str) -> None:
+        self._keep(dtype=check_dtype(owner, self.dtype, get_args(NumberDtype)))
+
+    def _check_default(self, owner: str) -> float:
+        default: float = VALUE_CHECKS[self.dtype](owner, "default", self.default)
+        return default
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Category(Field):
+    """One value a record out of a small domain: a label, a code, a country.
+
+    `values` is the domain where it is known, kept sorted. It informs; a reader does not refuse other values.
+
+    Example:
+        >>> Category(values=("dog", "cat")).values
+        ('cat', 'dog')
+    """
+
+    dtype: CategoryDtype = "string"
+    values: tuple[str, ...] | tuple[int, ...] | None = None
+    type_name: ClassVar[str] = "category"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+        return "int64" if self.dtype == "int64" else "bytes"
+
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+        if self.values is None:
+            return f"scalar {self.dtype}"
+        return f"scalar {self.dtype}, {len(self.values)} value{'s' if len(self.values) > 1 else ''}"
+
+    def _check(self, owner: str) -> None:
+        self._keep(dtype=check_dtype(owner, self.dtype, get_args(CategoryDtype)))
+        if self.values is None:
+            return
+        values = check_list(owner, "values", self.values, self.dtype)
+        if not 0 < len(values) <= MAX_CATEGORIES:
+            advice = "Declare the field as Text, or as a Number." if values else "Leave `values` out."
+            expected = f"1 to {MAX_CATEGORIES} values"
+            raise refuse(owner, "values", expected=expected, got=str(len(values)), advice=advice)
+        seen: set[object] = set()
+        for i, value in enumerate(values):
+            if value in seen:
+                got = f"{show(value)} a second time"
+                raise refuse(owner, f"values[{i}]", expected="distinct values", got=got)
+            seen.add(value)
+        self._keep(values=tuple(sorted(values)))
+
+    def _check_default(self, owner: str) -> str | int:
+        default: str | int = VALUE_CHECKS[self.dtype](owner, "default", self.default)
+        if self.values is not None and default not in self.values:
+            advice = "Add it to `values`."
+            raise refuse(owner, "default", expected="one of `values`", got=show(default), advice=advice)
+        return default
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Text(Field):
+    """One text a record, in UTF-8.
+
+    Example:
+        >>> Text(default="").optional
+        True
+    """
+
+    type_name: ClassVar[str] = "text"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+        return "bytes"
+
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+        return "scalar"
+
+    def _check_default(self, owner: str) -> str:
+        return check_string(owner, "default", self.default)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Image(Field):
+    """One encoded image a record: the bytes of a JPEG, PNG, WebP, GIF or BMP file.
+
+    `format` is the one format of all images, or None where they differ or nobody has looked.
+
+    Example:
+        >>> Image("jpeg").describe()
+        'scalar jpeg'
+    """
+
+    format: ImageFormat | None = None
+    type_name: ClassVar[str] = "image"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+        return "bytes"
+
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+        return "scalar" if self.format is None else f"scalar {self.format}"
+
+    def _check(self, owner: str) -> None:
+        if self.format is not None:
+            check_choice(owner, "format", self.format, get_args(ImageFormat))
+
+    def _check_default(self, owner: str) -> bytes:
+        return check_bytes(owner, "default", self.default)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Bytes(Field):
+    """One opaque byte string a record.
+
+    Example:
+        >>> Bytes(role="id", key="uuid")
+        Bytes(role='id', key='uuid')
+    """
+
+    type_name: ClassVar[str] = "bytes"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of list that holds the field in a record."""
+        return "bytes"
+
+    def describe(self) -> str:
+        """Say in a few words how many values of what a record holds."""
+        return "scalar"
+
+    def _check_default(self, owner: str) -> bytes:
+        return check_bytes(owner, "default", self.default)

@@ -1,0 +1,228 @@
+"""The schema: which fields a data set has.
+
+In: fields by name, from a user, from inference or from JSON. Out: an immutable mapping that all stages read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import PayloadError, SchemaError
+from penstock.schema.conflict import find_conflict
+from penstock.schema.default import check_string
+from penstock.schema.field import Field, Role
+from penstock.schema.form import dump_fields, load_fields
+from penstock.schema.infer import infer_fields
+from penstock.schema.nearest import unknown_name
+from penstock.schema.refusal import refuse, show
+
+_MAX_NAME_CHARS = 60
+
+
+class Schema(Mapping[str, Field]):
+    """The fields of a data set by name, immutable.
+
+    The order of the fields is kept for people; it takes no part in equality, hash or fingerprint, because
+    records have none.
+
+    Example:
+        >>> from penstock.fields import Category, Image
+        >>> schema = Schema({"photo": Image("jpeg"), "label": Category("int64")}).with_roles(target="label")
+        >>> schema.inputs, schema.targets
+        (('photo',), ('label',))
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        """Make a schema.
+
+        Raises:
+            SchemaError: Something is no field, two fields are the weight or the id, or two have the same key.
+        """
+        for name, field in fields.items():
+            check_string("the schema", "a name", name)
+            if not isinstance(field, Field):
+                advice = "Make one, such as ps.fields.Number('int64')."
+                raise refuse(
+                    "the schema", f"field {show(name)}", expected="a field", got=show(field), advice=advice
+                )
+        conflict = find_conflict(fields)
+        if conflict is not None:
+            raise SchemaError(
+                f"{conflict.attribute} of field {show(conflict.name)}",
+                field=conflict.name,
+                expected=conflict.expected,
+                got=conflict.got,
+                advice=conflict.advice,
+            )
+        self._fields = dict(fields)
+
+    @classmethod
+    def infer(cls, payloads: Iterable[bytes]) -> Schema:
+        """Guess a schema from the payloads of records, all of which are looked at.
+
+        Raises:
+            PayloadError: The payloads are no Examples.
+        """
+        # The core is loaded with the first bytes: a schema alone is read and written without it.
+        from penstock.schema.count import survey_payloads  # noqa: PLC0415
+
+        survey = survey_payloads(payloads)
+        if survey.payload == "other":
+            raise PayloadError(
+                "a schema is inferred from Examples", expected="Examples", got="other payloads"
+            )
+        return cls(infer_fields(survey).fields)
+
+    @classmethod
+    def from_json(cls, form: object) -> Schema:
+        """Read the form that `to_json` makes, after `json.loads`.
+
+        Raises:
+            SchemaError: The form is not such a one; the message says where, like `$.fields.photo.shape[1]`.
+        """
+        return cls(load_fields(form))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as dicts, lists and scalars, for `json.dumps`."""
+        return dump_fields(self._fields)
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 in hex that is the same for equal schemas, and for them alone."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the fields that a model is fed with."""
+        return self._with_role("input")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the fields that a model is to predict."""
+        return self._with_role("target")
+
+    @property
+    def weight(self) -> str | None:
+        """Name of the field that says how much a record counts, or None."""
+        return next(iter(self._with_role("weight")), None)
+
+    @property
+    def id(self) -> str | None:
+        """Name of the field that names a record, or None."""
+        return next(iter(self._with_role("id")), None)
+
+    def replace(self, fields: Mapping[str, Field]) -> Schema:
+        """Return a schema with other declarations for some of its fields.
+
+        Raises:
+            UnknownNameError: There is no such field.
+        """
+        self._need(fields)
+        return Schema({**self._fields, **fields})
+
+    def select(self, names: str | Iterable[str]) -> Schema:
+        """Return a schema of some of the fields, in the order of `names`.
+
+        Raises:
+            UnknownNameError: There is no such field.
+        """
+        chosen = _as_tuple(names)
+        self._need(chosen)
+        return Schema({name: self._fields[name] for name in chosen})
+
+    def with_roles(
+        self,
+        target: str | SequenceOf[str] | None = None,
+        weight: str | None = None,
+        id: str | None = None,
+    ) -> Schema:
+        """Return a schema in which these fields, and no others, have these roles; None leaves a role alone.
+
+        A field that loses its role is an input again.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            SchemaError: A field is given two roles.
+        """
+        if target is None and weight is None and id is None:
+            return self
+        told: dict[str, Role] = {}
+        fields = dict(self._fields)
+        given: tuple[tuple[Role, str | SequenceOf[str] | None], ...] = (
+            ("target", target),
+            ("weight", weight),
+            ("id", id),
+        )
+        for role, names in given:
+            if names is None:
+                continue
+            for name in _as_tuple(names):
+                self._need((name,))
+                if told.setdefault(name, role) != role:
+                    got = f"{told[name]!r} and {role!r}"
+                    raise refuse(f"field {show(name)}", "role", expected="one role", got=got)
+            for name in self._with_role(role):
+                fields[name] = replace(fields[name], role="input")
+        for name, role in told.items():
+            fields[name] = replace(self._fields[name], role=role)
+        return Schema(fields)
+
+    def _with_role(self, role: Role) -> tuple[str, ...]:
+        return tuple(name for name, field in self._fields.items() if field.role == role)
+
+    def _need(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._fields:
+                raise unknown_name(name, self._fields)
+
+    def __getitem__(self, name: str) -> Field:
+        self._need((name,))
+        return self._fields[name]
+
+    def __contains__(self, name: object) -> bool:
+        # Mapping would ask __getitem__, which looks for the nearest name before it says no.
+        return name in self._fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._fields == other._fields
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._fields.items()))
+
+    def __repr__(self) -> str:
+        return f"Schema({self._fields!r})"
+
+    def __str__(self) -> str:
+        rows = [("field", "type", "role", "values")]
+        for name, field in self._fields.items():
+            missing = ", optional" if field.optional else ""
+            rows.append((_show_name(name), field.type_name, field.role, field.describe() + missing))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = (
+            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        )
+        return "\n".join(lines)
+
+
+def _as_tuple(names: str | Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _show_name(name: str) -> str:
+    # Names come from files: a control character must not reach a terminal.
+    text = name if name and name.isprintable() else repr(name)
+    return text if len(text) <= _MAX_NAME_CHARS else f"{text[: _MAX_NAME_CHARS - 1]}…"

@@ -1,0 +1,76 @@
+"""The user's cache folder: what is dear to make again and may be thrown away at any time.
+
+In: a key. Out: a file under `$PENSTOCK_CACHE`, else `$XDG_CACHE_HOME/penstock`, else `~/.cache/penstock`; never beside
+somebody else's data. A folder that cannot be written is no error: the work is done again instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+MAX_INFLATED_BYTES = 16 << 30  # of all inflated copies together
+
+
+def cache_folder() -> Path:
+    """Return the folder, which need not exist."""
+    told = os.environ.get("PENSTOCK_CACHE")
+    if told:
+        return Path(told)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "penstock"
+
+
+def cache_path(kind: str, source: Path, *facts: object) -> Path:
+    """Return where what is made of `source` is kept; `facts` tell apart versions of it."""
+    text = "\n".join([os.path.realpath(source), *map(str, facts)])
+    return cache_folder() / kind / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+
+def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
+    """Write a cache file whole or not at all. Return whether it is there; errors of `chunks` itself are raised."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+    except OSError:
+        return False
+    try:
+        with os.fdopen(fd, "wb") as out:
+            for chunk in chunks:
+                try:
+                    out.write(chunk)
+                except OSError:
+                    return False
+        Path(name).replace(path)
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+    return True
+
+
+def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_BYTES) -> bool:
+    """Delete the files of `folder` that were used longest ago, until `needed_bytes` more keep within the limit.
+
+    Returns False, and deletes nothing, if they cannot.
+    """
+    if needed_bytes > limit_bytes:
+        return False
+    files = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            facts = entry.stat()
+            files.append((facts.st_atime_ns, facts.st_size, entry.path))
+    used = sum(size for _, size, _ in files)
+    for _, size, name in sorted(files):
+        if used + needed_bytes <= limit_bytes:
+            break
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+            used -= size
+    return used + needed_bytes <= limit_bytes

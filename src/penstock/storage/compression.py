@@ -1,0 +1,73 @@
+"""How a file is compressed, found by its first bytes and never by its name.
+
+In: the first bytes of a file. Out: "none", "gzip" or "zlib", or what the file is instead of a TFRecord.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from penstock._native import masked_crc32c
+from penstock.types import Compression
+
+FIRST_BYTES = 4096  # enough to inflate a header, and to recognise what is no TFRecord
+
+
+def find_compression(first: bytes) -> Compression:
+    """Tell how a file that begins with `first` is compressed.
+
+    A length whose CRC fits means plain: record lengths can look like a zlib header, a CRC cannot by chance.
+    """
+    if len(first) >= 12 and int.from_bytes(first[8:12], "little") == masked_crc32c(first[:8]):
+        return "none"
+    if first.startswith(b"\x1f\x8b"):
+        return "gzip"
+    if _is_zlib(first):
+        return "zlib"
+    return "none"
+
+
+def _is_zlib(first: bytes) -> bool:
+    if len(first) < 2 or first[0] & 0x0F != 8 or (first[0] << 8 | first[1]) % 31 != 0:
+        return False
+    stream = zlib.decompressobj()
+    try:
+        inflated = stream.decompress(first, 12)
+    except zlib.error:
+        return False
+    if not inflated:
+        return stream.eof
+    # A plain file may begin like this too; an inflated TFRecord begins with a header whose CRC fits.
+    return len(inflated) < 12 or int.from_bytes(inflated[8:12], "little") == masked_crc32c(inflated[:8])
+
+
+def name_content(first: bytes) -> str | None:
+    """Name what a file is that is no TFRecord, if its first bytes tell."""
+    text = first[:64].lstrip().lower()
+    if first.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer (run 'git lfs pull' to get the file it stands for)"
+    if text.startswith((b"<!doctype html", b"<html")):
+        return "an HTML page (a download that failed?)"
+    if text.startswith((b"<?xml", b"<error")):
+        return "an XML document (a download that failed?)"
+    for magic, name in _MAGICS.items():
+        if first.startswith(magic):
+            return name
+    if text.startswith((b"{", b"[")):
+        return "JSON"
+    return None
+
+
+_MAGICS = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are read)",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89PNG": "a PNG image",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
+    b"BZh": "a bzip2 stream (only gzip and zlib are read)",
+    b"\xfd7zXZ": "an xz stream (only gzip and zlib are read)",
+    b"%PDF": "a PDF document",
+}

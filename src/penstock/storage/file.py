@@ -1,0 +1,105 @@
+"""A regular file, open for reading by position, closed with its last holder.
+
+In: a path. Out: `OpenFile` with a descriptor, and the facts that tell whether the file is still the same.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.errors import ChangedFileError, NoSuchPathError, PathError
+
+
+class FileIdentity(NamedTuple):
+    """What changes when a file's content does."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class OpenFile:
+    """A file that was opened, and is closed when nobody holds this object any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fd = -1
+        self.fd = _open_regular(path)
+        self.identity = self._identity_now()
+
+    def check_unchanged(self, since: FileIdentity) -> None:
+        """Compare with what the file was.
+
+        Raises:
+            ChangedFileError: Its size or modification time is another.
+        """
+        now = self._identity_now()
+        if now != since:
+            what, expected, got = "size", since.size, now.size
+            if expected == got:
+                what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
+            raise ChangedFileError(
+                f"{what} changed since the file was opened",
+                path=self.path,
+                expected=expected,
+                got=got,
+                advice="Open the data set again once nobody writes to it.",
+            )
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        pieces = []
+        while size > 0:
+            piece = os.pread(self.fd, size, offset)
+            if not piece:
+                break
+            pieces.append(piece)
+            offset += len(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def _identity_now(self) -> FileIdentity:
+        facts = os.fstat(self.fd)
+        return FileIdentity(facts.st_size, facts.st_mtime_ns, facts.st_ino)
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _open_regular(path: Path) -> int:
+    # O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever.
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise NoSuchPathError("no such file", path=path, advice="Check the path.") from error
+    except OSError as error:
+        raise PathError(
+            f"cannot be opened ({error.strerror})", path=path, advice="Check what it is and who may read it."
+        ) from error
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    raise PathError(
+        "not a regular file", path=path, expected="a regular file", got=_name_mode(mode), advice="Name a TFRecord file."
+    )
+
+
+def _name_mode(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")

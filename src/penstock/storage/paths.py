@@ -1,0 +1,101 @@
+"""From what a caller names (a path, several, a glob, a folder) to the files it means.
+
+In: a path or paths. Out: existing files, in a stable order, and the folder's data files among them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from penstock.errors import NoSuchPathError, PathError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+# What a TFRecord file is called in the wild: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz, a.record, b.tfr-00000-of-00001,
+# and any shard NAME-00000-of-00004, whatever the name says before it.
+_DATA_FILE = re.compile(r"tfrecord|\.tfr(\b|-)|\.records?(\b|-)|-\d{5,}-of-\d{5,}", re.IGNORECASE)
+# What lies beside them and is no data.
+_OTHER_FILE = re.compile(r"\.(json|jsonl|txt|md|tfindex|idx|index|csv|parquet|npy|sha256|lock|tmp)$|^[._]", re.IGNORECASE)
+
+
+def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
+    """Return the files that `paths` means, and whether each was named by itself rather than found.
+
+    Raises:
+        NoSuchPathError: There is no such path, a glob matches nothing, or a folder holds no data file.
+    """
+    if isinstance(paths, str | os.PathLike):
+        return _find(os.fspath(paths))
+    found: list[Path] = []
+    by_name = True
+    for each in paths:
+        files, named = _find(os.fspath(each))
+        found.extend(files)
+        by_name &= named
+    if not found:
+        raise NoSuchPathError("no paths were given", advice="Name a file, several, a glob or a folder.")
+    return list(dict.fromkeys(found)), by_name
+
+
+def _find(path: str) -> tuple[list[Path], bool]:
+    place = Path(path)
+    if place.is_dir():
+        return _folder_files(place), False
+    if os.path.lexists(path):
+        return [place], True
+    if glob.has_magic(path):
+        matches = sorted(Path(match) for match in glob.glob(path, recursive=True))
+        files = [match for match in matches if not match.is_dir()]
+        if files:
+            return files, False
+        raise NoSuchPathError(f"nothing matches {path!r}", path=path, advice="Check the pattern.")
+    raise NoSuchPathError("no such file or folder", path=path, advice=_nearest(place))
+
+
+def _folder_files(folder: Path) -> list[Path]:
+    files = sorted(
+        entry
+        for entry in folder.rglob("*")
+        if entry.is_file()
+        and not _OTHER_FILE.search(entry.name)
+        and _DATA_FILE.search(entry.name)
+        and not any(part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1])
+    )
+    if files:
+        return files
+    raise NoSuchPathError(
+        "the folder holds no file that is named like a TFRecord",
+        path=folder,
+        advice="Name the files themselves, for example as a glob.",
+    )
+
+
+def _nearest(place: Path) -> str:
+    """Name what lies beside a path that does not exist and is spelt most like it."""
+    import difflib
+
+    try:
+        names = [entry.name for entry in place.parent.iterdir()]
+    except OSError:
+        return "Check the path."
+    near = difflib.get_close_matches(place.name, names, n=1)
+    return f"Did you mean {str(place.parent / near[0])!r}?" if near else "Check the path."
+
+
+def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
+    """Refuse a target folder that holds one of the sources.
+
+    Raises:
+        PathError: Writing there could overwrite what is being read.
+    """
+    resolved = target.resolve()
+    for source in sources:
+        if source.resolve().parent == resolved:
+            raise PathError(
+                "the output folder is the folder of the input", path=target, advice="Choose another output folder."
+            )

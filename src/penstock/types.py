@@ -1,0 +1,145 @@
+"""Columns, the one currency between the stages: many records, field by field, as arrays.
+
+In: nothing. Out: `Dense`, `Ragged`, `Bytes`, each with an optional presence mask, and the mapping `Columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask: TypeAlias = NDArray[np.bool_]
+Kind: TypeAlias = Literal["int64", "float", "bytes"]
+Payload: TypeAlias = Literal["example", "sequence_example", "other", "empty"]
+Compression: TypeAlias = Literal["none", "gzip", "zlib"]
+
+
+class Dense:
+    """Values of one shape in every row: an array (rows, *shape).
+
+    Where `present` is False the row holds the field's default, or zeros.
+    """
+
+    __slots__ = ("present", "values")
+
+    def __init__(self, values: NDArray[Any], present: Mask | None = None) -> None:
+        self.values = values
+        self.present = present
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Dense(shape={self.values.shape}, dtype={self.values.dtype}{_mask_text(self.present)})"
+
+
+class Bytes:
+    """One byte string a row: row i is `arena[starts[i]:stops[i]]`.
+
+    Short values lie one behind the other, and `offsets` (rows + 1) says where each begins. Large ones stay where they
+    were read, with other bytes between them, so that they are not copied twice; `pack()` closes the gaps.
+    """
+
+    __slots__ = ("arena", "present", "starts", "stops")
+
+    def __init__(
+        self,
+        arena: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        present: Mask | None = None,
+    ) -> None:
+        self.arena = arena
+        self.starts = starts
+        self.stops = stops
+        self.present = present
+
+    @classmethod
+    def from_offsets(
+        cls, arena: NDArray[np.uint8], offsets: NDArray[np.int64], present: Mask | None = None
+    ) -> Bytes:
+        """Make a column from values that lie one behind the other; `offsets` has one entry more than there are rows."""
+        return cls(arena, offsets[:-1], offsets[1:], present)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the values lie one behind the other from byte 0 of the arena."""
+        if not len(self):
+            return True
+        return bool(self.starts[0] == 0 and np.array_equal(self.starts[1:], self.stops[:-1]))
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The rows + 1 boundaries of the values in the arena of `pack()`, which is `arena` itself for short values."""
+        lengths = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.stops - self.starts, out=lengths[1:])
+        return lengths
+
+    def pack(self) -> Bytes:
+        """Return the same values one behind the other; self, if they are already."""
+        if self.is_packed:
+            return self
+        pieces = [self.arena[a:b] for a, b in zip(self.starts.tolist(), self.stops.tolist(), strict=True)]
+        return Bytes.from_offsets(np.concatenate(pieces), self.offsets, self.present)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.arena[self.starts[row] : self.stops[row]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        view = memoryview(self.arena)
+        for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
+            yield bytes(view[start:stop])
+
+    def tolist(self) -> list[bytes]:
+        """Return the values as Python objects."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        size = int((self.stops - self.starts).sum())
+        return f"Bytes(rows={len(self)}, bytes={size}{_mask_text(self.present)})"
+
+
+class Ragged:
+    """A list a row: row i is `values[offsets[i]:offsets[i + 1]]`.
+
+    `values` is an array, a `Bytes` for lists of strings, or another `Ragged` for lists of lists (the feature lists of a
+    SequenceExample).
+    """
+
+    __slots__ = ("offsets", "present", "values")
+
+    def __init__(
+        self,
+        values: NDArray[Any] | Bytes | Ragged,
+        offsets: NDArray[np.int64],
+        present: Mask | None = None,
+    ) -> None:
+        self.values = values
+        self.offsets = offsets
+        self.present = present
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[Any] | list[Any]:
+        start, stop = int(self.offsets[row]), int(self.offsets[row + 1])
+        if isinstance(self.values, np.ndarray):
+            return self.values[start:stop]
+        return [self.values[i] for i in range(start, stop)]
+
+    def __repr__(self) -> str:
+        return f"Ragged(rows={len(self)}, values={self.values!r}{_mask_text(self.present)})"
+
+
+Column: TypeAlias = Union[Dense, Bytes, Ragged]  # noqa: UP007 - classes defined above, evaluated here
+Columns: TypeAlias = Mapping[str, Column]
+
+
+def _mask_text(present: Mask | None) -> str:
+    return "" if present is None else f", missing={int((~present).sum())}"

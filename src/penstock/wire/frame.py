@@ -1,0 +1,83 @@
+"""The TFRecord frame: payloads to the bytes of a file, and back.
+
+A file is its records one after the other, with no header and no end mark. All numbers are little-endian:
+`uint64 length, uint32 masked CRC of those 8 bytes, payload, uint32 masked CRC of the payload`.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from penstock.wire.crc32c import masked_crc32c
+from penstock.wire.error import WireError
+
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+
+
+def write_record(payload: bytes) -> bytes:
+    """Return the whole frame of one record.
+
+    Example:
+        >>> write_record(b"").hex()
+        '000000000000000029039807d8ea82a2'
+    """
+    length = _LENGTH.pack(len(payload))
+    return b"".join(
+        (length, _CRC.pack(masked_crc32c(length)), payload, _CRC.pack(masked_crc32c(payload))),
+    )
+
+
+def write_records(payloads: Iterable[bytes]) -> bytes:
+    """Return the bytes of an uncompressed file with these records."""
+    return b"".join(write_record(payload) for payload in payloads)
+
+
+def read_records(data: bytes) -> Iterator[bytes]:
+    """Yield the payloads of an uncompressed file's bytes, each after both its CRCs were checked.
+
+    Raises:
+        WireError: At the first fault, after the records before it were yielded: `length_crc`,
+            `payload_crc`, `truncated_header` (1 to 11 bytes are left) or `truncated_record`.
+    """
+    position = 0
+    while position < len(data):
+        payload = _read_record(data, position)
+        yield payload
+        position += HEADER_BYTES + len(payload) + FOOTER_BYTES
+
+
+def _read_record(data: bytes, position: int) -> bytes:
+    left = len(data) - position
+    if left < HEADER_BYTES:
+        raise WireError(
+            "truncated_header", position, f"expected a header of {HEADER_BYTES} bytes, got {left}"
+        )
+    length_bytes = data[position : position + _LENGTH.size]
+    _check_crc("length", length_bytes, data, position + _LENGTH.size)
+    (length,) = _LENGTH.unpack(length_bytes)
+    left -= HEADER_BYTES
+    if length + FOOTER_BYTES > left:
+        raise WireError(
+            "truncated_record",
+            position,
+            f"expected a payload of {length} bytes and its CRC of {FOOTER_BYTES}, got {left} bytes",
+        )
+    start = position + HEADER_BYTES
+    payload = data[start : start + length]
+    _check_crc("payload", payload, data, start + length)
+    return payload
+
+
+def _check_crc(part: str, content: bytes, data: bytes, position: int) -> None:
+    """Compare the CRC stored at `position` with that of `content`."""
+    (stored,) = _CRC.unpack_from(data, position)
+    computed = masked_crc32c(content)
+    if stored != computed:
+        raise WireError(
+            "length_crc" if part == "length" else "payload_crc",
+            position,
+            f"{part} CRC: expected {computed:#010x}, got {stored:#010x}",
+        )

@@ -1,0 +1,222 @@
+"""The JSON form of a schema, attacked: the place of every fault."""
+
+import copy
+import math
+
+import pytest
+
+from penstock.errors import SchemaError
+from penstock.schema import form
+from penstock.schema.form import load_fields
+from penstock.schema.schema import Schema
+
+ROOT_FAULTS = [
+    ([], "$", "an object", "[]"),
+    (None, "$", "an object", "nothing"),
+    ({}, "$.version", "1", "nothing"),
+    ({"version": "1", "fields": {}}, "$.version", "1", "'1'"),
+    ({"version": True, "fields": {}}, "$.version", "1", "True"),
+    ({"version": 1.0, "fields": {}}, "$.version", "1", "1.0"),
+    ({"version": 0, "fields": {}}, "$.version", "1", "0"),
+    ({"version": 1}, "$.fields", "an object", "nothing"),
+    ({"version": 1, "fields": []}, "$.fields", "an object", "[]"),
+    (
+        {"version": 1, "fields": {}, "extra": 1},
+        "$.extra",
+        "only 'version' or 'fields'",
+        "a key of another name",
+    ),
+    ({"version": 1, "fields": {3: {}}}, "$.fields", "keys that are strings", "3"),
+    (
+        {"version": 1, "fields": {"\ud800": {}}},
+        '$.fields["\\ud800"]',
+        "a str that UTF-8 can write",
+        "'\\ud800'",
+    ),
+]
+
+FIELD_FAULTS = [
+    (None, "", "an object", "nothing"),
+    ("number", "", "an object", "'number'"),
+    ({}, ".type", "'number', 'category', 'text', 'image', 'bytes', 'sequence' or 'tensor'", "nothing"),
+    (
+        {"type": "float"},
+        ".type",
+        "'number', 'category', 'text', 'image', 'bytes', 'sequence' or 'tensor'",
+        "'float'",
+    ),
+    (
+        {"type": ["number"]},
+        ".type",
+        "'number', 'category', 'text', 'image', 'bytes', 'sequence' or 'tensor'",
+        "['number']",
+    ),
+    (
+        {"type": "number", "shape": [1]},
+        ".shape",
+        "only 'type', 'dtype', 'role', 'default', 'optional' or 'key'",
+        "a key of another name",
+    ),
+    ({"type": "number", "dtype": "float64"}, ".dtype", "'float32' or 'int64'", "'float64'"),
+    ({"type": "number", "dtype": None}, ".dtype", "'float32' or 'int64'", "None"),
+    ({"type": "number", "role": "label"}, ".role", "'input', 'target', 'weight' or 'id'", "'label'"),
+    ({"type": "number", "optional": 1}, ".optional", "True or False", "1"),
+    ({"type": "number", "key": 1}, ".key", "a str", "1"),
+    ({"type": "number", "default": "1"}, ".default", "a number", "'1'"),
+    ({"type": "number", "default": True}, ".default", "a number", "True"),
+    ({"type": "number", "default": math.inf}, ".default", "a number that JSON has", "inf"),
+    ({"type": "number", "default": {"float": "NaN"}}, ".default.float", "'nan', 'inf' or '-inf'", "'NaN'"),
+    ({"type": "number", "default": {}}, ".default.float", "'nan', 'inf' or '-inf'", "None"),
+    ({"type": "number", "default": {"x": 1}}, ".default.x", "only 'float'", "a key of another name"),
+    ({"type": "number", "dtype": "int64", "default": 0.5}, ".default", "an int", "0.5"),
+    (
+        {"type": "number", "dtype": "int64", "default": {"float": "nan"}},
+        ".default",
+        "an int",
+        "{'float': 'nan'}",
+    ),
+    ({"type": "category", "values": {"a": 1}}, ".values", "an array", "{'a': 1}"),
+    ({"type": "category", "values": ["a", "a"]}, ".values[1]", "distinct values", "'a' a second time"),
+    ({"type": "category", "values": ["a"], "default": "b"}, ".default", "one of `values`", "'b'"),
+    ({"type": "text", "default": 5}, ".default", "a str", "5"),
+    ({"type": "image", "format": "tiff"}, ".format", "'jpeg', 'png', 'webp', 'gif' or 'bmp'", "'tiff'"),
+    ({"type": "image", "default": "abc"}, ".default", "an object", "'abc'"),
+    ({"type": "bytes", "default": {}}, ".default.base64", "a string", "nothing"),
+    ({"type": "bytes", "default": {"base64": 1}}, ".default.base64", "a string", "1"),
+    ({"type": "bytes", "default": {"base64": "a"}}, ".default.base64", "base64", "'a'"),
+    ({"type": "bytes", "default": {"base64": "ä==="}}, ".default.base64", "base64", "'ä==='"),
+    (
+        {"type": "bytes", "default": {"base64": "AA==", "x": 1}},
+        ".default.x",
+        "only 'base64'",
+        "a key of another name",
+    ),
+    ({"type": "sequence", "default": 1}, ".default", "an array", "1"),
+    ({"type": "sequence", "default": [0, [1]]}, ".default[1]", "an int", "[1]"),
+    ({"type": "sequence", "dtype": "bytes", "default": [[]]}, ".default[0]", "an object", "[]"),
+    (
+        {"type": "sequence", "stored": "feature_list", "shape": None, "default": [1]},
+        ".default[0]",
+        "an array",
+        "1",
+    ),
+    (
+        {"type": "sequence", "stored": "feature_list", "shape": [2], "default": [[1]]},
+        ".default[0]",
+        "a step of 2 values",
+        "1 values",
+    ),
+    ({"type": "sequence", "shape": [2]}, ".shape", "()", "[2]"),
+    ({"type": "sequence", "stored": "list"}, ".stored", "'feature' or 'feature_list'", "'list'"),
+    ({"type": "tensor"}, ".shape", "an array of positive ints", "nothing"),
+    ({"type": "tensor", "shape": None}, ".shape", "a tuple of positive ints", "None"),
+    ({"type": "tensor", "shape": {"0": 1}}, ".shape", "an array", "{'0': 1}"),
+    ({"type": "tensor", "shape": [2, 0]}, ".shape[1]", "a positive int", "0"),
+    ({"type": "tensor", "shape": [2.0]}, ".shape[0]", "a positive int", "2.0"),
+    ({"type": "tensor", "shape": [2, [2]]}, ".shape[1]", "a positive int", "[2]"),
+    ({"type": "tensor", "shape": [2], "encoding": "zip"}, ".encoding", "'auto', 'list' or 'raw'", "'zip'"),
+    ({"type": "tensor", "shape": [1], "default": [1.0]}, ".default", "an object", "[1.0]"),
+    ({"type": "tensor", "shape": [1], "default": {"base64": "AA=="}}, ".default", "4 bytes", "1 bytes"),
+]
+
+
+@pytest.mark.parametrize(("document", "place", "expected", "got"), ROOT_FAULTS)
+def test_form_with_fault_at_the_root_is_refused_with_its_place(document, place, expected, got):
+    with pytest.raises(SchemaError) as caught:
+        load_fields(document)
+    assert (caught.value.field, caught.value.expected, caught.value.got) == (place, expected, got)
+
+
+@pytest.mark.parametrize(("declaration", "place", "expected", "got"), FIELD_FAULTS)
+def test_form_with_fault_in_a_field_is_refused_with_its_place(declaration, place, expected, got):
+    before = copy.deepcopy(declaration)
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_json({"version": 1, "fields": {"fine": {"type": "text"}, "photo": declaration}})
+    assert (caught.value.field, caught.value.expected, caught.value.got) == (
+        f"$.fields.photo{place}",
+        expected,
+        got,
+    )
+    assert str(caught.value).startswith(f"schema at $.fields.photo{place}: expected {expected}, got {got}.")
+    assert declaration == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"a": {"type": "number", "role": "weight"}, "b": {"type": "number", "role": "weight"}},
+            "schema at $.fields.b.role: expected one weight field, got a second one beside 'a'. Give one "
+            "of them "
+            "another role.",
+        ),
+        (
+            {"a": {"type": "text", "role": "weight"}},
+            "schema at $.fields.a.role: expected numbers as weight, got a text field.",
+        ),
+        (
+            {"a": {"type": "text"}, "b": {"type": "text", "key": "a"}},
+            "schema at $.fields.b.key: expected a key of its own, got 'a', which is the key of 'a' too. "
+            "Read the key "
+            "once, and transform it later.",
+        ),
+    ],
+)
+def test_form_with_fields_in_conflict_is_refused_with_the_place(fields, message):
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_json({"version": 1, "fields": fields})
+    assert str(caught.value) == message
+
+
+def test_form_of_future_version_is_refused_with_advice():
+    with pytest.raises(SchemaError) as caught:
+        load_fields({"version": 2, "fields": {"a": {"type": "hologram"}}})
+    assert str(caught.value) == (
+        "schema at $.version: expected at most 1, got 2. A newer Penstock wrote this schema: upgrade this "
+        "one."
+    )
+
+
+def test_form_as_text_is_refused_with_advice():
+    with pytest.raises(SchemaError, match=r"Parse the text with json.loads first.$"):
+        load_fields('{"version": 1}')
+
+
+def test_form_with_misspelt_key_names_the_nearest():
+    with pytest.raises(SchemaError, match=r"Did you mean 'optional'\?$"):
+        load_fields({"version": 1, "fields": {"a": {"type": "text", "optionl": True}}})
+
+
+def test_form_with_too_many_fields_is_refused(monkeypatch):
+    monkeypatch.setattr(form, "MAX_FIELDS", 2)
+    with pytest.raises(SchemaError, match=r"^schema at \$.fields: expected at most 2 fields, got 3.$"):
+        load_fields({"version": 1, "fields": {name: {"type": "text"} for name in "abc"}})
+
+
+def test_form_nested_without_end_is_refused_not_followed():
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(
+        SchemaError, match=r"^schema at \$.fields.a.default\[0\]: expected an int, got \[\[\["
+    ):
+        load_fields({"version": 1, "fields": {"a": {"type": "sequence", "default": nested}}})
+    while nested:
+        # Freed by hand: the interpreter would free it recursively.
+        nested = nested.pop()  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("a_1", "$.fields.a_1"),
+        ("a b", '$.fields["a b"]'),
+        ("", '$.fields[""]'),
+        ("ä", '$.fields["\\u00e4"]'),
+        ("x" * 500, '$.fields["' + "x" * 98 + '…"]'),
+    ],
+)
+def test_place_of_odd_name_is_quoted(name, place):
+    with pytest.raises(SchemaError) as caught:
+        load_fields({"version": 1, "fields": {name: 1}})
+    assert caught.value.field == place

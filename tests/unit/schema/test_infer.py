@@ -1,0 +1,195 @@
+"""Fields guessed from counts: one row a rule."""
+
+import pytest
+
+from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
+from penstock.schema.infer import infer_fields
+
+ONE = {"min_len": 1, "max_len": 1}
+
+
+def ints(values, records=100, **others):
+    return {"int64": records, **ONE, "int_values": values, **others}
+
+
+def strings(values, records=100, **others):
+    distinct = None if values is None else [value.encode() for value in values]
+    return {"bytes": records, **ONE, "num_values": records, "utf8": records, "strings": distinct, **others}
+
+
+def blobs(records=100, **others):
+    return {"bytes": records, **ONE, "num_values": records, "strings": None, **others}
+
+
+TEN = list(range(10))
+MANY = [str(i) for i in range(11)]
+
+FEATURES = [
+    # ints
+    (ints([0, 1]), Category("int64", (0, 1)), "2 distinct values in 100 records"),
+    (ints(TEN), Category("int64", tuple(TEN)), "10 distinct values in 100 records"),
+    (ints(list(range(11))), Number("int64"), "11 distinct values in 100 records"),
+    (ints([7]), Number("int64"), "1 distinct value in 100 records"),
+    (ints([0, 1], records=19), Number("int64", optional=True), "2 distinct values in 19 records"),
+    (ints([0, 1], records=20), Category("int64", (0, 1), optional=True), "2 distinct values in 20 records"),
+    (ints([-1, 0, 1]), Number("int64"), "3 distinct values in 100 records"),
+    (ints([1, 2, 6]), Category("int64", (1, 2, 6)), "3 distinct values in 100 records"),
+    (ints([1, 2, 7]), Number("int64"), "3 distinct values in 100 records"),
+    (ints([224, 480]), Number("int64"), "2 distinct values in 100 records"),
+    (ints(None), Number("int64"), "one int a record, of too many to be a category"),
+    # floats
+    ({"float": 100, **ONE}, Number("float32"), "one float a record"),
+    # bytes
+    (blobs(jpeg=100), Image("jpeg"), "every value begins with the JPEG magic"),
+    (blobs(webp=100), Image("webp"), "every value begins with the WEBP magic"),
+    (
+        blobs(jpeg=60, png=40),
+        Image(),
+        "every value begins with the magic of an image: 60 jpeg, 40 png",
+    ),
+    (blobs(jpeg=99), Bytes(), "0 of 100 values are text, 99 begin as an image"),
+    (blobs(utf8=99), Bytes(), "99 of 100 values are text"),
+    (strings(["a", "b"]), Category("string", ("a", "b")), "2 distinct values in 100 records"),
+    (strings(["ü"]), Category("string", ("ü",)), "1 distinct value in 100 records"),
+    (strings(MANY), Text(), "every value is UTF-8; 11 distinct values in 100 records"),
+    (strings(None), Text(), "every value is UTF-8, of too many to be a category"),
+    (strings(["BMW"], bmp=100), Category("string", ("BMW",)), "1 distinct value in 100 records"),
+    # several values
+    (
+        {"float": 100, "min_len": 4, "max_len": 4},
+        Tensor((4,), "float32", "list"),
+        "4 values each in 100 records",
+    ),
+    (
+        {"int64": 100, "min_len": 2, "max_len": 2},
+        Tensor((2,), "int64", "list"),
+        "2 values each in 100 records",
+    ),
+    (
+        {"int64": 100, "min_len": 2**28, "max_len": 2**28},
+        Sequence("int64"),
+        "268435456 values each in 100 records, too many for a tensor",
+    ),
+    ({"int64": 100, "min_len": 0, "max_len": 1}, Sequence("int64"), "0 to 1 values a record"),
+    ({"float": 100, "min_len": 2, "max_len": 3}, Sequence("float32"), "2 to 3 values a record"),
+    (
+        strings(["a"], min_len=2, max_len=2, num_values=200, utf8=200),
+        Sequence("string"),
+        "2 values each in 100 records",
+    ),
+    (
+        blobs(min_len=2, max_len=2, num_values=200, jpeg=200),
+        Sequence("bytes"),
+        "2 values each in 100 records",
+    ),
+    (
+        strings(["a"], min_len=0, max_len=5, num_values=9, utf8=8),
+        Sequence("bytes"),
+        "0 to 5 values a record",
+    ),
+    ({"int64": 100, "min_len": 0}, Sequence("int64"), "no record has a value"),
+    ({"bytes": 100, "min_len": 0}, Sequence("bytes"), "no record has a value"),
+    # missing
+    ({"float": 90, **ONE}, Number("float32", optional=True), "one float a record"),
+    ({"float": 90, "unset": 10, **ONE}, Number("float32", optional=True), "one float a record"),
+    # what cannot be decoded
+    ({"unset": 100}, None, "left out: no record has a kind set"),
+    (
+        {"int64": 10, "float": 2, **ONE},
+        None,
+        "left out: mixed kinds: 10 int64, 2 float; tell its type with `fields`",
+    ),
+]
+
+LISTS = [
+    ({"int64": 300, **ONE}, Sequence("int64", (), "feature_list"), "feature list, 1 value in every step"),
+    (
+        {"float": 300, "min_len": 3, "max_len": 3},
+        Sequence("float32", (3,), "feature_list"),
+        "feature list, 3 values in every step",
+    ),
+    (
+        {"int64": 300, "min_len": 0, "max_len": 3},
+        Sequence("int64", None, "feature_list"),
+        "feature list, 0 to 3 values a step",
+    ),
+    (
+        {"int64": 300, "min_len": 0, "max_len": 0},
+        Sequence("int64", None, "feature_list"),
+        "feature list, 0 to 0 values a step",
+    ),
+    (
+        {"int64": 299, "unset": 1, **ONE},
+        Sequence("int64", None, "feature_list"),
+        "feature list, 1 of 300 steps without a kind",
+    ),
+    (
+        {"bytes": 300, **ONE, "num_values": 300, "utf8": 300},
+        Sequence("string", (), "feature_list"),
+        "feature list, 1 value in every step",
+    ),
+    (
+        {"bytes": 300, **ONE, "num_values": 300, "jpeg": 300},
+        Sequence("bytes", (), "feature_list"),
+        "feature list, 1 value in every step",
+    ),
+    (
+        {"int64": 300, **ONE, "records": 99},
+        Sequence("int64", (), "feature_list", optional=True),
+        "feature list, 1 value in every step",
+    ),
+    ({}, None, "left out: no step has a kind set"),
+    ({"unset": 300}, None, "left out: no step has a kind set"),
+    (
+        {"int64": 1, "bytes": 2, **ONE},
+        None,
+        "left out: mixed kinds: 1 int64, 2 bytes; tell its type with `fields`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("counts", "field", "note"), FEATURES)
+def test_feature_of_counts_is_inferred_by_rule(survey, counts, field, note):
+    found = infer_fields(survey({"x": counts}))
+    assert found.fields == ({} if field is None else {"x": field})
+    assert found.notes == {"x": note}
+
+
+@pytest.mark.parametrize(("counts", "field", "note"), LISTS)
+def test_list_of_counts_is_inferred_by_rule(survey, counts, field, note):
+    found = infer_fields(survey(lists={"x": {"records": 100, **counts}}))
+    assert found.fields == ({} if field is None else {"x": field})
+    assert found.notes == {"x": note}
+
+
+@pytest.mark.parametrize(("num_values", "is_category"), [(64, True), (65, False)])
+def test_int_category_of_many_values_is_a_number(survey, num_values, is_category):
+    counts = ints(list(range(num_values)), records=10_000)
+    field = infer_fields(survey({"x": counts}, records=10_000)).fields["x"]
+    assert isinstance(field, Category) == is_category
+
+
+@pytest.mark.parametrize(("num_values", "is_category"), [(256, True), (None, False)])
+def test_string_category_of_all_that_are_kept_is_a_category(survey, num_values, is_category):
+    values = None if num_values is None else [f"v{i:03}" for i in range(num_values)]
+    field = infer_fields(survey({"x": strings(values, records=10_000)}, records=10_000)).fields["x"]
+    assert isinstance(field, Category) == is_category
+
+
+def test_feature_and_list_of_one_key_are_both_inferred(survey):
+    found = infer_fields(survey({"tokens": ints(None)}, {"tokens": {"records": 100, "int64": 5, **ONE}}))
+    assert found.fields == {
+        "context/tokens": Number("int64", key="tokens"),
+        "tokens": Sequence("int64", (), "feature_list"),
+    }
+    assert list(found.notes) == ["context/tokens", "tokens"]
+
+
+def test_records_that_are_no_examples_have_no_fields(survey):
+    found = infer_fields(survey({"x": ints([1], records=1)}, unparsable=99))
+    assert (found.fields, found.notes) == ({}, {})
+
+
+def test_order_of_fields_is_that_of_the_survey(survey):
+    found = infer_fields(survey({"b": {"float": 100, **ONE}, "a": {"float": 100, **ONE}}))
+    assert list(found.fields) == ["b", "a"]

@@ -1,0 +1,176 @@
+"""What was told, held against what was counted."""
+
+import pytest
+
+from penstock.errors import PayloadError, SchemaError, UnknownNameError
+from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
+from penstock.schema.resolve import resolve_schema
+from penstock.schema.schema import Schema
+
+
+def test_nothing_told_gives_what_is_inferred(pets):
+    schema, notes = resolve_schema(pets)
+    assert schema["age"] == Number("int64")
+    assert schema["photo"] == Image("jpeg")
+    assert "mixed" not in schema
+    assert notes["mixed"] == "left out: mixed kinds: 10 int64, 90 float; tell its type with `fields`"
+    assert schema.targets == ()
+
+
+def test_told_field_of_unknown_name_names_the_nearest(pets):
+    with pytest.raises(UnknownNameError, match=r"^no field 'foto'. Did you mean 'photo'\?$"):
+        resolve_schema(pets, fields={"foto": Image(optional=True)})
+
+
+def test_told_field_of_unknown_key_names_the_nearest(pets):
+    with pytest.raises(UnknownNameError, match=r"^no field 'foto'. Did you mean 'photo'\?$"):
+        resolve_schema(pets, fields={"picture": Image(key="foto")})
+
+
+def test_told_field_with_key_takes_the_place_of_the_inferred(pets):
+    schema, notes = resolve_schema(pets, fields={"picture": Image(key="photo"), "unnamed": Number(key="")})
+    inferred, _ = resolve_schema(pets)
+    renamed = {"photo": "picture", "": "unnamed"}
+    assert list(schema) == [renamed.get(name, name) for name in inferred]
+    assert schema["picture"] == Image("jpeg", key="photo")
+    assert schema["unnamed"] == Number(key="")
+    assert "photo" not in notes
+    assert notes["picture"] == "told"
+
+
+def test_told_field_with_the_name_of_another_key_is_refused(pets):
+    with pytest.raises(SchemaError) as caught:
+        resolve_schema(pets, fields={"raw": Image(key="photo")})
+    assert str(caught.value) == (
+        "name of field 'raw': expected a free name, got 'raw', which is another key of the records. Choose "
+        "another name, or tell a field for that key too."
+    )
+
+
+def test_told_fields_with_names_exchanged_are_taken(pets):
+    schema, _ = resolve_schema(pets, fields={"raw": Image(key="photo"), "photo": Bytes(key="raw")})
+    assert schema["raw"] == Image("jpeg", key="photo")
+    assert schema["photo"] == Bytes(key="raw")
+
+
+def test_told_field_of_a_list_is_a_feature_list(series):
+    told = {"steps": Sequence(role="target"), "boxes": Sequence("float32", (4,), "feature_list")}
+    schema, notes = resolve_schema(series, fields=told)
+    assert schema["steps"] == Sequence("int64", (), "feature_list", role="target")
+    assert schema["boxes"] == Sequence("float32", (4,), "feature_list", optional=True)
+    assert (notes["steps"], notes["boxes"]) == ("told", "told")
+
+
+def test_told_field_by_context_name_keeps_the_key(series):
+    schema, _ = resolve_schema(series, fields={"context/age": Category("int64")})
+    assert schema["context/age"] == Category("int64", key="age")
+    assert schema["age"] == Sequence("int64", (), "feature_list")
+
+
+def test_told_field_by_name_of_both_is_the_list(series):
+    schema, _ = resolve_schema(series, fields={"age": Sequence(role="target")})
+    assert schema["age"] == Sequence("int64", (), "feature_list", role="target")
+
+
+def test_whole_schema_by_key_of_both_is_what_it_says(series):
+    schema, _ = resolve_schema(series, schema={"age": Number("int64")})
+    assert schema == Schema({"age": Number("int64")})
+    listed, _ = resolve_schema(series, schema={"age": Sequence("int64", (), "feature_list")})
+    assert listed == Schema({"age": Sequence("int64", (), "feature_list")})
+
+
+def test_whole_schema_of_inference_is_resolved_as_it_is(series):
+    inferred, _ = resolve_schema(series)
+    schema, notes = resolve_schema(series, schema=Schema.from_json(inferred.to_json()))
+    assert schema == inferred
+    assert list(schema) == list(inferred)
+    assert set(notes) == set(inferred)
+
+
+def test_whole_schema_leaves_other_keys_unread(pets):
+    schema, notes = resolve_schema(pets, schema=Schema({"grid": Tensor((2, 2)), "age": Number("int64")}))
+    assert schema == Schema({"grid": Tensor((2, 2), "float32", "list"), "age": Number("int64")})
+    assert list(schema) == ["grid", "age"]
+    assert notes == {"grid": "told", "age": "told"}
+
+
+def test_whole_schema_keeps_what_it_requires(pets):
+    schema, notes = resolve_schema(pets, schema={"price": Number(), "photo": Image()})
+    assert schema == Schema({"price": Number(), "photo": Image()})
+    assert notes["price"] == "told; required, but missing in 10 of 100 records"
+
+
+def test_whole_schema_with_optional_field_that_never_occurs_is_taken(pets):
+    told = {"age": Number("int64"), "colour": Text(default=""), "label": Text(key="tint", optional=True)}
+    schema, notes = resolve_schema(pets, schema=told)
+    assert schema == Schema(told)
+    assert notes["colour"] == "told; in none of the records"
+
+
+def test_whole_schema_with_required_field_that_never_occurs_is_refused(pets):
+    with pytest.raises(UnknownNameError, match=r"^no field 'gird'. Did you mean 'grid'\?$"):
+        resolve_schema(pets, schema={"gird": Tensor((4,))})
+
+
+def test_fields_beside_whole_schema_count_before_it(pets):
+    schema, _ = resolve_schema(
+        pets, schema={"age": Number("int64"), "photo": Image()}, fields={"photo": Bytes(), "price": Number()}
+    )
+    assert schema == Schema({"age": Number("int64"), "photo": Bytes(), "price": Number(optional=True)})
+
+
+def test_field_beside_whole_schema_keeps_its_key(pets):
+    schema, _ = resolve_schema(pets, schema={"picture": Image(key="photo")}, fields={"picture": Bytes()})
+    assert schema == Schema({"picture": Bytes(key="photo")})
+
+
+def test_roles_told_count_before_those_declared(pets):
+    schema, _ = resolve_schema(
+        pets, fields={"age": Number("int64", role="target")}, target=["label"], weight="price", id="breed"
+    )
+    assert schema.targets == ("label",)
+    assert schema.weight == "price"
+    assert schema.id == "breed"
+    assert schema["age"].role == "input"
+
+
+def test_role_of_unknown_name_names_the_nearest(pets):
+    with pytest.raises(UnknownNameError, match=r"^no field 'lable'. Did you mean 'label'\?$"):
+        resolve_schema(pets, target="lable")
+
+
+def test_role_of_field_left_out_says_why(pets):
+    with pytest.raises(SchemaError) as caught:
+        resolve_schema(pets, target="mixed")
+    assert str(caught.value) == (
+        "field 'mixed' was left out: mixed kinds: 10 int64, 90 float; tell its type with `fields`."
+    )
+    assert resolve_schema(pets, fields={"mixed": Number()}, target="mixed").schema.targets == ("mixed",)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"schema": {"a": Text()}}, {"fields": {"a": Text()}}, {"target": "a"}, {"weight": "a"}, {"id": "a"}],
+)
+def test_anything_told_of_records_that_are_no_examples_is_refused(survey, told):
+    with pytest.raises(PayloadError) as caught:
+        resolve_schema(survey(unparsable=100), **told)
+    assert str(caught.value) == (
+        "fields were told: expected Examples, got other payloads. Open the files without schema, fields "
+        "and roles, and read their records()."
+    )
+
+
+def test_nothing_told_of_records_that_are_no_examples_is_a_schema_without_fields(survey):
+    assert resolve_schema(survey(unparsable=100)) == (Schema({}), {})
+
+
+def test_fields_told_of_no_records_are_taken_as_they_are(survey):
+    schema, notes = resolve_schema(survey(records=0), fields={"a": Text(), "b": Number()}, target="b")
+    assert schema == Schema({"a": Text(), "b": Number(role="target")})
+    assert notes["a"] == "told; there is no record to hold it against"
+
+
+def test_fields_told_that_are_no_fields_are_refused(pets):
+    with pytest.raises(SchemaError, match=r"^field 'age' of the schema: expected a field, got 'int64'."):
+        resolve_schema(pets, fields={"age": "int64"})
