@@ -138,7 +138,7 @@ FieldSpec spec_of(nb::handle given) {
   return spec;
 }
 
-nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows) {
+nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows, const nb::object& kept) {
   const auto rows = static_cast<size_t>(num_rows);
   const auto count = static_cast<size_t>(spec.count < 0 ? 0 : spec.count);
   const auto numbers = [&]() -> nb::object {
@@ -155,6 +155,7 @@ nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows) {
     case Layout::kList:
       return numbers();
     case Layout::kString:
+      if (column.is_view()) return nb::make_tuple(kept, as_array<int64_t>(column.view_stops));
       return as_array<uint8_t>(column.bytes);
     case Layout::kStrings:
       return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets));
@@ -175,9 +176,16 @@ nb::tuple decode(const Decoder& decoder, nb::sequence given) {
     nb::gil_scoped_release unlocked;
     out = decoder.decode(segments.items);
   }
+  nb::object kept = nb::none();
+  for (const Column& column : out.columns) {
+    if (!column.is_view()) continue;
+    const size_t size = out.kept.capacity();
+    kept = as_array<uint8_t>(std::move(out.kept), size);
+    break;
+  }
   nb::list values;
   for (size_t i = 0; i < out.columns.size(); i++) {
-    values.append(values_of(decoder.plan().fields[i], out.columns[i], out.num_rows));
+    values.append(values_of(decoder.plan().fields[i], out.columns[i], out.num_rows, kept));
   }
   nb::list faults;
   for (const RowFault& item : out.faults) faults.append(fault_tuple(item.row, item.fault));

@@ -28,6 +28,15 @@ Column::Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_ro
   if (spec.layout == Layout::kSteps) step_offsets.push(0);
 }
 
+void Column::choose_views(const Structure& structure, int count, const uint8_t* kept) {
+  constexpr size_t kSmallestView = 1024;  // below that, a copy costs less than what it would keep alive
+  if (spec_.layout != Layout::kString || !spec_.default_strings.empty()) return;
+  const Cell* const cells = structure.column(static_cast<size_t>(field_));
+  size_t total = 0;
+  for (int row = 0; row < count; row++) total += cells[row].size();
+  if (total >= kSmallestView * static_cast<size_t>(count)) kept_ = kept;
+}
+
 // The loops below take rows while they are plain and stop at the first that is not; they return where they stopped.
 
 int Column::read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
@@ -53,6 +62,13 @@ int Column::read_plain_scalars(const Structure& structure, const Cell* cells, in
 
 int Column::read_plain_strings(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
   int stop = from;
+  if (is_view()) {
+    for (; stop < count && !cells[stop].absent() && !cells[stop].general(); stop++) {
+      view_ = structure.bytes(cells[stop]);
+      close_row(start + stop);
+    }
+    return stop;
+  }
   size_t total = 0;
   for (; stop < count && !cells[stop].absent() && !cells[stop].general(); stop++) total += cells[stop].size_and_form;
   uint8_t* out = bytes.room(total);
@@ -178,19 +194,22 @@ Fault Column::read_steps(Span message, bool is_entry) {
 
 // Appends the values of feature_; `wanted` of them, unless that is negative.
 Fault Column::append(int64_t wanted, Status wrong_count) {
-  const int64_t count = feature_.count();
-  if (wanted >= 0 && count != wanted) {
-    // Of integers that end inside a varint say that, not that there are too few.
+  int64_t count = 0;
+  if (spec_.kind == Kind::kInt64) {
     for (const Span& piece : feature_.pieces()) {
-      if (spec_.kind != Kind::kInt64 || piece.size == 0 || piece.end()[-1] < 0x80) continue;
-      return fault_of(Status::kVarintCut);
+      size_t unpacked;
+      const Status status = unpack_varints(piece, strict_, ints.room(piece.size), unpacked);
+      if (status != Status::kOk) return fault_of(status);
+      ints.advance(unpacked);
+      count += static_cast<int64_t>(unpacked);
     }
-    return fault_of(wrong_count, wanted, count);
+    if (wanted >= 0 && count != wanted) return fault_of(wrong_count, wanted, count);
+    return Fault{};
   }
+  count = feature_.num_pieced();
+  if (wanted >= 0 && count != wanted) return fault_of(wrong_count, wanted, count);
   for (const Span& piece : feature_.pieces()) {
-    if (spec_.kind == Kind::kInt64) {
-      if (Status s = append_ints(piece); s != Status::kOk) return fault_of(s);
-    } else if (spec_.kind == Kind::kFloat) {
+    if (spec_.kind == Kind::kFloat) {
       std::memcpy(floats.room(piece.size / 4), piece.data, piece.size);
       floats.advance(piece.size / 4);
     } else if (spec_.layout == Layout::kRaw && piece.size != static_cast<size_t>(spec_.count)) {
@@ -202,14 +221,11 @@ Fault Column::append(int64_t wanted, Status wrong_count) {
   return Fault{};
 }
 
-Status Column::append_ints(Span packed) {
-  const auto count = static_cast<size_t>(count_varints(packed));
-  const Status status = unpack_varints(packed, ints.room(count), strict_);
-  if (status == Status::kOk) ints.advance(count);
-  return status;
-}
-
 void Column::append_string(Span value) {
+  if (is_view()) {
+    view_ = value;
+    return;
+  }
   std::memcpy(bytes.room(value.size), value.data, value.size);
   bytes.advance(value.size);
   if (spec_.layout == Layout::kStrings || spec_.layout == Layout::kSteps) {
@@ -261,6 +277,13 @@ void Column::fill_absent(int64_t row) {
 // Notes where the row that was just written ends.
 void Column::close_row(int64_t row) {
   if (row_offsets == nullptr) return;
+  if (is_view()) {
+    const int64_t begin = view_.size == 0 ? 0 : view_.data - kept_;
+    row_offsets[row] = begin;
+    view_stops.push(begin + static_cast<int64_t>(view_.size));
+    view_ = Span{};
+    return;
+  }
   size_t end = bytes.size();
   if (spec_.layout == Layout::kSteps) end = step_offsets.size() - 1;
   else if (spec_.layout == Layout::kStrings) end = value_offsets.size() - 1;
@@ -271,6 +294,10 @@ void Column::close_row(int64_t row) {
 
 // Takes back what a bad row has appended so far.
 void Column::rewind(int64_t row) {
+  if (is_view()) {
+    view_ = Span{};
+    return;
+  }
   const auto begin = static_cast<size_t>(row);
   const auto count = static_cast<size_t>(spec_.count < 0 ? 0 : spec_.count);
   switch (spec_.layout) {

@@ -28,6 +28,11 @@ class Column {
   int64_t* row_offsets = nullptr;
   uint8_t* present = nullptr;
 
+  // Before the first block, where the records stay in memory at `kept`: whether the column shows its byte strings where
+  // they lie instead of copying them. Pays for large ones; the column then keeps all those bytes alive.
+  void choose_views(const Structure& structure, int count, const uint8_t* kept);
+  bool is_view() const { return kept_ != nullptr; }
+
   // Reads the cells of `count` rows; the first is row `start` of the output. A row in `bad` gets nothing. New faults
   // are added to `faults`, with the row filled as if it were absent.
   void read(const Structure& structure, int count, int64_t start, const bool* bad, std::vector<RowFault>& faults);
@@ -37,6 +42,7 @@ class Column {
   Growing<uint8_t> bytes;        // arena of kString, kStrings, kSteps; rows of kRaw
   Growing<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
   Growing<int64_t> step_offsets;   // where the steps of kSteps begin and end
+  Growing<int64_t> view_stops;     // of a view: where each row ends in what is kept; row_offsets says where it begins
 
  private:
   int read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
@@ -44,7 +50,6 @@ class Column {
   Fault read_row(const Structure& structure, const Cell& cell, int64_t row);
   Fault read_steps(Span message, bool is_entry);
   Fault append(int64_t wanted, Status wrong_count);
-  Status append_ints(Span packed);
   void append_string(Span value);
   void fill_absent(int64_t row);
   void close_row(int64_t row);
@@ -54,6 +59,8 @@ class Column {
   const int32_t field_;
   const bool strict_;
   Feature feature_;
+  const uint8_t* kept_ = nullptr;
+  Span view_;  // the row at hand
 };
 
 }  // namespace penstock

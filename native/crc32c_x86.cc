@@ -3,9 +3,6 @@
 
 #if defined(__x86_64__)
 
-// Everything this file includes below is compiled for SSE4.2; nothing of it runs unless the processor has it.
-#pragma GCC push_options
-#pragma GCC target("sse4.2")
 #include <nmmintrin.h>
 
 #include "bytes.h"
@@ -30,7 +27,6 @@ __attribute__((target("sse4.2"), flatten)) uint32_t crc32c_sse42(const uint8_t* 
 }
 
 }  // namespace penstock::detail
-#pragma GCC pop_options
 
 namespace penstock::detail {
 CrcFunction crc32c_for_x86() { return __builtin_cpu_supports("sse4.2") ? crc32c_sse42 : nullptr; }

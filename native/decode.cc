@@ -23,6 +23,7 @@ Decoder::Decoder(std::vector<FieldSpec> fields, bool strict) : plan_(std::move(f
     num_floats_ += field.layout == Layout::kScalar && field.kind == Kind::kFloat;
     num_offsets_ += has_row_offsets(field.layout);
     num_present_ += !field.required;
+    has_strings_ |= field.layout == Layout::kString;
   }
 }
 
@@ -73,7 +74,13 @@ Decoded Decoder::allocate(int64_t num_rows) const {
   return out;
 }
 
-void Decoder::decode_chunk(Workspace& work, int64_t start, Decoded& out) const {
+// Large records are read to where they stay, so that their byte strings need not be copied once more.
+bool Decoder::pays_to_keep(int64_t num_rows, size_t num_bytes) const {
+  constexpr size_t kLargeRecord = 4096;
+  return has_strings_ && num_rows > 0 && num_bytes / static_cast<size_t>(num_rows) >= kLargeRecord;
+}
+
+void Decoder::decode_chunk(Workspace& work, bool keeps, int64_t start, Decoded& out) const {
   const auto total = static_cast<int64_t>(work.records.size());
   for (int64_t first = 0; first < total; first += kBlockRows) {
     const int count = static_cast<int>(std::min<int64_t>(kBlockRows, total - first));
@@ -90,24 +97,34 @@ void Decoder::decode_chunk(Workspace& work, int64_t start, Decoded& out) const {
       bad[row] = true;
       out.faults.push_back({start + first + row, fault});
     }
+    if (keeps && start + first == 0) {
+      for (Column& column : out.columns) column.choose_views(work.structure, count, work.fetcher.arena());
+    }
     for (Column& column : out.columns) column.read(work.structure, count, start + first, bad, out.faults);
   }
 }
 
 Decoded Decoder::decode(const std::vector<Segment>& segments) const {
   int64_t num_rows = 0;
-  for (const Segment& segment : segments) num_rows += segment.num_records;
+  size_t num_bytes = 0;
+  for (const Segment& segment : segments) {
+    num_rows += segment.num_records;
+    for (int64_t i = 0; i < segment.num_records; i++) num_bytes += static_cast<size_t>(segment.sizes[i]);
+  }
   Decoded out = allocate(num_rows);
   std::unique_ptr<Workspace> work = borrow();
+  const bool keeps = pays_to_keep(num_rows, num_bytes);
+  if (keeps) work->fetcher.keep(num_bytes);
   int64_t start = 0;
   for (const Segment& segment : segments) {
     for (int64_t first = 0; first < segment.num_records;) {
       const int64_t count = work->fetcher.fetch(segment, first, segment.num_records - first, work->records);
-      decode_chunk(*work, start, out);
+      decode_chunk(*work, keeps, start, out);
       first += count;
       start += count;
     }
   }
+  if (keeps) out.kept = work->fetcher.release();
   give_back(std::move(work));
   std::stable_sort(out.faults.begin(), out.faults.end(),
                    [](const RowFault& a, const RowFault& b) { return a.row < b.row; });

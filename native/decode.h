@@ -20,6 +20,7 @@ struct Decoded {
   size_t stride = 0;         // of ints, floats and present
   size_t offset_stride = 0;
   Buffer ints, floats, offsets, present;
+  Buffer kept;               // the records themselves, if a column is a view of them
   std::vector<Column> columns;
   std::vector<RowFault> faults;  // in the order of rows
 };
@@ -47,10 +48,12 @@ class Decoder {
   std::unique_ptr<Workspace> borrow() const;
   void give_back(std::unique_ptr<Workspace> workspace) const;
   Decoded allocate(int64_t num_rows) const;
-  void decode_chunk(Workspace& work, int64_t start, Decoded& out) const;
+  void decode_chunk(Workspace& work, bool keeps, int64_t start, Decoded& out) const;
+  bool pays_to_keep(int64_t num_rows, size_t num_bytes) const;
 
   Plan plan_;
   size_t num_ints_ = 0, num_floats_ = 0, num_offsets_ = 0, num_present_ = 0;
+  bool has_strings_ = false;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Workspace>> idle_;
 };

@@ -1,6 +1,5 @@
 #include "feature.h"
 
-#include "packed.h"
 #include "utf8.h"
 
 namespace penstock {
@@ -65,21 +64,10 @@ Status Feature::merge_entry(Span entry) {
   return Status::kOk;
 }
 
-int64_t Feature::count() const {
+int64_t Feature::num_pieced() const {
+  if (kind_ == Kind::kBytes) return static_cast<int64_t>(pieces_.size());
   int64_t sum = 0;
-  switch (kind_) {
-    case Kind::kUnset:
-      break;
-    case Kind::kBytes:
-      sum = static_cast<int64_t>(pieces_.size());
-      break;
-    case Kind::kFloat:
-      for (const Span& piece : pieces_) sum += static_cast<int64_t>(piece.size / 4);
-      break;
-    case Kind::kInt64:
-      for (const Span& piece : pieces_) sum += count_varints(piece);
-      break;
-  }
+  for (const Span& piece : pieces_) sum += static_cast<int64_t>(piece.size / 4);
   return sum;
 }
 

@@ -37,8 +37,8 @@ class Feature {
   Kind kind() const { return kind_; }
   const std::vector<Span>& pieces() const { return pieces_; }
 
-  // Number of values; for integers, of varints that end.
-  int64_t count() const;
+  // Number of values, of bytes or floats. Integers are counted as they are unpacked.
+  int64_t num_pieced() const;
 
  private:
   Status merge_list(Kind kind, Span list, int deepest_group);

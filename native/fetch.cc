@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "frame.h"
 
@@ -67,10 +68,10 @@ int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, s
     size += segment.sizes[first + count];
     count++;
   }
-  if (arena_.capacity() < used + size + kReadablePadding) {
-    arena_.reserve(used + static_cast<size_t>(size) + kReadablePadding, used);
-  }
-  uint8_t* const target = arena_.data() + used;
+  // Grows for a record that is larger than a chunk, which is alone in it: no span of this chunk is moved.
+  const size_t at_least = start_ + used + static_cast<size_t>(size) + kReadablePadding;
+  if (arena_.capacity() < at_least) arena_.reserve(at_least, start_);
+  uint8_t* const target = arena_.data() + start_ + used;
   int error;
   const size_t got = read_at(segment, begin, target, static_cast<size_t>(size), error);
   uint64_t at = 0;
@@ -92,6 +93,7 @@ int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, s
 int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std::vector<Fetched>& out) {
   out.clear();
   if (arena_.data() == nullptr) arena_ = Buffer(kChunkBytes + kReadablePadding);
+  start_ = keeps_ ? stop_ : 0;
   int64_t done = 0;
   size_t used = 0;
   while (done < most) {
@@ -101,7 +103,20 @@ int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std:
     done += count;
     if (used >= kChunkBytes) break;
   }
+  stop_ = start_ + used;
   return done;
+}
+
+void Fetcher::keep(size_t bytes) {
+  arena_ = Buffer(bytes + kReadablePadding);
+  keeps_ = true;
+  stop_ = 0;
+}
+
+Buffer Fetcher::release() {
+  keeps_ = false;
+  start_ = stop_ = 0;
+  return std::move(arena_);
 }
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ class Fetcher {
   static constexpr size_t kChunkBytes = 256 << 10;
 
   // Reads as many of the records from `first` on as fit a chunk, at least one, at most `most`, into an arena that is
-  // overwritten by the next call. The spans stay good until then.
+  // overwritten by the next call, unless it is kept. The spans stay good until then.
   int64_t fetch(const Segment& segment, int64_t first, int64_t most, std::vector<Fetched>& out);
 
   // Lets go of an arena that one huge record made large.
@@ -40,13 +40,21 @@ class Fetcher {
     if (arena_.capacity() > 16 * kChunkBytes) arena_ = Buffer();
   }
 
-  // Lies below every payload of the last fetch().
-  const uint8_t* base() const { return arena_.data(); }
+  // Keeps all that the next calls read, frames of `bytes` in all, until release() hands it over.
+  void keep(size_t bytes);
+  Buffer release();
+  const uint8_t* arena() const { return arena_.data(); }
+
+  // Where the last fetch() began to write: below every payload of it.
+  const uint8_t* base() const { return arena_.data() + start_; }
 
  private:
   int64_t read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out);
 
   Buffer arena_;
+  size_t start_ = 0;  // of the chunk at hand in the arena
+  size_t stop_ = 0;   // of all that is kept
+  bool keeps_ = false;
 };
 
 }  // namespace penstock

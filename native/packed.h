@@ -6,12 +6,9 @@
 
 namespace penstock {
 
-// Number of varints in the span: its bytes that end one. A span that ends inside a varint is found by unpack_varints.
-int64_t count_varints(Span packed);
-
-// Writes every varint of the span to `out`, which has room for count_varints() values. May load, but never uses,
-// kReadablePadding bytes past the span. With `strict`, a value of more than 64 bits is a fault.
-Status unpack_varints(Span packed, int64_t* out, bool strict);
+// Writes every varint of the span to `out`, which has room for as many values as the span has bytes, and sets `count`.
+// May load, but never uses, kReadablePadding bytes past the span. With `strict`, a value of more than 64 bits is a fault.
+Status unpack_varints(Span packed, bool strict, int64_t* out, size_t& count);
 
 // Joins the seven-bit groups of up to eight bytes (the first in the lowest byte) to one number.
 inline uint64_t join_groups(uint64_t w) {

@@ -38,51 +38,67 @@ struct FieldSpec {
 // they too are passed over at the first look.
 class KeyTable {
  public:
-  static constexpr int32_t kUnwanted = -1;
-  static constexpr size_t kLongestPrefixKey = 26;
+  // Longest key, and longest entry, of which a single look at a slot decides.
+  static constexpr size_t kLongestShortKey = 26;
+  static constexpr size_t kLongestShortEntry = 127;
 
-  struct Slot {
-    Prefix prefix;            // how a short entry with this key begins
-    uint8_t prefix_size = 0;  // 0: the key is too long for a prefix
-    int32_t field = kUnwanted;
-    std::string key;
+  // How a short entry with one key looks. With e the entry's length and k the key's, it is
+  //     0a e   0a k KEY   12 e-k-4   KIND e-k-6   0a e-k-8   values
+  // for a plain list of one piece, where all before the values is a function of e. Of an unwanted key, and of a feature
+  // list, it ends behind e-k-4. That the value reaches to the end of the entry is part of it: no second key can follow.
+  struct alignas(64) Slot {
+    uint8_t key[32] = {};
+    uint64_t tail = 0;         // the bytes behind the key, less what e adds to them
+    uint64_t tail_mask = 0;    // which of the eight bytes there count
+    uint32_t key_mask = 0;     // a bit for each byte of the key
+    uint32_t field = 0;        // number in the plan; num_fields for an unwanted key
+    uint8_t key_size = 0xff;   // 0xff: the key is too long for this
+    uint8_t prefix_size = 0;   // where the values begin
+
+    bool fits(const uint8_t* entry, size_t entry_size, size_t size) const {
+      if (size != key_size || prefix_size > entry_size + 2) return false;
+      const uint64_t wanted = tail + entry_size * 0x010001000100ull;
+      return (equal_bytes32(entry + 4, key) & key_mask) == key_mask &&
+             ((load64(entry + 4 + size) ^ wanted) & tail_mask) == 0;
+    }
   };
 
-  // Number `field` is wanted under `key`, and a plain entry holds a list of `kind`.
-  void add(const std::string& key, int32_t field, Kind kind);
+  // Number `field` is wanted under `key`; a plain entry holds a list of `kind`, or anything if that is unset.
+  void add(const std::string& key, uint32_t field, Kind kind);
 
   // Chooses the hash so that the keys added so far do not collide. Call after the last add().
   void settle();
 
-  // The first candidate for the key: right in all but odd cases, and the caller compares. Null if there is none.
-  // Reads up to 16 bytes at `key`.
-  const Slot* guess(const uint8_t* key, size_t size) const {
-    const int32_t index = table_[hash(key, size)];
-    return index < 0 ? nullptr : &slots_[static_cast<size_t>(index)];
-  }
+  // The first candidate for a short key: right in all but odd cases, and the caller compares. Reads up to 16 bytes.
+  const Slot& guess(const uint8_t* key, size_t size) const { return slots_[table_[hash(key, size)]]; }
 
   // The slot of exactly this key, or null.
   const Slot* find(const uint8_t* key, size_t size) const;
 
-  // Notes an unwanted key. Does nothing once many are known: data with a new key in each record must not fill memory.
-  void learn(const uint8_t* key, size_t size);
+  // Notes an unwanted key, as `field`. Does nothing once many are known: data with a new key in each record must not
+  // fill memory.
+  void learn(const uint8_t* key, size_t size, uint32_t field);
 
  private:
   uint32_t hash(const uint8_t* key, size_t size) const {
     const size_t part = size < 8 ? size : 8;
-    const uint64_t mask = size ? ~0ull >> (64 - 8 * part) : 0;
-    const uint64_t first = load64(key) & mask;
-    const uint64_t last = load64(key + (size > 8 ? size - 8 : 0)) & mask;
-    const uint64_t mixed = first ^ ((last << 23 | last >> 41) * 0xd6e8feb86659fd93ull) ^ size;
+    const uint64_t mask = kMasks[part];
+    uint64_t mixed = (load64(key + (size - part)) & mask) ^ size;
+    if (PENSTOCK_UNLIKELY(needs_begin_)) mixed ^= (load64(key) & mask) * 0xd6e8feb86659fd93ull;
     return static_cast<uint32_t>((mixed * multiplier_) >> shift_);
   }
+  static constexpr uint64_t kMasks[9] = {0,          0xff,         0xffff,         0xffffff,         0xffffffff,
+                                         ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
   bool place_all();
-  void insert(int32_t index);
+  bool try_hashes();
+  bool insert(uint32_t index);
 
-  std::vector<Slot> slots_;
-  std::vector<int32_t> table_ = std::vector<int32_t>(2, -1);
+  std::vector<Slot> slots_ = std::vector<Slot>(1);  // the first fits nothing: what empty places lead to
+  std::vector<std::string> keys_ = std::vector<std::string>(1);
+  std::vector<uint32_t> table_ = std::vector<uint32_t>(2, 0);
   uint64_t multiplier_ = 0x9e3779b97f4a7c15ull;
   int shift_ = 63;
+  bool needs_begin_ = false;  // keys that end alike are told apart by how they begin
   size_t num_learnt_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The three vector operations that the parsers use: SSE2 on x86-64, NEON on ARM64, plain C++ elsewhere.
+// The two vector operations that the parsers use: SSE2 on x86-64, NEON on ARM64, plain C++ elsewhere.
 #pragma once
 
 #include "bytes.h"
@@ -30,39 +30,28 @@ inline uint64_t high_bits64(const uint8_t* p) {
 #endif
 }
 
-// A prefix of up to 32 bytes in which some bytes are fixed and others are a fixed distance below one number n.
-struct Prefix {
-  alignas(16) uint8_t fixed[32] = {};     // the byte, or what to add to n
-  alignas(16) uint8_t relative[32] = {};  // 0xff where n is added
-  alignas(16) uint8_t compared[32] = {};  // 0xff where the byte counts
-
-  // Whether the 32 bytes at p fit.
-  bool matches(const uint8_t* p, uint8_t n) const {
+// Bit i of the result says whether a[i] == b[i], for 32 bytes.
+inline uint32_t equal_bytes32(const uint8_t* a, const uint8_t* b) {
 #if defined(__x86_64__)
-    const __m128i number = _mm_set1_epi8(static_cast<char>(n));
-    const auto differs = [&](int at) {
-      const auto load = [&](const uint8_t* q) { return _mm_load_si128(reinterpret_cast<const __m128i*>(q + at)); };
-      const __m128i wanted = _mm_add_epi8(load(fixed), _mm_and_si128(number, load(relative)));
-      const __m128i there = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + at));
-      return _mm_and_si128(_mm_xor_si128(there, wanted), load(compared));
-    };
-    const __m128i any = _mm_or_si128(differs(0), differs(16));
-    return _mm_movemask_epi8(_mm_cmpeq_epi8(any, _mm_setzero_si128())) == 0xffff;
+  const auto half = [](const uint8_t* x, const uint8_t* y) {
+    const __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)),
+                                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(y)));
+    return static_cast<uint32_t>(_mm_movemask_epi8(equal));
+  };
+  return half(a, b) | half(a + 16, b + 16) << 16;
 #elif defined(__aarch64__)
-    const uint8x16_t number = vdupq_n_u8(n);
-    const auto differs = [&](int at) {
-      const uint8x16_t wanted = vaddq_u8(vld1q_u8(fixed + at), vandq_u8(number, vld1q_u8(relative + at)));
-      return vandq_u8(veorq_u8(vld1q_u8(p + at), wanted), vld1q_u8(compared + at));
-    };
-    return vmaxvq_u8(vorrq_u8(differs(0), differs(16))) == 0;
+  const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto half = [&](const uint8_t* x, const uint8_t* y) {
+    const uint8x16_t equal = vandq_u8(vceqq_u8(vld1q_u8(x), vld1q_u8(y)), bit);
+    return static_cast<uint32_t>(vaddv_u8(vget_low_u8(equal))) |
+           static_cast<uint32_t>(vaddv_u8(vget_high_u8(equal))) << 8;
+  };
+  return half(a, b) | half(a + 16, b + 16) << 16;
 #else
-    for (int i = 0; i < 32; i++) {
-      const uint8_t wanted = static_cast<uint8_t>(fixed[i] + (n & relative[i]));
-      if ((p[i] ^ wanted) & compared[i]) return false;
-    }
-    return true;
+  uint32_t result = 0;
+  for (int i = 0; i < 32; i++) result |= static_cast<uint32_t>(a[i] == b[i]) << i;
+  return result;
 #endif
-  }
-};
+}
 
 }  // namespace penstock

@@ -36,38 +36,47 @@ void Structure::drop(int row) {
   }
 }
 
-inline Status Structure::note(const KeyTable::Slot& slot, int row, Span bytes, uint32_t form) {
-  if (slot.field < 0) return Status::kOk;
-  Cell& cell = cells_[static_cast<size_t>(slot.field) * kBlockRows + static_cast<size_t>(row)];
-  if (PENSTOCK_UNLIKELY(plan_.strict && !cell.absent())) return Status::kDuplicateKey;
-  cell.offset = static_cast<uint32_t>(bytes.data - base_);  // the last of several entries with one key wins
+inline void Structure::note(uint32_t field, int row, Span bytes, uint32_t form) {
+  // The last of several entries with one key wins.
+  Cell& cell = cells_[size_t{field} * kBlockRows + static_cast<size_t>(row)];
+  cell.offset = static_cast<uint32_t>(bytes.data - base_);
   cell.size_and_form = static_cast<uint32_t>(bytes.size) | form;
-  return Status::kOk;
 }
 
 Status Structure::add_entry(KeyTable& table, int row, Span entry) {
   // An entry written by any common program: key first, then a value that holds one list of one piece.
   const uint8_t* p = entry.data;
+  const KeyTable::Slot* slot = nullptr;
+  Span found = entry;
+  uint32_t form = Cell::kGeneral;
   if (PENSTOCK_LIKELY(entry.size >= 2 && p[0] == kFieldOne && p[1] < 0x80 && p[1] + size_t{2} <= entry.size)) {
-    const size_t key_size = p[1];
-    if (const KeyTable::Slot* slot = table.find(p + 2, key_size)) {
-      Cursor in(p + 2 + key_size, entry.end());
-      if (enter(in, kFieldTwo)) {
-        // The value reaches to the end of the entry, so no second key follows it.
-        if (slot->field < 0) return Status::kOk;
-        const FieldSpec& spec = plan_.fields[static_cast<size_t>(slot->field)];
-        if (spec.layout == Layout::kSteps || (enter(in, list_tag(spec.kind)) && enter(in, kFieldOne))) {
-          return note(*slot, row, Span{in.p, in.left()}, 0);
-        }
-        return note(*slot, row, entry, Cell::kGeneral);
+    slot = table.find(p + 2, p[1]);
+    Cursor in(p + 2 + p[1], entry.end());
+    // The value must reach to the end of the entry, for a second key may follow it otherwise.
+    if (slot != nullptr && !enter(in, kFieldTwo)) slot = nullptr;
+    if (slot != nullptr && slot->field < plan_.fields.size()) {
+      const FieldSpec& spec = plan_.fields[slot->field];
+      if (spec.layout == Layout::kSteps || (enter(in, list_tag(spec.kind)) && enter(in, kFieldOne))) {
+        found = Span{in.p, in.left()};
+        form = 0;
       }
     }
   }
-  Span key;
-  if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
-  if (key.data == nullptr) key.data = entry.data;  // no key is the key ""
-  if (const KeyTable::Slot* slot = table.find(key.data, key.size)) return note(*slot, row, entry, Cell::kGeneral);
-  table.learn(key.data, key.size);
+  if (slot == nullptr) {
+    Span key;
+    if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
+    if (key.data == nullptr) key.data = entry.data;  // no key is the key ""
+    slot = table.find(key.data, key.size);
+    if (slot == nullptr) {
+      table.learn(key.data, key.size, unwanted());
+      return Status::kOk;
+    }
+  }
+  if (plan_.strict && slot->field != unwanted() &&
+      !cells_[size_t{slot->field} * kBlockRows + static_cast<size_t>(row)].absent()) {
+    return Status::kDuplicateKey;
+  }
+  note(slot->field, row, found, form);
   return Status::kOk;
 }
 
@@ -75,14 +84,14 @@ Status Structure::add_map(KeyTable& table, int row, Span map) {
   Cursor in(map, kInMap);
   while (!in.done()) {
     const uint8_t* const p = in.p;
-    if (PENSTOCK_LIKELY(in.left() >= 4 && p[0] == kFieldOne && p[1] < 0x80 && p[3] <= KeyTable::kLongestPrefixKey)) {
-      const size_t entry_size = p[1];
-      if (PENSTOCK_UNLIKELY(entry_size > in.left() - 2)) return Status::kLengthOverrun;
-      const KeyTable::Slot* slot = table.guess(p + 4, p[3]);
-      if (PENSTOCK_LIKELY(slot != nullptr && slot->prefix_size != 0 && slot->prefix_size <= entry_size + 2 &&
-                          slot->prefix.matches(p, static_cast<uint8_t>(entry_size)))) {
-        const Span payload{p + slot->prefix_size, entry_size + 2 - slot->prefix_size};
-        if (Status s = note(*slot, row, payload, 0); s != Status::kOk) return s;
+    // Field 1, an entry below 128 bytes, its field 1, a short key: 0a e 0a k.
+    const uint32_t head = load32(p);
+    const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
+    if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
+                        entry_size + 2 <= in.left() && !plan_.strict)) {
+      const KeyTable::Slot& slot = table.guess(p + 4, key_size);
+      if (PENSTOCK_LIKELY(slot.fits(p, entry_size, key_size))) {
+        note(slot.field, row, Span{p + slot.prefix_size, entry_size + 2 - slot.prefix_size}, 0);
         in.p += entry_size + 2;
         continue;
       }

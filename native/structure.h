@@ -29,7 +29,7 @@ struct Cell {
 class Structure {
  public:
   explicit Structure(const Plan& plan)
-      : plan_(plan), features_(plan.features), lists_(plan.feature_lists), cells_(plan.fields.size() * kBlockRows) {}
+      : plan_(plan), features_(plan.features), lists_(plan.feature_lists), cells_((plan.fields.size() + 1) * kBlockRows) {}
 
   // Forgets the block before. Offsets count from `base`, which lies below every payload of the block.
   void begin(const uint8_t* base);
@@ -46,7 +46,9 @@ class Structure {
  private:
   Status add_map(KeyTable& table, int row, Span map);
   Status add_entry(KeyTable& table, int row, Span entry);
-  Status note(const KeyTable::Slot& slot, int row, Span bytes, uint32_t form);
+  void note(uint32_t field, int row, Span bytes, uint32_t form);
+  // Unwanted fields have a column of their own that nobody reads: cheaper than to ask each time.
+  uint32_t unwanted() const { return static_cast<uint32_t>(plan_.fields.size()); }
 
   const Plan& plan_;
   KeyTable features_;  // copies: they learn

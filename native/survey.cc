@@ -13,6 +13,14 @@ bool begins_with(Span value, std::string_view magic, size_t at = 0) {
   return value.size >= at + magic.size() && std::memcmp(value.data + at, magic.data(), magic.size()) == 0;
 }
 
+Status unpack(Span packed, std::vector<int64_t>& out) {
+  size_t count;
+  if (out.size() < packed.size) out.resize(packed.size);
+  const Status status = unpack_varints(packed, false, out.data(), count);
+  out.resize(count);
+  return status;
+}
+
 }  // namespace
 
 void FieldCounts::add_int(int64_t value) {
@@ -52,18 +60,19 @@ void FieldCounts::add_bytes(Span value) {
 Status FieldCounts::add(const Feature& feature, std::vector<int64_t>& scratch) {
   by_kind[static_cast<size_t>(feature.kind())]++;
   if (feature.kind() == Kind::kUnset) return Status::kOk;
-  const int64_t count = feature.count();
-  min_len = std::min(min_len, count);
-  max_len = std::max(max_len, count);
+  int64_t num_ints = 0;
   for (const Span& piece : feature.pieces()) {
     if (feature.kind() == Kind::kBytes) {
       add_bytes(piece);
     } else if (feature.kind() == Kind::kInt64) {
-      scratch.resize(static_cast<size_t>(count_varints(piece)));
-      if (Status s = unpack_varints(piece, scratch.data(), false); s != Status::kOk) return s;
+      if (Status s = unpack(piece, scratch); s != Status::kOk) return s;
+      num_ints += static_cast<int64_t>(scratch.size());
       for (int64_t value : scratch) add_int(value);
     }
   }
+  const int64_t count = feature.kind() == Kind::kInt64 ? num_ints : feature.num_pieced();
+  min_len = std::min(min_len, count);
+  max_len = std::max(max_len, count);
   return Status::kOk;
 }
 
@@ -135,8 +144,7 @@ Status Survey::check(const std::vector<Found>& found, bool as_lists) {
     if (Status s = feature_.merge_entry(item.entry); s != Status::kOk) return s;
     if (feature_.kind() != Kind::kInt64) continue;
     for (const Span& piece : feature_.pieces()) {
-      scratch_.resize(static_cast<size_t>(count_varints(piece)));
-      if (Status s = unpack_varints(piece, scratch_.data(), false); s != Status::kOk) return s;
+      if (Status s = unpack(piece, scratch_); s != Status::kOk) return s;
     }
   }
   return Status::kOk;
@@ -174,6 +182,8 @@ Survey::Result Survey::add(Span payload) {
     result.status = read_tag(in, field, wire_type);
     if (result.status != Status::kOk) break;
     if (field > 2 || (field == 2 && wire_type != kLengthDelimited)) {
+      // To an Example field 2 is unknown. To a SequenceExample it is its lists, in a wire type that they cannot have.
+      if (field == 2 && result.list_status == Status::kOk) result.list_status = Status::kWrongWireType;
       result.status = skip_value(in, field, wire_type);
       continue;
     }
@@ -188,8 +198,7 @@ Survey::Result Survey::add(Span payload) {
       result.list_status = find_entries(map, list_names_, lists, found_lists_);
     }
   }
-  keep_last(found_fields_);
-  keep_last(found_lists_);
+  // Values that a later entry of the same key replaces must be sound as well: to protobuf they are part of the message.
   if (result.status == Status::kOk) result.status = check(found_fields_, false);
   if (result.status != Status::kOk) {
     unparsable++;
@@ -197,6 +206,8 @@ Survey::Result Survey::add(Span payload) {
   }
   if (carries_lists && result.list_status == Status::kOk) result.list_status = check(found_lists_, true);
   const bool lists_are_sound = carries_lists && result.list_status == Status::kOk;
+  keep_last(found_fields_);
+  keep_last(found_lists_);
   count_features(found_fields_);
   if (lists_are_sound) count_lists(found_lists_);
   with_lists += lists_are_sound && !found_lists_.empty();

@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# (descriptor or -1, bytes or None, place of those bytes in the file, where frames begin, sizes of whole frames)
-Segment: TypeAlias = tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
+# (descriptor or -1, bytes or None, place of those bytes in the file, where frames begin, sizes of whole frames), and
+# behind them what keeps the descriptor open, if that needs to be kept
+Segment: TypeAlias = (
+    tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
+    | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
+)
 # (row, status, field number or -1, expected, got); statuses are numbered in native/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int]
 # (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h

@@ -161,7 +161,8 @@ class Split:
         """
         start, stop, _ = slice(start, stop).indices(len(self))
         _, plan = self._plan(fields)
-        return read_columns(self._rows, plan, self._losses, start, max(start, stop))
+        columns, _ = read_columns(self._rows, plan, self._losses, start, max(start, stop))
+        return columns
 
     @property
     def num_skipped(self) -> int:
@@ -178,8 +179,8 @@ class Split:
 
     def _samples(self, start: int, stop: int, losses: Losses, rows: Rows | None = None) -> Iterator[Sample]:
         schema, plan = self._plan(None)
-        columns = read_columns(rows or self._rows, plan, losses, start, stop)
-        return iterate_samples(columns, schema)
+        columns, num_rows = read_columns(rows or self._rows, plan, losses, start, stop)
+        return iterate_samples(columns, schema, num_rows)
 
     def _plan(self, fields: Iterable[str] | None) -> tuple[Schema, DecodePlan]:
         if self._payload == "other":
@@ -188,7 +189,7 @@ class Split:
                 path=self._rows.shards[0].path,
                 advice="Read their payloads with records().",
             )
-        key = tuple(self.schema) if fields is None else tuple(fields)
+        key = tuple(self.schema) if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
         if key not in self._plans:
             schema = self.schema if fields is None else self.schema.select(key)
             self._plans[key] = (schema, DecodePlan(schema, strict=self._strict))

@@ -12,6 +12,7 @@ PenstockError
 ├── PathError (OSError)                    a path cannot be read or written as asked
 │   ├── NoSuchPathError (FileNotFoundError)
 │   └── MissingShardError (FileNotFoundError)
+├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
 ├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
 
@@ -129,6 +130,10 @@ class NoSuchPathError(PathError, FileNotFoundError):
 
 class MissingShardError(PathError, FileNotFoundError):
     """One of the N files of an `-of-N` set is not there."""
+
+
+class WriteError(PenstockError, OSError):
+    """A file could not be written."""
 
 
 class ChangedFileError(PenstockError, OSError):

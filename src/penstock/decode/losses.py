@@ -35,8 +35,10 @@ class Losses:
         with self._lock:
             if row in self._errors:
                 return
-            self._errors[row] = error
-            count = len(self._errors)
+            # One too many is not taken into the account: it is refused again when it is met again.
+            count = len(self._errors) + 1
+            if count <= self._max_skipped:
+                self._errors[row] = error
         if count > self._max_skipped:
             raise TooManySkippedError(
                 f"{count} records could not be used",

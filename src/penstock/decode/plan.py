@@ -138,6 +138,9 @@ def _variable(field: Field, layout: int, number: int, offset_row: int, mask_row:
     per_step = field.num_step_values if isinstance(field, SequenceField) else None
 
     def make_string(arrays: _Arrays) -> Column:
+        if isinstance(arrays.values[number], tuple):  # large values stay where they were read
+            kept, stops = arrays.values[number]
+            return Bytes(kept, arrays.offsets[offset_row][:-1], stops, _mask(arrays, mask_row))
         return Bytes.from_offsets(arrays.values[number], arrays.offsets[offset_row], _mask(arrays, mask_row))
 
     def make_list(arrays: _Arrays) -> Column:

@@ -15,6 +15,7 @@ from penstock import _native
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.status import make_error
+from penstock.errors import PenstockError
 from penstock.read.rows import Rows
 from penstock.types import Columns
 
@@ -25,14 +26,18 @@ BLOCK_ROWS = 1024
 BLOCK_BYTES = 4 << 20
 
 
-def read_columns(rows: Rows, plan: DecodePlan, losses: Losses, start: int, stop: int) -> Columns:
-    """Decode a range of rows; bad ones are raised or left out."""
+def read_columns(rows: Rows, plan: DecodePlan, losses: Losses, start: int, stop: int) -> tuple[Columns, int]:
+    """Decode a range of rows; bad ones are raised or left out.
+
+    Returns:
+        The columns, and how many rows they have: a plan of no fields has no column that would tell.
+    """
     return _read_sound(rows, plan.decode, losses, plan.names, (start, stop))
 
 
 def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator[bytes]:
     """Yield the payloads of a range of rows; bad ones are raised or left out."""
-    arena, offsets = _read_sound(rows, _fetch, losses, (), (start, stop))
+    (arena, offsets), _ = _read_sound(rows, _fetch, losses, (), (start, stop))
     view = memoryview(arena)
     bounds = offsets.tolist()
     for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
@@ -51,7 +56,7 @@ def each_block(
         items = list(read(start, stop, trial))
         if trial:
             row, error = trial.first()
-            yield from read(start, row, trial)
+            yield from items[: row - start]
             raise error
         yield from items
 
@@ -65,18 +70,19 @@ def _fetch(
 
 def _read_sound(
     rows: Rows, read: _Read[_T], losses: Losses, names: Sequence[str], span: tuple[int, int]
-) -> _T:
+) -> tuple[_T, int]:
     start, stop = span
     damages = {row: damage.error(shard.path) for row, shard, damage in rows.damages(start, stop)}
     wanted: NDArray[np.int64] | None = None  # None: the whole range
     if damages:
         wanted = np.array([row for row in range(start, stop) if row not in damages], np.int64)
-    errors = dict(damages)
+    errors: dict[int, PenstockError] = dict(damages)
     while True:
         segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
+        num_rows = stop - start if wanted is None else len(wanted)
         result, faults = read(segments)
         if not faults and not errors:
-            return result
+            return result, num_rows
         bad = {}
         for fault in faults:
             row = start + fault[0] if wanted is None else int(wanted[fault[0]])
@@ -88,7 +94,7 @@ def _read_sound(
         for row in sorted(errors):
             losses.add(row, errors[row])
         if not bad:
-            return result
+            return result, num_rows
         everything = np.arange(start, stop) if wanted is None else wanted
         wanted = np.array([row for row in everything.tolist() if row not in bad], np.int64)
         errors = {}

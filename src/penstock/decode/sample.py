@@ -19,10 +19,11 @@ from penstock.types import Bytes, Column, Columns, Dense, Ragged
 Sample = dict[str, Any]
 
 
-def iterate_samples(columns: Columns, schema: Schema) -> Iterator[Sample]:
-    """Yield the rows of some columns as samples."""
+def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = None) -> Iterator[Sample]:
+    """Yield the rows of some columns as samples; how many, must be told where there may be no column."""
+    if num_rows is None:
+        num_rows = max((len(column) for column in columns.values()), default=0)
     getters = [(name, column, _getter(schema[name], column)) for name, column in columns.items()]
-    num_rows = max((len(column) for column in columns.values()), default=0)
     for row in range(num_rows):
         yield {
             name: get(row)

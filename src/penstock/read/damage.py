@@ -27,6 +27,7 @@ class Damage:
         expected: What should have been there.
         got: What was.
         has_header: Whether it begins with a header whose CRC fits, as only a TFRecord does.
+        is_cut: Whether the file, or what could be inflated of it, ends inside it.
     """
 
     record: int
@@ -37,6 +38,7 @@ class Damage:
     expected: str
     got: str
     has_header: bool = True
+    is_cut: bool = False
 
     @classmethod
     def from_core(cls, damage: _native.Damage) -> Damage:
@@ -44,7 +46,26 @@ class Damage:
         record, offset, size, kind, length_is_right, expected, got = damage
         field, what, wanted, there = _word(kind, length_is_right, size, expected, got)
         has_header = kind not in (_LENGTH_CRC, _CUT_HEADER)
-        return cls(record, offset, size, field, what, wanted, there, has_header)
+        is_cut = kind in (_CUT_HEADER, _CUT_PAYLOAD)
+        return cls(record, offset, size, field, what, wanted, there, has_header, is_cut)
+
+    @classmethod
+    def from_stream(cls, failure: CorruptRecordError, last: Damage | None, num_records: int, end: int) -> Damage:
+        """Word what is wrong with a compressed stream: damage behind its last record.
+
+        A record that the stream's end cut off is a part of it, not a fault of its own: the stream is the cause.
+
+        Args:
+            failure: What inflating raised.
+            last: The damage that the last of the records is, if it is one.
+            num_records: How many records, sound or damaged, were found before inflating failed.
+            end: How many bytes could be inflated.
+        """
+        record, offset, has_header = num_records, end, False
+        if last is not None and last.is_cut:
+            record, offset, has_header = last.record, last.offset, last.has_header
+        expected, got = str(failure.expected), str(failure.got)
+        return cls(record, offset, end - offset, "compression", failure.what, expected, got, has_header)
 
     def error(self, path: Path) -> CorruptRecordError:
         """Return the error for it."""

@@ -63,13 +63,13 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
 
     Raises:
         NotTFRecordError: The file is no TFRecord.
+        CorruptRecordError: It is compressed, and so damaged that no record, nor the beginning of one, can be inflated.
     """
     first = file.read(0, FIRST_BYTES)
     compression = check_compression(file.path, first, options.compression)
     limits = (options.max_record_bytes, options.allow_trailing_zeros)
     if compression == "none":
-        if name_content(first) is not None and not _begins_with_header(first):
-            raise not_tfrecord(file.path, first)
+        refuse_foreign(file.path, first)
         offsets, found = _native.scan_file(file.fd, file.identity.size, *limits)
         failure = None
     else:
@@ -78,8 +78,8 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
     if failure is not None:
         offsets, damages = _add_failure(offsets, damages, failure)
     file.check_unchanged(file.identity)
-    if _holds_no_record(offsets, damages):
-        raise not_tfrecord(file.path, first, damages)
+    if holds_no_record(len(offsets) - 1, damages):
+        raise failure or not_tfrecord(file.path, first, damages)
     return FileIndex(offsets, damages, compression, file.identity)
 
 
@@ -100,25 +100,31 @@ def _add_failure(
     offsets: NDArray[np.uint64], damages: dict[int, Damage], failure: CorruptRecordError
 ) -> tuple[NDArray[np.uint64], dict[int, Damage]]:
     """Add what is wrong with the compressed stream, as damage behind its last record."""
-    last = len(offsets) - 2
-    end = int(offsets[-1])
-    if last in damages and damages[last].field in ("payload", "header"):
-        # A record that the stream's end cut off: the stream is the cause, so the stream's fault is the one to report.
-        number, offset = last, damages[last].offset
-    else:
-        number, offset = last + 1, end
-        offsets = np.append(offsets, np.uint64(end))
-    damage = Damage(number, offset, end - offset, "compression", failure.what, str(failure.expected), str(failure.got))
-    return offsets, {**damages, number: damage}
+    count = len(offsets) - 1
+    damage = Damage.from_stream(failure, damages.get(count - 1), count, int(offsets[-1]))
+    if damage.record == count:
+        offsets = np.append(offsets, offsets[-1])
+    return offsets, {**damages, damage.record: damage}
+
+
+def refuse_foreign(path: Path, first: bytes) -> None:
+    """Refuse a file whose first bytes say that it is something else; `first` are those of a file that is not compressed.
+
+    Raises:
+        NotTFRecordError: They do, and no record begins there.
+    """
+    if name_content(first) is not None and not _begins_with_header(first):
+        raise not_tfrecord(path, first)
 
 
 def _begins_with_header(first: bytes) -> bool:
     return len(first) >= 12 and int.from_bytes(first[8:12], "little") == _native.masked_crc32c(first[:8])
 
 
-def _holds_no_record(offsets: NDArray[np.uint64], damages: Mapping[int, Damage]) -> bool:
-    count = len(offsets) - 1
-    return count > 0 and len(damages) == count and not any(each.has_header for each in damages.values())
+def holds_no_record(num_records: int, damages: Mapping[int, Damage]) -> bool:
+    """Whether there is nothing in a file that only a TFRecord has: no record, and no header whose CRC fits."""
+    all_damaged = num_records > 0 and len(damages) == num_records
+    return all_damaged and not any(each.has_header for each in damages.values())
 
 
 def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None = None) -> NotTFRecordError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import MissingShardError, PathError
@@ -87,15 +87,13 @@ def check_complete(paths: Iterable[Path]) -> None:
 
     Raises:
         MissingShardError: One is not there; its name is in the message.
-        PathError: A number is not below the count, or stands there twice.
+        PathError: A number is not below the count.
     """
-    sets: dict[tuple[Path, str, int, str], dict[int, Path]] = defaultdict(dict)
-    shape: dict[tuple[Path, str, int, str], ShardName] = {}
+    sets: dict[tuple[Path, ShardName], set[int]] = defaultdict(set)
     for path in paths:
         name = ShardName.parse(path.name)
         if name is None:
             continue
-        key = (path.parent, name.stem, name.count, name.rest)
         if name.number >= name.count:
             raise PathError(
                 "shard number is not below the count of shards",
@@ -104,16 +102,16 @@ def check_complete(paths: Iterable[Path]) -> None:
                 got=name.number,
                 advice="The file's name is wrong.",
             )
-        sets[key][name.number] = path
-        shape[key] = name
-    for key, found in sets.items():
-        name = shape[key]
-        missing = [number for number in range(name.count) if number not in found]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        sets[path.parent, replace(name, number=0)].add(name.number)
+    for (folder, name), found in sets.items():
+        num_missing = name.count - len(found)
+        if num_missing:
+            # Not a list of all: a name may claim billions.
+            first = next(number for number in range(name.count) if number not in found)
+            more = f" and {num_missing - 1} more" if num_missing > 1 else ""
             raise MissingShardError(
-                f"shard {name.spell(missing[0])} is missing{more}",
-                path=key[0],
+                f"shard {name.spell(first)} is missing{more}",
+                path=folder,
                 expected=f"{name.count} files",
                 got=f"{len(found)}",
                 advice="Get the missing file, or name the files that are there one by one.",

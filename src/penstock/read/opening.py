@@ -21,6 +21,7 @@ from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.schema.survey import Survey
 from penstock.storage.file import OpenFile
+from penstock.storage.kept import KeptFiles
 from penstock.storage.paths import PathLike, find_files
 from penstock.types import Payload
 
@@ -72,9 +73,11 @@ def open_files(paths: PathLike | Iterable[PathLike], options: ReadOptions) -> Op
     files, named_singly = find_files(paths)
     groups = group_files(files, named_singly=named_singly)
 
+    kept = KeptFiles()
+
     def open_one(path: Path) -> Shard:
         index = load_index(OpenFile(path), options)
-        return Shard(path, index) if index.compression == "none" else CompressedShard(path, index)
+        return (Shard if index.compression == "none" else CompressedShard)(path, index, kept)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         shards = dict(zip(files, pool.map(open_one, files), strict=True))

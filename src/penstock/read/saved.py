@@ -23,6 +23,7 @@ _VERSION = 1
 _SMALLEST_PLAIN = 32 << 20
 _SMALLEST_COMPRESSED = 1 << 20
 _LONGEST_HEADER = 4096
+_FRAME_BYTES = 16  # of a record with no payload
 
 
 def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
@@ -31,8 +32,8 @@ def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
         return build_index(file, options)
     path = cache_path("index", file.path, options.allow_trailing_zeros, options.max_record_bytes)
     try:
-        saved = _decode(path.read_bytes(), file.identity)
-    except (OSError, ValueError, KeyError, TypeError):
+        saved = _decode(path.read_bytes(), file.identity, options.max_record_bytes)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         saved = None
     if saved is not None and options.compression in ("auto", saved.compression):
         return saved
@@ -59,7 +60,7 @@ def _encode(index: FileIndex) -> bytes:
     return json.dumps(header).encode() + b"\n" + body
 
 
-def _decode(data: bytes, identity: FileIdentity) -> FileIndex | None:
+def _decode(data: bytes, identity: FileIdentity, max_record_bytes: int) -> FileIndex | None:
     """Return the index, or None if it is of another file or version."""
     end = data.index(b"\n", 0, _LONGEST_HEADER)
     header = json.loads(data[:end])
@@ -72,8 +73,11 @@ def _decode(data: bytes, identity: FileIdentity) -> FileIndex | None:
     sizes: NDArray[np.uint64] = np.frombuffer(body, header["item"]).astype(np.uint64)
     offsets = np.zeros(len(sizes) + 1, np.uint64)
     np.cumsum(sizes, out=offsets[1:])
-    # Records tile the file: an index that reaches another end, or has a frame too small to be one, is no index of it.
-    if len(sizes) != header["records"] or (len(sizes) and int(sizes.min()) < 16):
+    # Records tile the file: an index that reaches another end, or has a frame of a size that none can have, is no
+    # index of it. Memory is taken by these sizes, so they are held to the limit of those that are scanned.
+    if len(sizes) != header["records"] or bool(np.any(offsets[1:] < offsets[:-1])):
+        return None
+    if len(sizes) and not _FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= max_record_bytes + _FRAME_BYTES:
         return None
     if compression == "none" and int(offsets[-1]) != identity.size:
         return None

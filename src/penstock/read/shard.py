@@ -14,21 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.errors import PathError
 from penstock.read.index import FileIndex
 from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache import cache_path, make_room, write_cached
 from penstock.storage.file import OpenFile
+from penstock.storage.kept import KeptFile, KeptFiles
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file
 
 
 class Shard:
-    """A plain file: any number of threads may ask for segments."""
+    """A plain file: any number of threads may ask for segments.
 
-    def __init__(self, path: Path, index: FileIndex) -> None:
+    `files` are shared by the shards of a data set, which may be more than a process can have open.
+    """
+
+    def __init__(self, path: Path, index: FileIndex, files: KeptFiles | None = None) -> None:
         self.path = path
         self.index = index
-        self._file: OpenFile | None = None
+        self._files = files or KeptFiles()
+        self._file = KeptFile(path, index.identity, self._files)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -40,23 +46,12 @@ class Shard:
             ChangedFileError: The file is no longer what was indexed.
         """
         begins, sizes = self._frames(selection)
-        file = self._open()
-        return file.fd, None, 0, begins, sizes
+        file = self._file.open()
+        return file.fd, None, 0, begins, sizes, file
 
     def in_order(self) -> Shard:
         """Return a shard to read once from its first record to its last."""
         return self
-
-    def close(self) -> None:
-        """Let go of the open file; it is opened again when needed."""
-        self._file = None
-
-    def _open(self) -> OpenFile:
-        file = self._file
-        if file is None:
-            file = self._file = OpenFile(self.path)
-        file.check_unchanged(self.index.identity)
-        return file
 
     def _frames(self, selection: Selection) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         offsets = self.index.offsets
@@ -70,60 +65,54 @@ class Shard:
 class CompressedShard(Shard):
     """A gzip or zlib file: read in order it is inflated as it goes, in any other order it is inflated once into the cache."""
 
-    def __init__(self, path: Path, index: FileIndex) -> None:
-        super().__init__(path, index)
+    def __init__(self, path: Path, index: FileIndex, files: KeptFiles | None = None) -> None:
+        super().__init__(path, index, files)
         self._lock = threading.Lock()
-        self._window: InflatedWindow | None = None
-        self._inflated: OpenFile | None = None
+        self._window = self._new_window()
+        self._copy = cache_path("inflated", path, *index.identity)
+        self._uses_copy = False
 
     def segment(self, selection: Selection) -> _native.Segment:
         """Return where the frames of the selected records are, in inflated bytes."""
         begins, sizes = self._frames(selection)
         if len(begins) == 0:
-            return -1, b"", 0, begins, sizes
+            return -1, b"", 0, begins, sizes, None
         first, last = int(begins.min()), int((begins + sizes).max())
         with self._lock:
-            if self._inflated is None and not self._follows(first) and not self._inflate():
-                self._window = self._new_window()  # no room to inflate: go through the file again
-            if self._inflated is not None:
-                return self._inflated.fd, None, 0, begins, sizes
-            if self._window is None:
+            if self._uses_copy or not self._window.start <= first <= self._window.stop:
+                copy = self._open_copy()
+                if copy is not None:
+                    self._uses_copy = True
+                    self._window = self._new_window()
+                    return copy.fd, None, 0, begins, sizes, copy
+            if first < self._window.start:  # no room for a copy: go through the file again
                 self._window = self._new_window()
-            if first < self._window.start:
+            inflated = self._window.read(first, last)
+            if last == int(self.index.offsets[-1]):  # done with: what it holds is let go of
                 self._window = self._new_window()
-            return -1, self._window.read(first, last), first, begins, sizes
+            return -1, inflated, first, begins, sizes, None
 
     def in_order(self) -> Shard:
         """Return a shard with a stream of its own."""
-        return CompressedShard(self.path, self.index)
-
-    def close(self) -> None:
-        """Let go of the open files."""
-        with self._lock:
-            self._window = self._inflated = None
-        super().close()
-
-    def _follows(self, first: int) -> bool:
-        """Whether reading goes on where it stopped, or begins at the beginning."""
-        if self._window is None:
-            return first == 0
-        return first == self._window.stop
+        return CompressedShard(self.path, self.index, self._files)
 
     def _new_window(self) -> InflatedWindow:
-        file = OpenFile(self.path)
-        file.check_unchanged(self.index.identity)
-        return InflatedWindow(file, self.index.compression)
+        return InflatedWindow(self._file, self.index.compression)
 
-    def _inflate(self) -> bool:
-        """Inflate the file into the cache, if it is not there and there is room."""
-        path = cache_path("inflated", self.path, *self.index.identity)
+    def _open_copy(self) -> OpenFile | None:
+        """Return the inflated copy in the cache, made now if it is not there; None if there is no room for it."""
         size = int(self.index.offsets[-1])
-        if not (path.is_file() and path.stat().st_size == size):
-            source = OpenFile(self.path)
-            source.check_unchanged(self.index.identity)
-            chunks = inflate_soundly(source, self.index.compression)
-            if not make_room(path.parent, size) or not write_cached(path, chunks):
-                return False
-        self._inflated = OpenFile(path)
-        self._window = None
-        return True
+        copy = self._find_copy(size)
+        if copy is None:
+            chunks = inflate_soundly(self._file, self.index.compression)
+            if make_room(self._copy.parent, size) and write_cached(self._copy, chunks):
+                self._files.forget(self._copy)
+                copy = self._find_copy(size)
+        return copy
+
+    def _find_copy(self, size: int) -> OpenFile | None:
+        try:
+            copy = self._files.open(self._copy)
+        except PathError:
+            return None
+        return copy if copy.size == size else None

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError
-from penstock.storage.file import OpenFile
+from penstock.storage.file import Readable
 from penstock.storage.inflate import inflate
 from penstock.types import Compression
 
 
-def inflate_soundly(file: OpenFile, compression: Compression) -> Iterator[bytes]:
+def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
     """Yield what can be inflated, and end without an error where that ends: the index knows the damage already."""
     try:
         yield from inflate(file, compression)
@@ -24,7 +24,7 @@ def inflate_soundly(file: OpenFile, compression: Compression) -> Iterator[bytes]
 class InflatedWindow:
     """The inflated bytes from `start` to `stop`; reading moves both forward."""
 
-    def __init__(self, file: OpenFile, compression: Compression) -> None:
+    def __init__(self, file: Readable, compression: Compression) -> None:
         self._chunks = inflate_soundly(file, compression)
         self._bytes = bytearray()
         self._held_from = 0

@@ -20,7 +20,8 @@ def find_compression(first: bytes) -> Compression:
     """
     if len(first) >= 12 and int.from_bytes(first[8:12], "little") == masked_crc32c(first[:8]):
         return "none"
-    if first.startswith(b"\x1f\x8b"):
+    # The third byte is the method, always 8: a plain file whose first length is damaged seldom has all three.
+    if first.startswith(b"\x1f\x8b") and first[2:3] in (b"", b"\x08"):
         return "gzip"
     if _is_zlib(first):
         return "zlib"
@@ -53,7 +54,8 @@ def name_content(first: bytes) -> str | None:
     for magic, name in _MAGICS.items():
         if first.startswith(magic):
             return name
-    if text.startswith((b"{", b"[")):
+    # A record of 123 or 91 bytes begins with such a letter as well, but then with zeros: the rest of its length.
+    if text.startswith((b"{", b"[")) and b"\0" not in first[:8]:
         return "JSON"
     return None
 

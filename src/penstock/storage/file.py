@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError
 
@@ -19,6 +19,15 @@ class FileIdentity(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
+
+
+class Readable(Protocol):
+    """A file whose bytes can be had by position."""
+
+    path: Path
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
 
 
 class OpenFile:
@@ -48,6 +57,11 @@ class OpenFile:
                 got=got,
                 advice="Open the data set again once nobody writes to it.",
             )
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has now."""
+        return os.fstat(self.fd).st_size
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.errors import CorruptRecordError
-from penstock.storage.file import OpenFile
+from penstock.storage.file import Readable
 from penstock.types import Compression
 
 READ_BYTES = 64 << 10  # of compressed input at a time
@@ -22,7 +22,7 @@ _RATIO_FLOOR_BYTES = 8 << 20  # a small file may well be all zeros
 _RAW_DEFLATE = -15
 
 
-def inflate(file: OpenFile, compression: Compression) -> Iterator[bytes]:
+def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
     """Yield the inflated bytes of a compressed file.
 
     Raises:
@@ -55,7 +55,7 @@ def inflate(file: OpenFile, compression: Compression) -> Iterator[bytes]:
 class _Source:
     """The compressed bytes, with a place to name in errors."""
 
-    def __init__(self, file: OpenFile) -> None:
+    def __init__(self, file: Readable) -> None:
         self.file = file
         self.position = 0  # of the next byte that was not consumed
         self._ahead = b""
@@ -92,6 +92,15 @@ class _Source:
             taken += piece
         self.give_back(taken[size:])
         return taken[:size]
+
+    def skip_string(self, what: str) -> None:
+        """Consume everything up to a zero byte, and that byte."""
+        while piece := self.piece():
+            end = piece.find(b"\0")
+            if end >= 0:
+                self.give_back(piece[end + 1 :])
+                return
+        raise self.error(f"the file ends inside the {what}", expected="a zero byte", got="its end")
 
     def error(self, what: str, *, expected: object, got: object, advice: str = "") -> CorruptRecordError:
         return CorruptRecordError(
@@ -133,8 +142,8 @@ class _Member:
         if flags & 4:
             source.take(int.from_bytes(source.take(2, "gzip header"), "little"), "gzip header")
         for flag in (8, 16):  # name, comment: up to a zero byte
-            while flags & flag and source.take(1, "gzip header") != b"\0":
-                pass
+            if flags & flag:
+                source.skip_string("gzip header")
         if flags & 2:
             source.take(2, "gzip header")
 

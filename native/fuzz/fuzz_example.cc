@@ -1,0 +1,233 @@
+// Decoding by a plan, on any payloads in blocks of any size: every row is what the general parser finds in its record
+// alone, whatever its neighbours are and whatever the key tables have learnt.
+#include <algorithm>
+#include <vector>
+
+#include "column.h"
+#include "decode.h"
+#include "expected.h"
+#include "frame.h"
+#include "input.h"
+#include "require.h"
+#include "structure.h"
+#include "survey.h"
+
+namespace penstock::fuzz {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+// Around the lengths at which an entry stops to have a prefix that is compared whole: 22 wanted, 26 learnt.
+const std::string kKeys[] = {"", "a", "b", "key", std::string(22, 'k'), std::string(23, 'k'), std::string(26, 'k'),
+                             std::string(27, 'k'), "0123456789abcdef0123456789abcdefXYZ"};
+
+FieldSpec spec_of(const std::string& key, Kind kind, Layout layout, int64_t count, uint8_t choices) {
+  FieldSpec spec;
+  spec.key = key;
+  spec.kind = kind;
+  spec.layout = layout;
+  spec.count = count;
+  spec.required = choices & 1;
+  if (spec.required || !(choices & 2) || layout == Layout::kSteps) return spec;
+  for (int64_t i = 0; i < (layout == Layout::kRaw || count < 0 ? 1 : count); i++) {
+    if (kind == Kind::kInt64) spec.default_ints.push_back(7 + i);
+    else if (kind == Kind::kFloat) spec.default_floats.push_back(0.5f);
+    else spec.default_strings.push_back(layout == Layout::kRaw ? std::string(static_cast<size_t>(count), 'd') : "dd");
+  }
+  return spec;
+}
+
+// A plan that wants some of the keys, each in some layout. Context and feature lists have keys of their own.
+std::vector<FieldSpec> choose_plan(Input& in) {
+  std::vector<FieldSpec> specs;
+  for (const std::string& key : kKeys) {
+    const uint8_t choices = in.byte();
+    const auto number = choices & 4 ? Kind::kInt64 : Kind::kFloat;
+    const auto kind = choices & 8 ? Kind::kBytes : number;
+    switch (choices >> 4 & 7) {
+      case 0:
+        break;
+      case 1:
+        specs.push_back(spec_of(key, number, Layout::kScalar, 1, choices));
+        break;
+      case 2:
+        specs.push_back(spec_of(key, number, Layout::kFixed, 3, choices));
+        break;
+      case 3:
+        specs.push_back(spec_of(key, number, Layout::kList, -1, choices));
+        break;
+      case 4:
+        specs.push_back(spec_of(key, Kind::kBytes, Layout::kString, 1, choices));
+        break;
+      case 5:
+        specs.push_back(spec_of(key, Kind::kBytes, Layout::kStrings, -1, choices));
+        break;
+      case 6:
+        specs.push_back(spec_of(key, Kind::kBytes, Layout::kRaw, 4, choices));
+        break;
+      default:
+        specs.push_back(spec_of(key, kind, Layout::kSteps, choices & 1 ? 2 : -1, choices & 2 ? 1 : 0));
+    }
+  }
+  return specs;
+}
+
+RowBytes row_of(const FieldSpec& spec, Column& column, int64_t row) {
+  RowBytes out;
+  const auto numbers = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      if (spec.kind == Kind::kInt64) out.number(column.ints.data()[i]);
+      else out.number(load32(reinterpret_cast<const uint8_t*>(column.floats.data() + i)));
+    }
+  };
+  const auto bytes = [&](int64_t begin, int64_t end) {
+    REQUIRE(0 <= begin && begin <= end && static_cast<size_t>(end) <= column.bytes.size());
+    out.string(Span{column.bytes.data() + begin, static_cast<size_t>(end - begin)});
+  };
+  const auto values = [&](int64_t begin, int64_t end) {
+    REQUIRE(0 <= begin && begin <= end);
+    if (spec.kind != Kind::kBytes) return numbers(begin, end);
+    for (int64_t i = begin; i < end; i++) bytes(column.value_offsets.data()[i], column.value_offsets.data()[i + 1]);
+  };
+  const int64_t* const bounds = column.row_offsets == nullptr ? nullptr : column.row_offsets + row;
+  switch (spec.layout) {
+    case Layout::kScalar:
+      if (spec.kind == Kind::kInt64) out.number(static_cast<int64_t*>(column.fixed)[row]);
+      else out.number(load32(static_cast<uint8_t*>(column.fixed) + 4 * row));
+      break;
+    case Layout::kFixed:
+      numbers(row * spec.count, (row + 1) * spec.count);
+      break;
+    case Layout::kRaw:
+      bytes(row * spec.count, (row + 1) * spec.count);
+      break;
+    case Layout::kString:
+      bytes(bounds[0], bounds[1]);
+      break;
+    case Layout::kList:
+    case Layout::kStrings:
+      out.number(static_cast<size_t>(bounds[1] - bounds[0]));
+      values(bounds[0], bounds[1]);
+      break;
+    case Layout::kSteps:
+      for (int64_t step = bounds[0]; step < bounds[1]; step++) {
+        const int64_t* const ends = column.step_offsets.data() + step;
+        if (spec.count < 0) out.number(static_cast<size_t>(ends[1] - ends[0]));
+        values(ends[0], ends[1]);
+      }
+      out.number(static_cast<size_t>(bounds[1] - bounds[0]));
+      break;
+  }
+  return out;
+}
+
+// The first fault of each row.
+std::vector<Status> statuses_of(const Decoded& decoded) {
+  std::vector<Status> statuses(static_cast<size_t>(decoded.num_rows), Status::kOk);
+  for (const RowFault& item : decoded.faults) {
+    REQUIRE(0 <= item.row && item.row < decoded.num_rows && item.fault);
+    Status& status = statuses[static_cast<size_t>(item.row)];
+    if (status == Status::kOk) status = item.fault.status;
+  }
+  return statuses;
+}
+
+bool is_malformed(Status status) { return status >= Status::kVarintTooLong && status < Status::kVarintOverflow; }
+
+void check_row(const Decoder& decoder, Decoded& decoded, int64_t row, Status status, Span payload) {
+  const Plan& plan = decoder.plan();
+  bool is_sound = check_maps(payload, plan.has_lists, plan.strict) == Status::kOk;
+  for (size_t i = 0; i < plan.fields.size() && is_sound; i++) {
+    is_sound = expect(payload, plan.fields[i], plan.strict).status == Status::kOk;
+  }
+  REQUIRE(is_sound == (status == Status::kOk));
+  if (is_malformed(status)) {
+    Bytes padded(payload.begin(), payload.end());
+    padded.resize(payload.size + kReadablePadding, 0xff);
+    Survey survey;
+    const Survey::Result result = survey.add(Span{padded.data(), payload.size});
+    REQUIRE(result.status != Status::kOk || (plan.has_lists && result.list_status != Status::kOk));
+  }
+  for (size_t i = 0; i < plan.fields.size() && is_sound; i++) {
+    Column& column = decoded.columns[i];
+    const Expected wanted = expect(payload, plan.fields[i], plan.strict);
+    REQUIRE(row_of(plan.fields[i], column, row) == wanted.row);
+    if (column.present != nullptr) REQUIRE(column.present[row] == wanted.present);
+  }
+}
+
+// Reads a block whose memory ends with the padding of its last record, so that a load too far is seen.
+void read_tightly(const Plan& plan, const std::vector<Span>& payloads) {
+  Structure structure(plan);
+  const size_t count = std::min<size_t>(payloads.size(), kBlockRows);
+  Bytes block(kHeaderBytes);
+  for (size_t i = 0; i < count; i++) block.insert(block.end(), payloads[i].begin(), payloads[i].end());
+  block.resize(block.size() + kReadablePadding, 0xff);
+  block.shrink_to_fit();
+  structure.begin(block.data());
+  bool bad[kBlockRows] = {};
+  size_t at = kHeaderBytes;
+  for (size_t i = 0; i < count; i++) {
+    const int row = static_cast<int>(i);
+    bad[row] = structure.add(row, Span{block.data() + at, payloads[i].size}) != Status::kOk;
+    if (bad[row]) structure.drop(row);
+    at += payloads[i].size;
+  }
+  std::vector<RowFault> faults;
+  for (size_t i = 0; i < plan.fields.size(); i++) {
+    Column column(plan.fields[i], static_cast<int32_t>(i), plan.strict, static_cast<int64_t>(count));
+    std::vector<int64_t> numbers(count), offsets(count + 1);
+    Bytes present(count);
+    column.fixed = numbers.data();
+    if (plan.fields[i].layout != Layout::kScalar) column.row_offsets = offsets.data();
+    if (!plan.fields[i].required) column.present = present.data();
+    column.read(structure, static_cast<int>(count), 0, bad, faults);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace penstock;
+  using namespace penstock::fuzz;
+  Input in(data, size);
+  const uint8_t choices = in.byte();
+  const Decoder decoder(choose_plan(in), choices & 1);
+  std::vector<Span> payloads;
+  while (!in.empty()) payloads.push_back(in.take(in.number() % 1024));
+  // Now and then more rows than a block holds.
+  const size_t num_different = payloads.size();
+  if (choices & 2) {
+    while (num_different != 0 && payloads.size() < kBlockRows + 3) payloads.push_back(payloads[payloads.size() % num_different]);
+  }
+
+  Bytes file;
+  std::vector<uint64_t> begins, sizes;
+  for (const Span& payload : payloads) {
+    begins.push_back(file.size());
+    sizes.push_back(payload.size + kFrameBytes);
+    const uint64_t length = payload.size;
+    file.resize(file.size() + kFrameBytes + payload.size);
+    uint8_t* const frame = file.data() + begins.back();
+    std::memcpy(frame, &length, 8);
+    const uint32_t header_crc = masked_crc32c(frame, 8);
+    std::memcpy(frame + 8, &header_crc, 4);
+    std::copy(payload.begin(), payload.end(), frame + kHeaderBytes);
+    const uint32_t payload_crc = masked_crc32c(frame + kHeaderBytes, payload.size);
+    std::memcpy(frame + kHeaderBytes + payload.size, &payload_crc, 4);
+  }
+  const Segment segment{-1, Span{file.data(), file.size()}, 0, begins.data(), sizes.data(),
+                        static_cast<int64_t>(payloads.size())};
+  // The second time the keys that nobody wants have been learnt.
+  for (int pass = 0; pass < 2; pass++) {
+    Decoded decoded = decoder.decode({segment});
+    const std::vector<Status> statuses = statuses_of(decoded);
+    for (size_t row = 0; row < payloads.size(); row++) {
+      if (row >= num_different) REQUIRE(statuses[row] == statuses[row % num_different]);
+      check_row(decoder, decoded, static_cast<int64_t>(row), statuses[row], payloads[row]);
+    }
+  }
+  read_tightly(decoder.plan(), payloads);
+  return 0;
+}

@@ -1,0 +1,1 @@
+"""Whole jobs that join stages: what a command does, without its words."""

@@ -1,0 +1,137 @@
+"""Looks at every byte of a file: its compression, its frames, their CRCs, their payloads.
+
+In: an open file. Out: `FileCheck` with all that is wrong, and the records counted in a survey. Memory does
+not grow with the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import _native
+from penstock.decode.status import describe_malformed
+from penstock.errors import CorruptRecordError
+from penstock.jobs.fault import Fault
+from penstock.read.chunks import compression_of, read_chunks
+from penstock.read.damage import Damage
+from penstock.read.index import holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.options import ReadOptions
+from penstock.schema.survey import Survey
+from penstock.storage.compression import FIRST_BYTES
+from penstock.storage.file import FileIdentity, OpenFile
+from penstock.types import Compression, Payload
+
+_TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """What a file was found to be.
+
+    Attributes:
+        path: The file.
+        identity: Which version of it was looked at.
+        compression: How it is compressed.
+        num_records: Its records, sound or damaged; a damaged stretch counts as one.
+        num_sound: Those whose frame is sound.
+        payload: What its records are.
+        faults: All that is wrong, in the order of the file.
+    """
+
+    path: Path
+    identity: FileIdentity
+    compression: Compression
+    num_records: int
+    num_sound: int
+    payload: Payload
+    faults: tuple[Fault, ...]
+
+
+class SoundStream:
+    """The bytes of a file as far as they can be had.
+
+    Attributes:
+        failure: Why they end before their end, or None; known once they were read.
+        num_bytes: How many they are so far.
+    """
+
+    def __init__(self, file: OpenFile, compression: Compression) -> None:
+        self.failure: CorruptRecordError | None = None
+        self.num_bytes = 0
+        self._file = file
+        self._compression = compression
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for chunk in read_chunks(self._file, self._compression):
+                self.num_bytes += len(chunk)
+                yield chunk
+        except CorruptRecordError as failure:
+            self.failure = failure
+
+
+def check_file(file: OpenFile, options: ReadOptions, counter: _native.Survey) -> FileCheck:
+    """Read a file from end to end.
+
+    Args:
+        file: The file.
+        options: How to read it.
+        counter: Counts the records, beside those of other files that were counted before.
+
+    Raises:
+        NotTFRecordError: It is no TFRecord.
+        CorruptRecordError: It is not compressed as the options say.
+        ChangedFileError: Somebody writes to it.
+    """
+    compression = compression_of(file, options)
+    first = file.read(0, FIRST_BYTES)
+    if compression == "none":
+        refuse_foreign(file.path, first)
+    before = _count_totals(counter)
+    walk = _native.CheckWalk(
+        counter,
+        file.identity.size if compression == "none" else None,
+        options.max_record_bytes,
+        options.allow_trailing_zeros,
+    )
+    stream = SoundStream(file, compression)
+    for chunk in stream:
+        walk.feed(chunk)
+    walk.finish()
+    file.check_unchanged(file.identity)
+    damages = {each[0]: Damage.from_core(each) for each in walk.damages()}
+    if stream.failure is None and holds_no_record(walk.num_records, damages):
+        raise not_tfrecord(file.path, first, damages)
+    if stream.failure is not None:
+        last = damages.get(walk.num_records - 1)
+        damage = Damage.from_stream(stream.failure, last, walk.num_records, stream.num_bytes)
+        damages[damage.record] = damage
+    after = _count_totals(counter)
+    survey = Survey(**{name: after[name] - before[name] for name in _TOTALS}, fields={}, lists={})
+    faults = [Fault.from_damage(file.path, damage) for damage in damages.values()]
+    faults += _list_malformed(file.path, walk, survey)
+    faults.sort(key=lambda fault: (fault.record is None, fault.record))
+    return FileCheck(
+        file.path, file.identity, compression, walk.num_records, survey.records, survey.payload, tuple(faults)
+    )
+
+
+def _count_totals(counter: _native.Survey) -> dict[str, Any]:
+    counts = counter.counts()
+    return {name: counts[name] for name in _TOTALS}
+
+
+def _list_malformed(path: Path, walk: _native.CheckWalk, survey: Survey) -> Iterator[Fault]:
+    """Yield the records that are not what the others are."""
+    if survey.payload == "other":
+        return
+    num_listed = 0
+    for record, offset, status, in_lists in walk.unparsable():
+        num_listed += not in_lists
+        if not in_lists or survey.payload == "sequence_example":
+            yield Fault(path, record, offset, describe_malformed(status))
+    if survey.unparsable > num_listed:  # the core lists so many and counts the rest
+        yield Fault(path, None, None, f"{survey.unparsable - num_listed} more records are no Examples")

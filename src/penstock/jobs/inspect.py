@@ -1,0 +1,177 @@
+"""What is in files that nobody described: fields, their types, counts and sizes.
+
+In: paths, and what is known of the fields. Out: `Inspection`. Every byte is read once, and memory does not
+grow with the files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import _native
+from penstock.decode.sample import Sample
+from penstock.errors import OptionError
+from penstock.jobs.check import FileCheck, check_file
+from penstock.jobs.fault import Fault
+from penstock.jobs.head import decode_frames, payload_of, read_head
+from penstock.jobs.meter import Meter, Progress
+from penstock.jobs.told import FieldType, declare_fields
+from penstock.read.naming import group_files, split_of
+from penstock.read.options import ReadOptions
+from penstock.schema.field import Field
+from penstock.schema.naming import name_entries
+from penstock.schema.resolve import resolve_schema
+from penstock.schema.schema import Schema
+from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
+from penstock.storage.paths import PathLike, find_files
+
+_EXAMPLE_BYTES = 4 << 20  # of records, to find a value of each field to show
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions:
+    """What is told of the fields, and how much is wanted.
+
+    Attributes:
+        read: How to read.
+        fields: Whole declarations by field name, as in `penstock.open`.
+        types: Types by field name; what the type leaves open is taken from the records.
+        target: The field or fields that a model is to predict.
+        weight: The field that weighs each record.
+        id: The field that identifies each record.
+        num_samples: How many samples are wanted.
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    types: Mapping[str, FieldType] = field(default_factory=dict)
+    target: str | Sequence[str] | None = None
+    weight: str | None = None
+    id: str | None = None
+    num_samples: int = 0
+
+    def __post_init__(self) -> None:
+        twice = next((name for name in self.types if name in self.fields), None)
+        if twice is not None:
+            raise OptionError(f"field {twice!r}", field=twice, expected="one type", got="two")
+        if self.num_samples < 0:
+            raise OptionError("num_samples", expected="a whole number of at least 0", got=self.num_samples)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found.
+
+    Attributes:
+        files: The files.
+        survey: The counts over all sound records.
+        schema: The fields, told or inferred. What has no one type is not in it.
+        samples: The first samples, at least as many as were asked for if there are so many.
+        payloads: The first payloads, where the records are no Examples.
+        num_samples: How many samples were asked for.
+    """
+
+    files: tuple[FileCheck, ...]
+    survey: Survey
+    schema: Schema
+    samples: tuple[Sample, ...]
+    payloads: tuple[bytes, ...]
+    num_samples: int
+
+    @property
+    def num_bytes(self) -> int:
+        """What the files take on disk."""
+        return sum(file.identity.size for file in self.files)
+
+    @property
+    def compression(self) -> str:
+        """How the files are compressed: "none", "gzip", "zlib" or "mixed"."""
+        found = {file.compression for file in self.files}
+        return found.pop() if len(found) == 1 else "mixed"
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All that is wrong with the files."""
+        return tuple(fault for file in self.files for fault in file.faults)
+
+    @property
+    def splits(self) -> dict[str, list[FileCheck]]:
+        """The files by split."""
+        groups: dict[str, list[FileCheck]] = defaultdict(list)
+        for file in self.files:
+            groups[split_of(file.path)].append(file)
+        return groups
+
+    @property
+    def entries(self) -> dict[str, FieldSurvey | ListSurvey]:
+        """What was counted, by field name; nothing where the records are no Examples."""
+        return {} if self.survey.payload in ("other", "empty") else name_entries(self.survey)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the findings for `json.dumps`; the samples are not in it."""
+        fields, lists = {}, {}
+        for name, entry in self.entries.items():
+            if isinstance(entry, ListSurvey):
+                steps = {"min_steps": entry.min_steps, "max_steps": entry.max_steps}
+                lists[name] = {"kind": entry.steps.kind, **steps}
+            else:
+                fields[name] = {
+                    "kind": entry.kind,
+                    "type": self.schema[name].type_name if name in self.schema else None,
+                    "records": entry.records,
+                    "missing": entry.missing,
+                    "min_len": entry.min_len,
+                    "max_len": entry.max_len,
+                }
+        form = {
+            "files": len(self.files),
+            "records": self.survey.records,
+            "bytes": self.num_bytes,
+            "compression": self.compression,
+            "payload": self.survey.payload,
+            "fields": fields,
+        }
+        return {**form, "feature_lists": lists} if self.survey.payload == "sequence_example" else form
+
+
+def inspect(
+    paths: PathLike | Iterable[PathLike],
+    options: InspectOptions | None = None,
+    on_progress: Progress | None = None,
+) -> Inspection:
+    """Count all that is in the files, and tell what the fields are.
+
+    Damaged records are passed over, and named in `faults`.
+
+    Raises:
+        NoSuchPathError: A path leads to no file.
+        MissingShardError: A file of an `-of-N` set is missing.
+        NotTFRecordError: A file is no TFRecord.
+        UnknownNameError: Something was told of a field that is not there.
+        SchemaError: The records cannot hold a field as it was told.
+
+    Example:
+        >>> found = inspect(getfixture("pets"))
+        >>> found.survey.records, found.schema["name"].type_name
+        (4, 'text')
+    """
+    options = options or InspectOptions()
+    found, named_singly = find_files(paths)
+    group_files(found, named_singly=named_singly)
+    meter = Meter(found, on_progress)
+    counter = _native.Survey()
+    files = []
+    for path in found:
+        with meter.open(path) as file:
+            files.append(check_file(file, options.read, counter))
+    survey = Survey.from_counts(counter.counts())
+    fields = {**declare_fields(survey, options.types), **options.fields}
+    schema = resolve_schema(survey, None, fields, options.target, options.weight, options.id).schema
+    frames = read_head(found, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
+    is_other = survey.payload == "other"
+    samples = [] if is_other else decode_frames(frames, schema)
+    payloads = [payload_of(frame) for frame in frames] if is_other else []
+    return Inspection(tuple(files), survey, schema, tuple(samples), tuple(payloads), options.num_samples)

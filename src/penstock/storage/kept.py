@@ -1,0 +1,72 @@
+"""Open files that are kept for the next read, at most so many at a time.
+
+In: a path. Out: an `OpenFile`, opened now or still open from before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from penstock.storage.file import FileIdentity, OpenFile
+
+# Opening costs as much as reading a few records; a process may have 1024 files open by default, a data set has more.
+MOST_FILES = 128
+
+
+class KeptFiles:
+    """The files used last; any number of threads may ask.
+
+    One that is pushed out is closed when nobody holds it any more, so whoever reads from its descriptor must hold it.
+    """
+
+    def __init__(self, most_files: int = MOST_FILES) -> None:
+        self._most_files = most_files
+        self._lock = threading.Lock()
+        self._files: OrderedDict[Path, OpenFile] = OrderedDict()
+
+    def open(self, path: Path) -> OpenFile:
+        """Return the file, open.
+
+        Raises:
+            PathError: It cannot be opened.
+        """
+        with self._lock:
+            file = self._files.get(path)
+            if file is None:
+                file = self._files[path] = OpenFile(path)
+                if len(self._files) > self._most_files:
+                    self._files.popitem(last=False)
+            else:
+                self._files.move_to_end(path)
+            return file
+
+    def forget(self, path: Path) -> None:
+        """Open the file anew next time."""
+        with self._lock:
+            self._files.pop(path, None)
+
+
+class KeptFile:
+    """One file among the kept ones, which must stay what it was."""
+
+    def __init__(self, path: Path, identity: FileIdentity, files: KeptFiles) -> None:
+        self.path = path
+        self._identity = identity
+        self._files = files
+
+    def open(self) -> OpenFile:
+        """Return the file, open.
+
+        Raises:
+            PathError: It cannot be opened.
+            ChangedFileError: It is another than it was.
+        """
+        file = self._files.open(self.path)
+        file.check_unchanged(self._identity)
+        return file
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        return self.open().read(offset, size)
