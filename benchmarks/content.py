@@ -1,6 +1,6 @@
 """The values of the data sets, drawn from a seed.
 
-In: a data set and the number of a shard. Out: its columns, as arrays (fixed lengths) or lists (everything else).
+In: a data set and the number of a shard. Out: its columns, arrays for numbers and lists for everything else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Values = NDArray[Any] | Sequence[Any]
 NUM_IDS = 100_000
 SHORTEST_LIST, LONGEST_LIST = 5, 200
 BLOB_BYTES = 40_960
-# Blobs are cut out of one pool at a random byte, so that no two are alike and Parquet's dictionary finds nothing to share.
+# Blobs are cut out of one pool at a random byte: no two are alike, and a dictionary has nothing to share.
 POOL_BYTES = 32 << 20
 ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8)
 
@@ -59,7 +59,8 @@ def _draw(field: Field, number: int, num_rows: int, rng: np.random.Generator) ->
 def _draw_skewed(num_distinct: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw codes so that P(code < x) is log x / log n: what a Zipf law gives, without its endless tail."""
     codes = np.exp(rng.random(size) * np.log(num_distinct + 1)).astype(np.int64) - 1
-    return np.clip(codes, 0, num_distinct - 1)
+    limited: NDArray[np.int64] = np.minimum(codes, num_distinct - 1)
+    return limited
 
 
 @cache

@@ -1,7 +1,7 @@
 """The data sets of the benchmark: what they hold, where they lie, whether they must be written again.
 
-In: a name and a size. Out: a `DatasetSpec` whose files exist. The writing itself needs TensorFlow and pyarrow and runs in a
-process of its own (`generation.py`), so that the process that keeps the clock stays small.
+In: a name and a size. Out: a `DatasetSpec` whose files exist. The writing itself needs TensorFlow and pyarrow
+and runs in a process of its own (`generation.py`), so that the one that keeps the score stays small.
 """
 
 from __future__ import annotations

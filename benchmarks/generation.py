@@ -1,6 +1,6 @@
 """Writes one data set: TFRecords by TensorFlow, the same rows as Parquet by pyarrow, the labels for checking.
 
-In: the name of a data set on the command line. Out: its folder, with the stamp of its parameters written last.
+In: the name of a data set on the command line. Out: its folder, the stamp of its parameters written last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from datasets import NUM_SHARDS, SEED, DatasetSpec, Field, list_datasets
 from keyorder import shuffle_keys
 
 LIST_NAMES = {"float": "float_list", "int64": "int64_list", "bytes": "bytes_list"}
-ARROW_TYPES: dict[str, Callable[[], pa.DataType]] = {"float": pa.float32, "int64": pa.int64, "bytes": pa.binary}
+ARROW_TYPES: dict[str, Callable[[], pa.DataType]] = {
+    "float": pa.float32,
+    "int64": pa.int64,
+    "bytes": pa.binary,
+}
 
 
 def serialize(columns: dict[str, Values], fields: tuple[Field, ...]) -> Iterator[bytes]:
@@ -63,7 +67,7 @@ def _to_arrow(values: Any, field: Field) -> pa.Array:
         return pa.array(values, scalar)
     rows = list(values)
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    # A list even where the length is fixed: pyarrow reads fixed_size_list from Parquet more slowly.
+    # A list even where the length is fixed: pyarrow reads both alike, and other engines know only this one.
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(rows), scalar))
 
 

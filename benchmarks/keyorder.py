@@ -1,6 +1,6 @@
 """Serialized Examples with their map entries in another order.
 
-In: the bytes of an Example. Out: the same entries, shuffled: what a writer with random map order leaves on disk.
+In: the bytes of an Example. Out: the same entries, shuffled, as a writer with random map order leaves them.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "check.h"
@@ -239,7 +240,9 @@ nb::dict counts_dict(const FieldCounts& counts) {
   out["int_min"] = any_int ? counts.int_min : 0;
   out["int_max"] = any_int ? counts.int_max : 0;
   nb::list ints;
-  for (int64_t value : counts.int_values) ints.append(value);
+  std::vector<int64_t> sorted_ints(counts.int_values.begin(), counts.int_values.end());
+  std::sort(sorted_ints.begin(), sorted_ints.end());
+  for (int64_t value : sorted_ints) ints.append(value);
   out["int_values"] = counts.many_ints ? nb::object(nb::none()) : nb::object(ints);
   out["min_bytes"] = or_zero(counts.min_bytes);
   out["max_bytes"] = counts.max_bytes;
@@ -251,7 +254,9 @@ nb::dict counts_dict(const FieldCounts& counts) {
   out["gif"] = counts.gif;
   out["bmp"] = counts.bmp;
   nb::list strings;
-  for (const std::string& value : counts.strings) strings.append(nb::bytes(value.data(), value.size()));
+  std::vector<std::string> sorted_strings(counts.strings.begin(), counts.strings.end());
+  std::sort(sorted_strings.begin(), sorted_strings.end());
+  for (const std::string& value : sorted_strings) strings.append(nb::bytes(value.data(), value.size()));
   out["strings"] = counts.many_strings ? nb::object(nb::none()) : nb::object(strings);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "feature.h"
+#include "packed.h"
 #include "wire.h"
 
 namespace penstock {
@@ -23,6 +24,35 @@ inline bool enter(Cursor& in, uint8_t tag) {
   return true;
 }
 
+Status check_values(const Feature& feature) {
+  std::vector<int64_t> values;
+  for (const Span& piece : feature.pieces()) {
+    if (feature.kind() == Kind::kFloat && piece.size % 4 != 0) return Status::kPackedFloatSize;
+    if (feature.kind() != Kind::kInt64) continue;
+    size_t count;
+    values.resize(piece.size);
+    if (Status s = unpack_varints(piece, false, values.data(), count); s != Status::kOk) return s;
+  }
+  return Status::kOk;
+}
+
+Status check_feature(Span message, int deepest_group, Feature& feature) {
+  feature.clear();
+  if (Status s = feature.merge(message, deepest_group); s != Status::kOk) return s;
+  return check_values(feature);
+}
+
+Status check_steps(Span list, Feature& feature) {
+  for (Cursor in(list, kInFeature); !in.done();) {
+    Span step;
+    bool found;
+    if (Status s = read_field(in, 1, step, found); s != Status::kOk) return s;
+    if (!found) continue;
+    if (Status s = check_feature(step, kInStep, feature); s != Status::kOk) return s;
+  }
+  return Status::kOk;
+}
+
 }  // namespace
 
 void Structure::begin(const uint8_t* base) {
@@ -36,11 +66,39 @@ void Structure::drop(int row) {
   }
 }
 
-inline void Structure::note(uint32_t field, int row, Span bytes, uint32_t form) {
-  // The last of several entries with one key wins.
+// Whether a value that another entry of the same key replaces is sound, for protobuf refuses the record if it is not.
+Status Structure::check_replaced(uint32_t field, const Cell& cell) {
+  const FieldSpec& spec = plan_.fields[field];
+  if (plan_.strict) return Status::kDuplicateKey;
+  Feature feature;
+  feature.clear();
+  if (spec.layout == Layout::kSteps) {
+    if (!cell.general()) return check_steps(bytes(cell), feature);
+    for (Cursor in(bytes(cell), kInEntry); !in.done();) {
+      Span list;
+      bool found;
+      if (Status s = read_field(in, 2, list, found); s != Status::kOk) return s;
+      if (!found) continue;
+      if (Status s = check_steps(list, feature); s != Status::kOk) return s;
+    }
+    return Status::kOk;
+  }
+  if (cell.general()) {
+    if (Status s = feature.merge_entry(bytes(cell)); s != Status::kOk) return s;
+  } else {
+    feature.assume(spec.kind, bytes(cell));
+  }
+  return check_values(feature);
+}
+
+inline Status Structure::note(uint32_t field, int row, Span found, uint32_t form) {
   Cell& cell = cells_[size_t{field} * kBlockRows + static_cast<size_t>(row)];
-  cell.offset = static_cast<uint32_t>(bytes.data - base_);
-  cell.size_and_form = static_cast<uint32_t>(bytes.size) | form;
+  if (PENSTOCK_UNLIKELY(!cell.absent())) {
+    if (Status s = check_replaced(field, cell); s != Status::kOk) return s;
+  }
+  cell.offset = field == unwanted() ? 0 : static_cast<uint32_t>(found.data - base_);
+  cell.size_and_form = static_cast<uint32_t>(found.size) | form;
+  return Status::kOk;
 }
 
 Status Structure::add_entry(KeyTable& table, int row, Span entry) {
@@ -72,12 +130,7 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
       return Status::kOk;
     }
   }
-  if (plan_.strict && slot->field != unwanted() &&
-      !cells_[size_t{slot->field} * kBlockRows + static_cast<size_t>(row)].absent()) {
-    return Status::kDuplicateKey;
-  }
-  note(slot->field, row, found, form);
-  return Status::kOk;
+  return note(slot->field, row, found, form);
 }
 
 Status Structure::add_map(KeyTable& table, int row, Span map) {
@@ -88,10 +141,11 @@ Status Structure::add_map(KeyTable& table, int row, Span map) {
     const uint32_t head = load32(p);
     const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
     if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
-                        entry_size + 2 <= in.left() && !plan_.strict)) {
+                        entry_size + 2 <= in.left())) {
       const KeyTable::Slot& slot = table.guess(p + 4, key_size);
       if (PENSTOCK_LIKELY(slot.fits(p, entry_size, key_size))) {
-        note(slot.field, row, Span{p + slot.prefix_size, entry_size + 2 - slot.prefix_size}, 0);
+        const Span values{p + slot.prefix_size, entry_size + 2 - slot.prefix_size};
+        if (Status s = note(slot.field, row, values, 0); PENSTOCK_UNLIKELY(s != Status::kOk)) return s;
         in.p += entry_size + 2;
         continue;
       }

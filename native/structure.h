@@ -46,8 +46,9 @@ class Structure {
  private:
   Status add_map(KeyTable& table, int row, Span map);
   Status add_entry(KeyTable& table, int row, Span entry);
-  void note(uint32_t field, int row, Span bytes, uint32_t form);
-  // Unwanted fields have a column of their own that nobody reads: cheaper than to ask each time.
+  Status note(uint32_t field, int row, Span found, uint32_t form);
+  Status check_replaced(uint32_t field, const Cell& cell);
+  // Unwanted fields have a column of their own that nobody reads, and in which all cells stay absent.
   uint32_t unwanted() const { return static_cast<uint32_t>(plan_.fields.size()); }
 
   const Plan& plan_;

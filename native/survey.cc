@@ -47,9 +47,8 @@ void FieldCounts::add_bytes(Span value) {
   webp += begins_with(value, "RIFF"sv) && begins_with(value, "WEBP"sv, 8);
   bmp += begins_with(value, "BM"sv) && begins_with(value, "\0\0\0\0"sv, 6);  // the reserved words are always zero
   if (many_strings) return;
-  const std::string_view view(reinterpret_cast<const char*>(value.data), value.size);
   if (value.size <= kLongestDistinct) {
-    if (strings.find(view) == strings.end()) strings.emplace(view);
+    strings.emplace(reinterpret_cast<const char*>(value.data), value.size);
   }
   if (value.size > kLongestDistinct || strings.size() > kMostDistinct) {
     many_strings = true;
@@ -76,42 +75,52 @@ Status FieldCounts::add(const Feature& feature, std::vector<int64_t>& scratch) {
   return Status::kOk;
 }
 
-// Notes the entries of a map, the last of each key.
-Status Survey::find_entries(Span map, Names& names, std::deque<FieldCounts>& store, std::vector<Found>& found) {
-  for (Cursor in(map, kInMap); !in.done();) {
+FieldCounts* Survey::find_counts(Span key, Map& map, std::deque<FieldCounts>& store) {
+  const std::string_view view(reinterpret_cast<const char*>(key.data), key.size);
+  const size_t at = map.found.size();
+  if (at < map.usual.size() && map.usual[at]->name == view) return map.usual[at];
+  auto known = map.names.find(view);
+  if (known == map.names.end()) {
+    FieldCounts& counts = store.emplace_back();
+    counts.name.assign(view);
+    known = map.names.emplace(std::string_view(counts.name), &counts).first;
+  }
+  if (at < map.usual.size()) {
+    map.usual[at] = known->second;
+  } else if (at == map.usual.size() && at < kMostDistinct) {
+    map.usual.push_back(known->second);
+  }
+  return known->second;
+}
+
+// Notes the entries of a map.
+Status Survey::find_entries(Span message, Map& map, std::deque<FieldCounts>& store) {
+  for (Cursor in(message, kInMap); !in.done();) {
     Span entry, key;
     bool is_entry;
     if (Status s = read_field(in, 1, entry, is_entry); s != Status::kOk) return s;
     if (!is_entry) continue;
     if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
-    const std::string_view view(reinterpret_cast<const char*>(key.data), key.size);
-    auto known = names.find(view);
-    if (known == names.end()) {
-      FieldCounts& counts = store.emplace_back();
-      counts.name.assign(view);
-      known = names.emplace(std::string_view(counts.name), &counts).first;
-    }
-    found.push_back({known->second, entry});
+    FieldCounts* const counts = find_counts(key, map, store);
+    map.has_duplicates |= counts->last_record == records;
+    counts->last_record = records;
+    map.found.push_back({counts, entry});
   }
   return Status::kOk;
 }
 
-namespace {
-
 // Keeps the last entry of each key, which is the one that counts.
-template <typename FoundVector>
-void keep_last(FoundVector& found) {
-  if (found.size() < 2) return;
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.counts < b.counts; });
+void Survey::keep_last(Map& map) {
+  if (!map.has_duplicates) return;
+  auto& found = map.found;
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.counts < b.counts; });
   size_t kept = 0;
   for (size_t i = 0; i < found.size(); i++) {
     if (i + 1 < found.size() && found[i].counts == found[i + 1].counts) continue;
     found[kept++] = found[i];
   }
-  found.erase(found.begin() + static_cast<std::ptrdiff_t>(kept), found.end());
+  found.resize(kept);
 }
-
-}  // namespace
 
 Status Survey::each_step(Span message, bool is_entry, FieldCounts* counts, int64_t& steps) {
   for (Cursor in(message, is_entry ? kInEntry : kInFeature); !in.done();) {
@@ -131,51 +140,49 @@ Status Survey::each_step(Span message, bool is_entry, FieldCounts* counts, int64
   return Status::kOk;
 }
 
-// Parses every entry without counting it: a record is counted whole or not at all.
-Status Survey::check(const std::vector<Found>& found, bool as_lists) {
-  for (const Found& item : found) {
-    discarded_ = FieldCounts();
-    if (as_lists) {
-      int64_t steps = 0;
-      if (Status s = each_step(item.entry, true, &discarded_, steps); s != Status::kOk) return s;
-      continue;
-    }
-    feature_.clear();
-    if (Status s = feature_.merge_entry(item.entry); s != Status::kOk) return s;
-    if (feature_.kind() != Kind::kInt64) continue;
-    for (const Span& piece : feature_.pieces()) {
+// Parses the features of a record without counting them: a record is counted whole or not at all.
+Status Survey::parse_features() {
+  const auto& found = field_map_.found;
+  if (features_.size() < found.size()) features_.resize(found.size());
+  for (size_t i = 0; i < found.size(); i++) {
+    Feature& feature = features_[i];
+    feature.clear();
+    if (Status s = feature.merge_entry(found[i].entry); s != Status::kOk) return s;
+    if (feature.kind() != Kind::kInt64) continue;
+    for (const Span& piece : feature.pieces()) {
       if (Status s = unpack(piece, scratch_); s != Status::kOk) return s;
     }
   }
   return Status::kOk;
 }
 
-Status Survey::count_features(const std::vector<Found>& found) {
-  for (const Found& item : found) {
-    feature_.clear();
-    if (Status s = feature_.merge_entry(item.entry); s != Status::kOk) return s;
-    if (Status s = item.counts->add(feature_, scratch_); s != Status::kOk) return s;
+Status Survey::check_lists() {
+  for (const Found& item : list_map_.found) {
+    discarded_ = FieldCounts();
+    int64_t steps = 0;
+    if (Status s = each_step(item.entry, true, &discarded_, steps); s != Status::kOk) return s;
   }
   return Status::kOk;
 }
 
-Status Survey::count_lists(const std::vector<Found>& found) {
-  for (const Found& item : found) {
+void Survey::count_lists() {
+  for (const Found& item : list_map_.found) {
     int64_t steps = 0;
-    if (Status s = each_step(item.entry, true, item.counts, steps); s != Status::kOk) return s;
+    each_step(item.entry, true, item.counts, steps);
     item.counts->records++;
     item.counts->min_steps = std::min(item.counts->min_steps, steps);
     item.counts->max_steps = std::max(item.counts->max_steps, steps);
   }
-  return Status::kOk;
 }
 
 Survey::Result Survey::add(Span payload) {
   Result result;
   records++;
   empty += payload.size == 0;
-  found_fields_.clear();
-  found_lists_.clear();
+  for (Map* map : {&field_map_, &list_map_}) {
+    map->found.clear();
+    map->has_duplicates = false;
+  }
   bool carries_features = payload.size == 0, carries_lists = false;
   for (Cursor in(payload, kDeepestGroup); !in.done() && result.status == Status::kOk;) {
     uint32_t field, wire_type;
@@ -192,25 +199,28 @@ Survey::Result Survey::add(Span payload) {
     if (result.status != Status::kOk) break;
     if (field == 1) {
       carries_features = true;
-      result.status = find_entries(map, field_names_, fields, found_fields_);
+      result.status = find_entries(map, field_map_, fields);
     } else if (result.list_status == Status::kOk) {
       carries_lists = true;
-      result.list_status = find_entries(map, list_names_, lists, found_lists_);
+      result.list_status = find_entries(map, list_map_, lists);
     }
   }
   // Values that a later entry of the same key replaces must be sound as well: to protobuf they are part of the message.
-  if (result.status == Status::kOk) result.status = check(found_fields_, false);
+  if (result.status == Status::kOk) result.status = parse_features();
   if (result.status != Status::kOk) {
     unparsable++;
     return result;
   }
-  if (carries_lists && result.list_status == Status::kOk) result.list_status = check(found_lists_, true);
+  if (carries_lists && result.list_status == Status::kOk) result.list_status = check_lists();
   const bool lists_are_sound = carries_lists && result.list_status == Status::kOk;
-  keep_last(found_fields_);
-  keep_last(found_lists_);
-  count_features(found_fields_);
-  if (lists_are_sound) count_lists(found_lists_);
-  with_lists += lists_are_sound && !found_lists_.empty();
+  keep_last(list_map_);
+  if (field_map_.has_duplicates) {
+    keep_last(field_map_);
+    parse_features();
+  }
+  for (size_t i = 0; i < field_map_.found.size(); i++) field_map_.found[i].counts->add(features_[i], scratch_);
+  if (lists_are_sound) count_lists();
+  with_lists += lists_are_sound && !list_map_.found.empty();
   bad_lists += carries_lists && !lists_are_sound;
   featureless += !carries_features && !lists_are_sound;
   return result;

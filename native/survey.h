@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "bytes.h"
@@ -24,13 +24,14 @@ struct FieldCounts {
   int64_t by_kind[4] = {};  // indexed by Kind
   int64_t min_len = INT64_MAX, max_len = 0;
   int64_t int_min = INT64_MAX, int_max = INT64_MIN;
-  std::set<int64_t> int_values;
+  std::unordered_set<int64_t> int_values;
   bool many_ints = false;
   int64_t min_bytes = INT64_MAX, max_bytes = 0, num_values = 0;
   int64_t text = 0, jpeg = 0, png = 0, webp = 0, gif = 0, bmp = 0;
-  std::set<std::string, std::less<>> strings;
+  std::unordered_set<std::string> strings;
   bool many_strings = false;
   int64_t records = 0, min_steps = INT64_MAX, max_steps = 0;
+  int64_t last_record = -1;  // the last record that had the key
 
   Status add(const Feature& feature, std::vector<int64_t>& scratch);
 
@@ -60,14 +61,23 @@ class Survey {
   };
   using Names = std::unordered_map<std::string_view, FieldCounts*>;
 
-  Status find_entries(Span map, Names& names, std::deque<FieldCounts>& store, std::vector<Found>& found);
-  Status count_features(const std::vector<Found>& found);
-  Status count_lists(const std::vector<Found>& found);
-  Status check(const std::vector<Found>& found, bool as_lists);
+  struct Map {
+    Names names;
+    std::vector<Found> found;           // in the record at hand
+    std::vector<FieldCounts*> usual;    // in the order of the record before: a guess that saves a look-up
+    bool has_duplicates = false;
+  };
+
+  Status find_entries(Span message, Map& map, std::deque<FieldCounts>& store);
+  FieldCounts* find_counts(Span key, Map& map, std::deque<FieldCounts>& store);
+  void keep_last(Map& map);
+  Status parse_features();
+  Status check_lists();
+  void count_lists();
   Status each_step(Span message, bool is_entry, FieldCounts* counts, int64_t& steps);
 
-  Names field_names_, list_names_;
-  std::vector<Found> found_fields_, found_lists_;
+  Map field_map_, list_map_;
+  std::vector<Feature> features_;  // those of the record at hand, as in field_map_.found
   Feature feature_;
   std::vector<int64_t> scratch_;
   FieldCounts discarded_;

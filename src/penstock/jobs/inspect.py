@@ -6,7 +6,6 @@ grow with the files.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,7 @@ from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.told import FieldType, declare_fields
-from penstock.read.naming import group_files, split_of
+from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.naming import name_entries
@@ -66,7 +65,7 @@ class Inspection:
     """What was found.
 
     Attributes:
-        files: The files.
+        splits: The files by split.
         survey: The counts over all sound records.
         schema: The fields, told or inferred. What has no one type is not in it.
         samples: The first samples, at least as many as were asked for if there are so many.
@@ -74,12 +73,17 @@ class Inspection:
         num_samples: How many samples were asked for.
     """
 
-    files: tuple[FileCheck, ...]
+    splits: Mapping[str, tuple[FileCheck, ...]]
     survey: Survey
     schema: Schema
     samples: tuple[Sample, ...]
     payloads: tuple[bytes, ...]
     num_samples: int
+
+    @property
+    def files(self) -> tuple[FileCheck, ...]:
+        """The files."""
+        return tuple(file for files in self.splits.values() for file in files)
 
     @property
     def num_bytes(self) -> int:
@@ -96,14 +100,6 @@ class Inspection:
     def faults(self) -> tuple[Fault, ...]:
         """All that is wrong with the files."""
         return tuple(fault for file in self.files for fault in file.faults)
-
-    @property
-    def splits(self) -> dict[str, list[FileCheck]]:
-        """The files by split."""
-        groups: dict[str, list[FileCheck]] = defaultdict(list)
-        for file in self.files:
-            groups[split_of(file.path)].append(file)
-        return groups
 
     @property
     def entries(self) -> dict[str, FieldSurvey | ListSurvey]:
@@ -160,18 +156,20 @@ def inspect(
     """
     options = options or InspectOptions()
     found, named_singly = find_files(paths)
-    group_files(found, named_singly=named_singly)
+    groups = group_files(found, named_singly=named_singly)
     meter = Meter(found, on_progress)
     counter = _native.Survey()
-    files = []
-    for path in found:
+    splits: dict[str, list[FileCheck]] = {name: [] for name in groups}
+    for name, path in ((name, path) for name, group in groups.items() for path in group):
         with meter.open(path) as file:
-            files.append(check_file(file, options.read, counter))
+            splits[name].append(check_file(file, options.read, counter))
     survey = Survey.from_counts(counter.counts())
     fields = {**declare_fields(survey, options.types), **options.fields}
     schema = resolve_schema(survey, None, fields, options.target, options.weight, options.id).schema
-    frames = read_head(found, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
+    in_order = [path for group in groups.values() for path in group]
+    frames = read_head(in_order, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
     is_other = survey.payload == "other"
     samples = [] if is_other else decode_frames(frames, schema)
     payloads = [payload_of(frame) for frame in frames] if is_other else []
-    return Inspection(tuple(files), survey, schema, tuple(samples), tuple(payloads), options.num_samples)
+    checked = {name: tuple(files) for name, files in splits.items()}
+    return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), options.num_samples)

@@ -121,8 +121,12 @@ def repair(
 def _list_losses(files: Iterable[MendedFile]) -> Iterator[dict[str, Any]]:
     for file in files:
         for loss in file.losses:
-            place = {"quarantine": file.bad_place.as_posix(), "quarantine_offset": loss.bad_offset}
-            yield {**_loss_to_json(loss), **place}
+            has_bytes = loss.num_bytes > 0  # what could not be inflated has none
+            yield {
+                **_loss_to_json(loss),
+                "quarantine": file.bad_place.as_posix() if has_bytes else None,
+                "quarantine_offset": loss.bad_offset if has_bytes else None,
+            }
 
 
 def _loss_to_json(loss: Loss) -> dict[str, Any]:

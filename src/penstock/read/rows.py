@@ -5,7 +5,9 @@ In: shards. Out: the row's place (file and record number), and the segments of a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,16 @@ class Rows:
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = tuple(shards)
-        self._starts = np.zeros(len(self.shards) + 1, np.int64)
-        np.cumsum([len(shard) for shard in self.shards], out=self._starts[1:])
+        self._starts = [0, *accumulate(len(shard) for shard in self.shards)]
         self._damaged = any(shard.index.damages for shard in self.shards)
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     def locate(self, row: int) -> tuple[Shard, int]:
         """Return the shard of a row and the record's number in it."""
-        at = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return self.shards[at], row - int(self._starts[at])
+        at = bisect_right(self._starts, row) - 1
+        return self.shards[at], row - self._starts[at]
 
     def damages(self, start: int, stop: int) -> Iterator[tuple[int, Shard, Damage]]:
         """Yield the rows of a range that are known to be damaged, in order."""
@@ -69,7 +70,7 @@ class Rows:
     def blocks(self, most_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
         """Yield ranges that cover all rows, each of at most so many rows and about so many bytes, none across files."""
         for i, shard in enumerate(self.shards):
-            first = int(self._starts[i])
+            first = self._starts[i]
             offsets = shard.index.offsets
             at = 0
             while at < len(shard):
@@ -83,9 +84,9 @@ class Rows:
         """Yield (shard, row of its first record wanted, first record, end) of each shard that a range touches."""
         if start >= stop:
             return
-        at = int(np.searchsorted(self._starts, start, side="right")) - 1
+        at = bisect_right(self._starts, start) - 1
         while at < len(self.shards) and self._starts[at] < stop:
-            offset = int(self._starts[at])
+            offset = self._starts[at]
             begin, end = max(start - offset, 0), min(stop - offset, len(self.shards[at]))
             if begin < end:
                 yield self.shards[at], offset + begin, begin, end

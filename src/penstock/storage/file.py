@@ -45,8 +45,9 @@ class OpenFile:
         Raises:
             ChangedFileError: Its size or modification time is another.
         """
-        now = self._identity_now()
-        if now != since:
+        facts = os.fstat(self.fd)  # once a read: kept short
+        if facts.st_size != since.size or facts.st_mtime_ns != since.mtime_ns or facts.st_ino != since.inode:
+            now = self._identity_now()
             what, expected, got = "size", since.size, now.size
             if expected == got:
                 what, expected, got = "modification time", since.mtime_ns, now.mtime_ns

@@ -1,0 +1,48 @@
+"""The machine and the software that the figures were measured on, and how busy it was with other things."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+
+PACKAGES = ("penstock", "numpy", "tensorflow-cpu", "tensorflow", "pyarrow", "tfrecord")
+# Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
+STANDING_STILL = (3, 4)
+NUM_COUNTED = 8
+
+
+def describe_machine() -> dict[str, object]:
+    """Gather what someone needs to judge the figures."""
+    return {
+        "cpu": _read_cpu_model(),
+        "num_cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version for name in PACKAGES if (version := _find_version(name))},
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def read_busy_seconds() -> float:
+    """Return for how long the cores of this machine have worked so far, whoever they worked for."""
+    counts = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    busy = sum(count for i, count in enumerate(counts[:NUM_COUNTED]) if i not in STANDING_STILL)
+    return busy / os.sysconf("SC_CLK_TCK")
+
+
+def _read_cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

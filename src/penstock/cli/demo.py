@@ -1,0 +1,81 @@
+"""`penstock demo`: a walk through what Penstock does, on a small data set of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from typing import Any
+
+from penstock.cli.inspect import print_inspection
+from penstock.cli.reading import add_json
+from penstock.cli.repair import print_repair
+from penstock.cli.table import shorten, terminal_width
+from penstock.cli.verify import print_verification
+from penstock.cli.wording import escape, write_size, write_value
+from penstock.jobs.demo import demo
+from penstock.jobs.inspect import Inspection
+from penstock.jobs.repair import Repair
+from penstock.jobs.verify import Verification
+from penstock.types import Bytes, Column, Dense, Ragged
+
+SUMMARY = "show in a few seconds what Penstock does"
+DESCRIPTION = """\
+Write a small data set with images, texts, numbers, categories and sequences, look into it, read it, damage
+it, find the damage and repair it. Each step shows what you would type."""
+EXAMPLE = "penstock demo --out meadow-demo"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="where to write (default: a new folder for temporary files)"
+    )
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Walk through the steps, print each, and return the exit status."""
+    folder = args.out or tempfile.mkdtemp(prefix="penstock-demo-")
+    facts: dict[str, Any] = {}
+    for number, step in enumerate(demo(folder), 1):
+        facts |= step.facts
+        if args.json:
+            continue
+        print(f"── {number}. {step.title} {'─' * max(0, 72 - len(step.title))}\n")
+        for line in step.typed:
+            print(escape(line))
+        if step.typed:
+            print()
+        _print_result(step.result)
+        print(flush=True)
+    print(
+        json.dumps(facts)
+        if args.json
+        else f"Everything is in {escape(str(folder))}: look around, then delete it."
+    )
+    return 0
+
+
+def _print_result(result: Any) -> None:
+    if isinstance(result, Inspection):
+        print_inspection(result)
+    elif isinstance(result, Verification):
+        print_verification(result)
+    elif isinstance(result, Repair):
+        print_repair(result)
+    elif isinstance(result, dict):
+        indent = max(map(len, result))
+        for name, value in result.items():
+            text = _describe(value) if isinstance(value, Dense | Bytes | Ragged) else write_value(value)
+            print(f"  {name:{indent}}  {shorten(text, max(20, terminal_width() - indent - 4))}")
+    else:
+        print(escape(result))
+
+
+def _describe(column: Column) -> str:
+    if isinstance(column, Dense):
+        return f"array of shape {column.values.shape}, {column.values.dtype}"
+    if isinstance(column, Bytes):
+        return f"{len(column)} byte strings, {write_size(len(column.arena))} together"
+    return f"{len(column)} lists, {column.offsets[-1]} values together"

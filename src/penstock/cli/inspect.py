@@ -1,0 +1,158 @@
+"""`penstock inspect`: what is in files that nobody described."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from penstock.cli.progress import ProgressBar
+from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.table import format_table, shorten, terminal_width
+from penstock.cli.telling import add_telling, told_fields
+from penstock.cli.wording import complain, escape, write_count, write_size, write_value
+from penstock.jobs.check import FileCheck
+from penstock.jobs.inspect import Inspection, InspectOptions, inspect
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.survey import FieldSurvey, ListSurvey
+
+SUMMARY = "show what is in TFRecord files"
+DESCRIPTION = """\
+Show what is in TFRecord files that anybody wrote: their fields with type, lengths and an example, counts,
+sizes and compression. Reads every byte once. Exit status 1 if a file is damaged or no TFRecord."""
+EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
+
+_PAYLOADS = {
+    "example": "Examples",
+    "sequence_example": "SequenceExamples",
+    "other": "other payloads than Examples",
+    "empty": "no records",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_reading(parser)
+    parser.add_argument("--head", type=int, default=0, metavar="N", help="show the first N samples as well")
+    add_telling(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Inspect, print, and return the exit status."""
+    options = InspectOptions(read=read_options(args), num_samples=args.head, **told_fields(args))
+    with ProgressBar("inspect") as bar:
+        found = inspect(args.paths, options, bar.show)
+    if args.json:
+        print(json.dumps(_to_json(found), allow_nan=False))
+    else:
+        print_inspection(found)
+    if not found.faults:
+        return 0
+    num_bad = sum(bool(file.faults) for file in found.files)
+    complain(
+        f"{write_count(len(found.faults), 'fault')} in {num_bad} of {write_count(len(found.files), 'file')}. "
+        f"Run 'penstock verify {' '.join(args.paths)}'."
+    )
+    return 1
+
+
+def print_inspection(found: Inspection) -> None:
+    """Print the fields, the first samples if they are wanted, and the sums."""
+    has_roles = any(field.role != "input" for field in found.schema.values())
+    header = ["field", "type", *(["role"] if has_roles else []), "kind", "values", "missing", "example"]
+    rows = [_row(found, name, entry, has_roles) for name, entry in found.entries.items()]
+    if rows:
+        print("\n".join(format_table(header, rows, width=terminal_width(), right=("missing",))), end="\n\n")
+    for number in range(found.num_samples):
+        _print_sample(found, number)
+    if len(found.splits) > 1:
+        print("; ".join(f"{name}: {_sum_up(files)}" for name, files in found.splits.items()))
+    compression = {"none": "not compressed", "mixed": "some compressed"}.get(
+        found.compression, found.compression
+    )
+    records = f"{write_count(found.survey.records, 'record')} ({_PAYLOADS[found.survey.payload]})"
+    files = write_count(len(found.files), "file")
+    print(f"{files}, {records}, {write_size(found.num_bytes)}, {compression}")
+
+
+def _row(found: Inspection, name: str, entry: FieldSurvey | ListSurvey, has_roles: bool) -> list[str]:
+    field = found.schema.get(name)
+    values = entry.steps if isinstance(entry, ListSurvey) else entry
+    example = next((sample[name] for sample in found.samples if name in sample), None)
+    return [
+        escape(name) or "''",
+        "?" if field is None else field.type_name,
+        *([] if not has_roles else ["" if field is None else field.role]),
+        values.kind or "none",
+        _describe(field, entry),
+        f"{entry.missing:,}",
+        "–" if example is None else write_value(example),
+    ]
+
+
+def _describe(field: Field | None, entry: FieldSurvey | ListSurvey) -> str:
+    """Say how many values a record holds: by the field where its type says it, else by what was counted."""
+    if isinstance(entry, ListSurvey):
+        steps = _write_range(entry.min_steps, entry.max_steps)
+        return f"{steps} steps" if field is None else field.describe().replace("variable", steps, 1)
+    if field is not None and not isinstance(field, Sequence):
+        return field.describe()
+    lengths = _write_range(entry.min_len, entry.max_len)
+    return f"{lengths} values" if field is None else f"{lengths} {field.dtype}"
+
+
+def _write_range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _sum_up(files: Iterable[FileCheck]) -> str:
+    records = [file.num_sound for file in files]
+    return f"{write_count(sum(records), 'record')} in {write_count(len(records), 'file')}"
+
+
+def _print_sample(found: Inspection, number: int) -> None:
+    width = terminal_width()
+    if number < len(found.payloads):
+        payload = found.payloads[number]
+        text = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in payload[:width])
+        print(
+            f"payload {number + 1} ({write_size(len(payload))}):",
+            shorten(text, max(20, width - 24)),
+            end="\n\n",
+        )
+    if number < len(found.samples):
+        sample = {escape(name) or "''": write_value(value) for name, value in found.samples[number].items()}
+        indent = max(map(len, sample), default=0)
+        print(f"sample {number + 1}")
+        for name, value in sample.items():
+            print(f"  {name:{indent}}  {shorten(value, max(20, width - indent - 4))}")
+        print()
+
+
+def _to_json(found: Inspection) -> dict[str, Any]:
+    form = found.to_json()
+    if found.num_samples:
+        items = found.payloads or found.samples
+        form["head"] = [_plain(item) for item in items[: found.num_samples]]
+    return form
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; byte strings by what they are."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return write_value(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,72 @@
+"""`penstock repair`: copies of files that hold their good records alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from penstock.cli.progress import ProgressBar
+from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.table import format_table, terminal_width
+from penstock.cli.verify import word_fault
+from penstock.cli.wording import complain, escape, write_count, write_size
+from penstock.jobs.repair import Repair, repair
+
+SUMMARY = "copy what is good of damaged files"
+DESCRIPTION = """\
+Write the good records of TFRecord files to files of the same names and compression in another folder. The
+input is only read. What is damaged goes to FOLDER/quarantine, one file for each damaged one, and
+FOLDER/quarantine/losses.jsonl says what was lost and why. Exit status 1 if a file could not be repaired."""
+EXAMPLE = "penstock repair pets/ --out mended/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_reading(parser)
+    parser.add_argument(
+        "--out", required=True, metavar="FOLDER", help="where to write; not the input's folder"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Repair, print, and return the exit status."""
+    with ProgressBar("repair") as bar:
+        done = repair(
+            args.paths, args.out, read_options(args), overwrite=args.overwrite, on_progress=bar.show
+        )
+    if args.json:
+        print(json.dumps(done.to_json()))
+    else:
+        print_repair(done)
+    for fault in done.failures:
+        complain(f"not repaired: {word_fault(fault)}")
+    return 1 if done.failures else 0
+
+
+def print_repair(done: Repair) -> None:
+    """Print what became of each file, and what was lost."""
+    rows = [
+        [
+            f"{file.num_kept:,}",
+            f"{len(file.losses):,}",
+            write_size(file.num_bytes_lost),
+            escape(str(file.path)),
+        ]
+        for file in done.files
+        if file.failure is None
+    ]
+    header = ("kept", "lost", "bytes lost", "file")
+    if rows:
+        print("\n".join(format_table(header, rows, width=terminal_width(), right=header[:3])))
+    if done.losses:
+        print("\nlost:")
+    for loss in done.losses:
+        print(f"  {word_fault(loss.fault)}")
+    kept = f"kept {write_count(done.num_kept, 'record')} in {escape(str(done.out))}"
+    if not done.losses:
+        print(f"\n{kept}; nothing was lost")
+        return
+    print(f"\n{kept}; LOST {write_count(len(done.losses), 'record')} ({write_size(done.num_bytes_lost)})")
+    print(f"their bytes, and losses.jsonl that says why, are in {escape(str(done.quarantine))}")

@@ -1,0 +1,57 @@
+"""`penstock verify`: whether files are sound."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from penstock.cli.progress import ProgressBar
+from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.wording import escape, write_count, write_size
+from penstock.jobs.fault import Fault
+from penstock.jobs.verify import Verification, verify
+
+SUMMARY = "check every byte of TFRecord files"
+DESCRIPTION = """\
+Check every byte of TFRecord files: the compressed stream, both CRCs of each record, and that each payload
+parses, where the payloads are Examples. Prints a line for each fault, with the file, the record's number
+and the byte where it begins (counted in the inflated bytes of a compressed file). Exit status 1 if there
+is any."""
+EXAMPLE = "penstock verify pets/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_reading(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, print, and return the exit status."""
+    with ProgressBar("verify") as bar:
+        found = verify(args.paths, read_options(args), bar.show)
+    if args.json:
+        print(json.dumps(found.to_json()))
+    else:
+        print_verification(found)
+    return 1 if found.faults else 0
+
+
+def print_verification(found: Verification) -> None:
+    """Print a line a fault, and the sum of all."""
+    for fault in found.faults:
+        print(word_fault(fault))
+    files = write_count(len(found.files), "file")
+    summary = f"{files}, {write_count(found.num_records, 'record')}, {write_size(found.num_bytes)}"
+    if not found.faults:
+        print(f"{summary}: sound")
+        return
+    where = f" in {found.num_bad_files} of them" if len(found.files) > 1 and found.num_bad_files else ""
+    print(f"{summary}: {write_count(len(found.faults), 'fault')}{where}")
+    print("'penstock repair PATH --out FOLDER' copies what is good.")
+
+
+def word_fault(fault: Fault) -> str:
+    """Write a fault as one line."""
+    place = "" if fault.record is None else f" record {fault.record} at byte {fault.offset}:"
+    return f"{escape(str(fault.path))}:{place} {escape(fault.what)}"

@@ -1,0 +1,122 @@
+"""A walk through what Penstock does, on a small data set of its own.
+
+In: an empty folder. Out: steps, each with what a user would type and what comes of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.dataset import open as open_dataset
+from penstock.errors import PathError
+from penstock.jobs.inspect import InspectOptions, inspect
+from penstock.jobs.meadow import write_meadow
+from penstock.jobs.repair import repair
+from penstock.jobs.verify import verify
+from penstock.storage.paths import PathLike
+
+DAMAGED_RECORD: Final = 17
+_SHOWN = ("species", "petal_cm", "visit_hours")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the walk.
+
+    Attributes:
+        title: What it shows.
+        typed: What a user would type, line by line: a command after `$`, or Python after `>>>`.
+        result: What comes of it: a text, a sample, columns, or what a job returned.
+        facts: The same in a few JSON values.
+    """
+
+    title: str
+    typed: tuple[str, ...]
+    result: Any
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def demo(folder: PathLike) -> Iterator[Step]:
+    """Write a data set, look into it, damage it, find the damage, repair it.
+
+    Each step is done when it is asked for.
+
+    Raises:
+        PathError: The folder holds something.
+    """
+    place = Path(folder)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise PathError("is there, and is not empty", path=place, advice="Name a folder that does not exist.")
+    meadow, mended = place / "meadow", place / "mended"
+    yield from _show_reading(meadow)
+    yield from _show_repair(meadow, mended)
+
+
+def _show_reading(meadow: Path) -> Iterator[Step]:
+    paths = write_meadow(meadow)
+    text = f"{len(paths)} files in {meadow}, such as any program could have written."
+    yield Step("A data set of flowers", (), text, {"folder": str(meadow), "files": len(paths)})
+
+    found = inspect(meadow, InspectOptions(target="species", id="id"))
+    typed = f"$ penstock inspect {_quote(meadow)} --target species --id id"
+    facts = {"records": found.survey.records, "fields": {n: f.type_name for n, f in found.schema.items()}}
+    yield Step("What is in it?", (typed,), found, facts)
+
+    opened = f'>>> flowers = ps.open({str(meadow)!r}, target="species")'
+    flowers = open_dataset(meadow, target="species")
+    typed_lines = (">>> import penstock as ps", opened, '>>> flowers["train"][0]')
+    yield Step("A sample in Python", typed_lines, flowers["train"][0])
+
+    columns = flowers["train"].columns(0, 100, _SHOWN)
+    yield Step("Columns, ready for a model", (f'>>> flowers["train"].columns(0, 100, {_SHOWN})',), columns)
+
+
+def _show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
+    ids = _read_ids(meadow)
+    shard = meadow / "train-00001-of-00002.tfrecord"
+    offset = _damage(shard)
+    text = f"Byte {offset} of {shard.name} is no longer what was written: one bit of it has turned."
+    yield Step("A bit turns on the disk", (), text, {"damaged_byte": offset})
+
+    verification = verify(meadow)
+    faults = [fault.to_json() for fault in verification.faults]
+    yield Step("Is it sound?", (f"$ penstock verify {_quote(meadow)}",), verification, {"faults": faults})
+
+    repaired = repair(meadow, mended)
+    typed = f"$ penstock repair {_quote(meadow)} --out {_quote(mended)}"
+    yield Step(
+        "Save what is good", (typed,), repaired, {"kept": repaired.num_kept, "lost": len(repaired.losses)}
+    )
+
+    left = _read_ids(mended)
+    gone = [each for each in ids if each not in left]
+    text = f"{len(left)} of {len(ids)} records are there, as they were; gone is {', '.join(gone)}."
+    yield Step("What is gone?", (f">>> ps.open({str(mended)!r})",), text, {"gone": gone})
+
+
+def _read_ids(folder: Path) -> list[str]:
+    opened = open_dataset(folder)
+    ids: list[str] = []
+    for name in opened.splits:
+        ids += [value.decode() for value in opened[name].columns(fields=["id"])["id"]]  # type: ignore[union-attr]
+    return ids
+
+
+def _damage(path: Path) -> int:
+    """Turn a bit in the middle of a record, and return where."""
+    data = bytearray(path.read_bytes())
+    at = 0
+    for _ in range(DAMAGED_RECORD):
+        at += 16 + int.from_bytes(data[at : at + 8], "little")
+    middle = at + 12 + int.from_bytes(data[at : at + 8], "little") // 2
+    data[middle] ^= 1
+    path.write_bytes(data)
+    return middle
+
+
+def _quote(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,38 @@
+"""What all tests share: a cache folder that is not the user's, and a small data set."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from record_files import example, write_plain
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _private_cache(tmp_path_factory):
+    """Keep every test, and what it starts, away from the real cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PENSTOCK_CACHE", os.fspath(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A cache folder of this test alone, which does not exist yet."""
+    folder = tmp_path / "cache of this test"
+    monkeypatch.setenv("PENSTOCK_CACHE", os.fspath(folder))
+    return folder
+
+
+@pytest.fixture
+def pets(tmp_path) -> Path:
+    """A folder with a data set of two splits, for the examples in docstrings."""
+    folder = tmp_path / "pets"
+    folder.mkdir()
+    write_plain(
+        folder / "train-00000-of-00002.tfrecord", [example(name="Rex", age=3), example(name="Ada", age=5)]
+    )
+    write_plain(folder / "train-00001-of-00002.tfrecord", [example(name="Bo", age=1)])
+    write_plain(folder / "test-00000-of-00001.tfrecord", [example(name="Kim", age=9)])
+    return folder

@@ -1,0 +1,235 @@
+"""Files that are something else, and files that change, F20–F22 of the fault table."""
+
+import functools
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import ChangedFileError, NoSuchPathError, NotTFRecordError, PathError
+from record_files import BASE, PAYLOADS, example, open_split, write_gzip, write_plain
+
+LFS_POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\n"
+    b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+)
+
+FOREIGN = {
+    "Git LFS pointer": (LFS_POINTER, "a Git LFS pointer (run 'git lfs pull' to get the file it stands for)"),
+    "HTML page": (
+        b"\n<!DOCTYPE html>\n<html><body>404</body></html>",
+        "an HTML page (a download that failed?)",
+    ),
+    "XML": (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "an XML document"),
+    "JSON": (b'{"error": "not found", "code": 404}', "JSON"),
+    "Parquet": (b"PAR1" + bytes(100), "a Parquet file"),
+    "NumPy": (b"\x93NUMPY\x01\x00" + bytes(100), "a NumPy array"),
+    "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), "0x"),
+    "text": (b"id,name\n" + b"1,Rex\n" * 100, "0x"),
+    "noise": (np.random.default_rng(1).bytes(100_000), "0x"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_f20_file_that_is_something_else_is_refused_naming_it(tmp_path, kind):
+    data, got = FOREIGN[kind]
+    path = tmp_path / "data.tfrecord"
+    path.write_bytes(data)
+    for policy in ("raise", "skip", "collect"):
+        with pytest.raises(NotTFRecordError) as caught:
+            ps.open(path, on_error=policy)
+        error = caught.value
+        assert (error.path, error.record, error.offset) == (str(path), 0, 0)
+        assert error.got.startswith(got)
+        assert str(error).startswith(f"{path}: not a TFRecord file ")
+        assert str(error).endswith(" Check how the file came here.")
+
+
+def test_f20_one_foreign_file_among_several_is_refused_by_name(tmp_path):
+    write_plain(tmp_path / "a.tfrecord", PAYLOADS)
+    (tmp_path / "b.tfrecord").write_bytes(LFS_POINTER)
+    with pytest.raises(NotTFRecordError, match=re.escape(f"{tmp_path / 'b.tfrecord'}: not a TFRecord file")):
+        ps.open(tmp_path)
+
+
+@pytest.mark.parametrize("length", [0x7B, 0x5B, 0x3C, 0x4B50])
+def test_f20_record_whose_length_looks_like_something_else_is_read(tmp_path, length):
+    # 123 and 91 are the letters of JSON, 60 that of HTML; a header whose CRC fits says more than they do.
+    payloads = [bytes(length), b"x"]
+    path = write_plain(tmp_path / "data.tfrecord", payloads)
+    assert list(open_split(path).records()) == payloads
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    path = tmp_path / "pipe.tfrecord"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.timeout(20)
+def test_f21_pipe_is_refused_and_not_waited_for(pipe):
+    for named in (pipe, [pipe], f"{pipe.parent}/*.tfrecord", pipe.parent):
+        with pytest.raises(PathError) as caught:
+            ps.open(named)
+        assert (caught.value.path, caught.value.got) == (str(pipe), "a pipe")
+        assert "not a regular file: expected a regular file, got a pipe. Name a TFRecord file." in str(
+            caught.value
+        )
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_f21_device_is_refused(device):
+    with pytest.raises(
+        PathError, match=f"{device}: not a regular file: expected a regular file, got a device"
+    ):
+        ps.open(device)
+
+
+def test_f21_folder_named_as_a_shard_is_a_folder_without_shards(tmp_path):
+    folder = tmp_path / "shard.tfrecord"
+    folder.mkdir()
+    with pytest.raises(NoSuchPathError, match="the folder holds no file that is named like a TFRecord"):
+        ps.open(folder)
+
+
+def test_f21_link_that_leads_round_in_a_circle_is_refused(tmp_path):
+    path = tmp_path / "loop.tfrecord"
+    path.symlink_to(path)
+    for named in (path, tmp_path):
+        with pytest.raises(PathError, match="cannot be opened") as caught:
+            ps.open(named)
+        assert caught.value.path == str(path)
+
+
+def test_f21_link_that_leads_nowhere_is_refused_and_not_passed_over(tmp_path):
+    write_plain(tmp_path / "a.tfrecord", PAYLOADS)
+    path = tmp_path / "b.tfrecord"
+    path.symlink_to(tmp_path / "gone.tfrecord")
+    for named in (path, tmp_path):
+        with pytest.raises(NoSuchPathError, match="no such file") as caught:
+            ps.open(named)
+        assert caught.value.path == str(path)
+
+
+def test_f21_link_to_a_file_or_a_folder_is_read(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    target = write_plain(folder / "a.tfrecord", PAYLOADS)
+    link = tmp_path / "link.tfrecord"
+    link.symlink_to(target)
+    to_folder = tmp_path / "elsewhere"
+    to_folder.symlink_to(folder, target_is_directory=True)
+    assert list(open_split(link).records()) == PAYLOADS
+    assert list(open_split(to_folder).records()) == PAYLOADS
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_f21_file_that_may_not_be_read_is_refused(tmp_path):
+    path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
+    path.chmod(0)
+    with pytest.raises(PathError, match="Permission denied"):
+        ps.open(path)
+
+
+ROWS = 3000  # several blocks of an iteration
+LARGE = [example(row=row, text=hashlib.sha256(b"%d" % row).hexdigest() * 4) for row in range(ROWS)]
+
+
+@functools.cache
+def large_file(write) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return write(Path(folder) / "large", LARGE).read_bytes()
+
+
+def store(write, folder):
+    path = folder / "data.tfrecord"
+    path.write_bytes(large_file(write))
+    return path
+
+
+def shrink(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def grow(path):
+    with path.open("ab") as file:
+        file.write(BASE)
+
+
+def overwrite(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    with path.open("r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(0, 0))
+
+
+CHANGES = {"shrinks": shrink, "is emptied": empty, "grows": grow, "is overwritten": overwrite}
+USES = {
+    "iteration": list,
+    "payloads": lambda split: list(split.records()),
+    "columns": lambda split: split.columns(),
+    "a sample": lambda split: split[ROWS - 1],
+}
+
+
+@pytest.mark.parametrize("write", [write_plain, write_gzip])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_f22_file_that_changes_while_open_is_an_error(tmp_path, change, use, write):
+    path = store(write, tmp_path)
+    split = open_split(path, on_error="skip")  # a file that changed is no bad record: it is not skipped
+    CHANGES[change](path)
+    with pytest.raises(ChangedFileError) as caught:
+        USES[use](split)
+    error = caught.value
+    assert isinstance(error, OSError)
+    assert error.path == str(path)
+    assert re.search(
+        r"(size|modification time) changed since the file was opened: expected \d+, got \d+\. "
+        r"Open the data set again once nobody writes to it\.",
+        str(error),
+    )
+
+
+@pytest.mark.parametrize("write", [write_plain, write_gzip])
+@pytest.mark.parametrize("change", CHANGES)
+def test_f22_file_that_changes_during_an_iteration_is_an_error_after_right_records(tmp_path, change, write):
+    path = store(write, tmp_path)
+    records = open_split(path).records()
+    delivered = [next(records) for _ in range(10)]
+    CHANGES[change](path)
+    with pytest.raises(ChangedFileError):  # noqa: PT012
+        for record in records:
+            delivered.append(record)
+    assert delivered == LARGE[: len(delivered)]
+
+
+def replace(path):
+    other = path.with_suffix(".other")
+    other.write_bytes(bytes(100))
+    other.replace(path)
+
+
+@pytest.mark.parametrize("write", [write_plain, write_gzip])
+@pytest.mark.parametrize("change", [replace, Path.unlink])
+def test_f22_file_replaced_or_removed_while_open_is_read_as_it_was_opened(tmp_path, change, write):
+    # What was opened is still there for who holds it open, whole and unchanged; nobody can write to it by its name.
+    path = store(write, tmp_path)
+    split = open_split(path)
+    records = split.records()
+    first = next(records)
+    change(path)
+    assert [first, *records] == LARGE
+    assert split.columns()["row"].values.tolist() == list(range(ROWS))

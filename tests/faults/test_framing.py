@@ -1,0 +1,173 @@
+"""Damaged frames, F1–F6 of the fault table: what is delivered, what is lost, what the error says.
+
+The base is five records of 85 bytes. The halves of F5 and F6 that compare with a manifest (a file cut at a
+boundary, an empty file that was not declared) come with the manifest; without one, both are silent.
+"""
+
+import gzip
+
+import pytest
+
+import penstock as ps
+from penstock.errors import CorruptRecordError, NotTFRecordError, PenstockError
+from penstock.wire.crc32c import masked_crc32c
+from record_files import (
+    BASE,
+    FILE_BYTES,
+    FRAME_BYTES,
+    NUM_RECORDS,
+    PAYLOAD_BYTES,
+    PAYLOADS,
+    flip,
+    open_split,
+    read_until_error,
+    row_numbers,
+)
+
+# First, middle and last record of a plain file; one of a compressed file, which other code walks along.
+PLACES = [("plain", 0), ("plain", 2), ("plain", 4), ("gzip", 2)]
+PAYLOAD_START = 12
+CRC_START = 12 + PAYLOAD_BYTES
+
+
+def crc_of_length(frame: bytes) -> str:
+    return f"{masked_crc32c(frame[:8]):#010x}"
+
+
+def assert_one_lost(path, record, error, **facts):
+    """Check what each policy delivers of the base file with one bad record in it."""
+    others = [number for number in range(NUM_RECORDS) if number != record]
+    assert (error.path, error.record, error.offset) == (str(path), record, record * FRAME_BYTES)
+    assert {name: getattr(error, name) for name in facts} == facts
+    assert str(error).startswith(f"{path}: ")
+    assert (
+        f" of record {record} at byte {record * FRAME_BYTES}: expected {error.expected}, got {error.got}. "
+        in str(error)
+    )
+    assert str(error).endswith(f"Run 'penstock verify {path}'.")
+
+    split = open_split(path, on_error="skip")
+    assert len(split) == NUM_RECORDS
+    assert row_numbers(split.records()) == others
+    assert [sample["row"] for sample in split] == others
+    assert split.columns()["row"].values.tolist() == others
+    assert split.num_skipped == 1
+    assert split.rejected == []
+    # Numbers do not shift, and a record asked for by its number is not skipped.
+    assert [split[number]["row"] for number in others] == others
+    with pytest.raises(CorruptRecordError) as caught:
+        split[record]
+    assert str(caught.value) == str(error)
+
+    split = open_split(path, on_error="collect")
+    assert row_numbers(split.records()) == others
+    assert [str(each) for each in split.rejected] == [str(error)]
+
+
+def damaged(store, data: bytes, record: int) -> tuple[object, PenstockError]:
+    """Read a damaged base file under "raise"; the records before the damage must be delivered."""
+    path = store(data)
+    split = open_split(path)
+    payloads, error = read_until_error(split.records())
+    assert row_numbers(payloads) == list(range(record))
+    samples, again = read_until_error(iter(split))
+    assert [sample["row"] for sample in samples] == list(range(record))
+    assert type(error) is CorruptRecordError
+    assert str(again) == str(error)
+    return path, error
+
+
+@pytest.mark.parametrize("bit", range(64))
+@pytest.mark.parametrize(("form", "record"), PLACES)
+def test_f01_length_with_a_flipped_bit_loses_that_record_alone(store, record, bit):
+    data = flip(BASE, record * FRAME_BYTES + bit // 8, bit % 8)
+    path, error = damaged(store, data, record)
+    got = crc_of_length(data[record * FRAME_BYTES :])
+    assert_one_lost(path, record, error, field="length", expected=crc_of_length(BASE), got=got)
+    assert "length (its CRC does not fit; 85 bytes passed over)" in str(error)
+
+
+@pytest.mark.parametrize("bit", range(32))
+@pytest.mark.parametrize(("form", "record"), PLACES)
+def test_f02_length_crc_with_a_flipped_bit_loses_that_record_alone(store, record, bit):
+    data = flip(BASE, record * FRAME_BYTES + 8 + bit // 8, bit % 8)
+    path, error = damaged(store, data, record)
+    stored = f"{masked_crc32c(BASE[:8]) ^ 1 << bit:#010x}"
+    assert_one_lost(path, record, error, field="length_crc", expected=stored, got=crc_of_length(BASE))
+    assert f"{path}: CRC of the length of record {record} at byte {record * FRAME_BYTES}:" in str(error)
+
+
+@pytest.mark.parametrize("position", range(PAYLOAD_START, CRC_START))
+@pytest.mark.parametrize(("form", "record"), PLACES)
+def test_f03_payload_with_a_flipped_bit_loses_that_record_alone(store, record, position):
+    data = flip(BASE, record * FRAME_BYTES + position, position % 8)
+    path, error = damaged(store, data, record)
+    frame = data[record * FRAME_BYTES : (record + 1) * FRAME_BYTES]
+    stored = f"{masked_crc32c(PAYLOADS[record]):#010x}"
+    computed = f"{masked_crc32c(frame[PAYLOAD_START:CRC_START]):#010x}"
+    assert_one_lost(path, record, error, field="payload", expected=stored, got=computed)
+    assert f"{path}: payload CRC of record {record}" in str(error)
+
+
+@pytest.mark.parametrize("bit", range(32))
+@pytest.mark.parametrize(("form", "record"), PLACES)
+def test_f04_payload_crc_with_a_flipped_bit_loses_that_record_alone(store, record, bit):
+    data = flip(BASE, record * FRAME_BYTES + CRC_START + bit // 8, bit % 8)
+    path, error = damaged(store, data, record)
+    computed = masked_crc32c(PAYLOADS[record])
+    stored = f"{computed ^ 1 << bit:#010x}"
+    assert_one_lost(path, record, error, field="payload", expected=stored, got=f"{computed:#010x}")
+
+
+@pytest.mark.parametrize("size", range(FILE_BYTES + 1))
+def test_f05_file_cut_at_any_byte_is_silent_at_a_boundary_alone(tmp_path, size):
+    path = tmp_path / "cut.tfrecord"
+    path.write_bytes(BASE[:size])
+    num_whole, left = divmod(size, FRAME_BYTES)
+    if not num_whole and 0 < left < 12:
+        with pytest.raises(NotTFRecordError) as caught:
+            ps.open(path)
+        assert (caught.value.path, caught.value.field, caught.value.got) == (
+            str(path),
+            "header",
+            f"{left} bytes",
+        )
+        return
+    payloads, error = read_until_error(open_split(path).records())
+    assert row_numbers(payloads) == list(range(num_whole))
+    if not left:
+        assert error is None
+        return
+    assert (error.path, error.record, error.offset) == (str(path), num_whole, num_whole * FRAME_BYTES)
+    there = f"{left} bytes" if left < 12 else f"at most {max(0, left - 16)} bytes"
+    assert (error.field, there) == ("header", error.got) if left < 12 else ("length", error.expected)
+    assert row_numbers(open_split(path, on_error="skip").records()) == list(range(num_whole))
+
+
+@pytest.mark.parametrize("size", [*range(80, 105), 424])
+def test_f05_inflated_bytes_cut_at_any_byte_are_silent_at_a_boundary_alone(tmp_path, size):
+    path = tmp_path / "cut.tfrecord.gz"
+    path.write_bytes(gzip.compress(BASE[:size], mtime=0))
+    num_whole, left = divmod(size, FRAME_BYTES)
+    payloads, error = read_until_error(open_split(path).records())
+    assert row_numbers(payloads) == list(range(num_whole))
+    if not left:
+        assert error is None
+        return
+    assert (error.record, error.offset) == (num_whole, num_whole * FRAME_BYTES)
+    assert (error.field, error.got) == ("header" if left < 12 else "payload", f"{left} bytes")
+
+
+def test_f06_file_of_no_bytes_has_no_records(tmp_path):
+    path = tmp_path / "empty.tfrecord"
+    path.touch()
+    dataset = ps.open(path)
+    split = dataset["all"]
+    assert (dataset.payload, len(split), len(dataset.schema)) == ("empty", 0, 0)
+    assert (list(split), list(split.records()), split[:], dict(split.columns())) == ([], [], [], {})
+
+
+def test_f06_compressed_file_of_no_bytes_has_no_records(tmp_path):
+    path = tmp_path / "empty.tfrecord.gz"
+    path.write_bytes(gzip.compress(b"", mtime=0))
+    assert list(open_split(path).records()) == []

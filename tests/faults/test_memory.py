@@ -1,0 +1,194 @@
+"""Lengths and streams that claim more memory than is there, F7–F9 and F19 of the fault table.
+
+Each runs in a process of its own, whose memory is limited and measured: a length that nobody checked would end it.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+import zlib
+
+import pytest
+
+from record_files import BASE, FRAME_BYTES, FRAMES, header, write_plain
+
+MB = 1 << 20
+
+# Reads the files that are named, and prints for each what was delivered, the error, and how far memory grew.
+READ = """
+import json, resource, sys
+import penstock as ps
+from penstock.errors import PenstockError
+
+def status(key):
+    for line in open("/proc/self/status"):
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) << 10
+
+def read(path, on_error, **options):
+    numbers, error = [], None
+    try:
+        split = ps.open(path, on_error=on_error, options=ps.ReadOptions(**options))["all"]
+        for payload in split.records():
+            numbers.append(len(payload))
+    except PenstockError as caught:
+        error = caught
+    facts = None if error is None else {
+        "type": type(error).__name__, "record": error.record, "offset": error.offset, "field": error.field,
+        "expected": error.expected, "got": error.got, "text": str(error)}
+    return {"sizes": numbers, "error": facts}
+
+sample, options, *paths = sys.argv[1:]
+read(sample, "raise")  # loads whatever is loaded late
+before = status("VmHWM")
+limit = status("VmSize") + (512 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+results = [read(path, on_error, **json.loads(options)) for path in paths for on_error in ("raise", "skip")]
+print(json.dumps({"results": results, "growth": status("VmHWM") - before}))
+"""
+
+
+@pytest.fixture
+def read_measured(tmp_path):
+    sample = write_plain(tmp_path / "sample.tfrecord", [b"x"] * 3)
+
+    def run(*paths, **options):
+        """Return pairs of results, under "raise" and under "skip", and the growth of memory in bytes."""
+        command = [sys.executable, "-c", READ, sample, json.dumps(options), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        results = answer["results"]
+        return list(zip(results[::2], results[1::2], strict=True)), answer["growth"]
+
+    return run
+
+
+LENGTHS = {
+    "f07": [2**30 + 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32],
+    "f08": [2**36, 2**42, 2**50],
+    "f09": [2**63 - 1, 2**63, 2**63 + 1, 2**64 - 17, 2**64 - 16, 2**64 - 1],
+}
+CLAIMS = [(row, length) for row, lengths in LENGTHS.items() for length in lengths]
+
+
+def claim_files(tmp_path, wrap):
+    """Write for each length a file whose third record claims it, with a CRC that fits."""
+    paths = []
+    for row, length in CLAIMS:
+        data = b"".join(FRAMES[:2]) + header(length) + BASE[2 * FRAME_BYTES + 12 :]
+        path = tmp_path / f"{row}-{length}.tfrecord"
+        path.write_bytes(wrap(data))
+        paths.append(path)
+    return paths
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip"])
+def test_f07_f08_f09_length_beyond_the_file_is_an_error_before_memory_is_taken(tmp_path, read_measured, form):
+    wrap = gzip.compress if form == "gzip" else bytes
+    pairs, growth = read_measured(*claim_files(tmp_path, wrap))
+    assert growth < 16 * MB
+    for (row, length), (raised, skipped) in zip(CLAIMS, pairs, strict=True):
+        error = raised["error"]
+        assert raised["sizes"] == [69, 69], row
+        assert (error["type"], error["record"], error["offset"]) == ("CorruptRecordError", 2, 170)
+        assert (error["field"], error["got"]) == ("length", f"{length} bytes")
+        # The record that claims it is lost, and no other.
+        assert (skipped["sizes"], skipped["error"]) == ([69, 69, 69, 69], None)
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip"])
+def test_f07_length_as_the_only_record_is_an_error_before_memory_is_taken(tmp_path, read_measured, form):
+    wrap = gzip.compress if form == "gzip" else bytes
+    paths = []
+    for length in (2**30, 2**36, 2**64 - 1):
+        paths.append(tmp_path / f"{length}.tfrecord")
+        paths[-1].write_bytes(wrap(header(length) + bytes(100)))
+    pairs, growth = read_measured(*paths)
+    assert growth < 16 * MB
+    for raised, skipped in pairs:
+        assert (raised["sizes"], skipped["sizes"], skipped["error"]) == ([], [], None)
+        assert raised["error"]["record"] == 0
+        assert raised["error"]["field"] in ("length", "payload")
+
+
+def test_f07_record_above_max_record_bytes_is_passed_over_by_its_length(tmp_path, read_measured):
+    big = 64 * MB
+    plain = tmp_path / "big.tfrecord"
+    with plain.open("wb") as file:  # with a hole: only its header is ever read
+        file.write(FRAMES[0] + header(big))
+        file.truncate(FRAME_BYTES + 16 + big)
+        file.seek(0, 2)
+        file.write(FRAMES[1])
+    ((raised, skipped),), growth = read_measured(plain, max_record_bytes=MB)
+    assert growth < 16 * MB
+    assert raised["sizes"] == [69]
+    assert raised["error"]["text"].startswith(
+        f"{plain}: length (above max_record_bytes) of record 1 at byte 85: "
+        f"expected at most {MB} bytes, got {big} bytes. "
+    )
+    assert skipped["sizes"] == [69, 69]
+
+
+def members_of_zeros(size: int) -> bytes:
+    """Return gzip members that inflate to so many zeros, a thousandth of them long."""
+    each = 32 * MB
+    assert size % each == 0
+    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
+    member = stream.compress(bytes(each)) + stream.flush()
+    return member * (size // each)
+
+
+BOMBS = {
+    "nothing but zeros": b"",
+    "one record of zeros": header(512 * MB),
+    "records, then zeros": BASE,
+}
+
+
+def test_f19_gzip_bomb_is_an_error_in_bounded_memory(tmp_path, read_measured):
+    zeros = members_of_zeros(512 * MB)
+    paths = []
+    for name, first in BOMBS.items():
+        paths.append(tmp_path / f"{name}.tfrecord.gz")
+        paths[-1].write_bytes(gzip.compress(first) + zeros)
+        assert paths[-1].stat().st_size < MB
+    pairs, growth = read_measured(*paths)
+    assert growth < 64 * MB
+    bombs = dict(zip(BOMBS, pairs, strict=True))
+
+    raised, _ = bombs["nothing but zeros"]
+    assert raised["error"]["type"] == "CorruptRecordError"
+    assert raised["error"]["field"] == "compression"
+    assert raised["error"]["expected"] == "at most 1000 bytes a compressed byte"
+    assert raised["error"]["text"].endswith(" It may be a decompression bomb.")
+
+    raised, skipped = bombs["one record of zeros"]
+    assert (raised["sizes"], raised["error"]["record"]) == ([], 0)
+    assert "the stream expands beyond reason" in raised["error"]["text"]
+    assert (skipped["sizes"], skipped["error"]) == ([], None)
+
+    raised, skipped = bombs["records, then zeros"]
+    assert (raised["sizes"], raised["error"]["record"], raised["error"]["offset"]) == ([69] * 5, 5, 425)
+    assert (skipped["sizes"], skipped["error"]) == ([69] * 5, None)
+
+
+def test_f19_record_above_max_record_bytes_in_a_stream_is_an_error_in_bounded_memory(tmp_path, read_measured):
+    path = tmp_path / "big.tfrecord.gz"
+    path.write_bytes(
+        gzip.compress(FRAMES[0] + header(64 * MB)) + members_of_zeros(64 * MB) + gzip.compress(FRAMES[1])
+    )
+    ((raised, skipped),), growth = read_measured(path, max_record_bytes=MB)
+    assert growth < 32 * MB
+    assert raised["sizes"] == [69]
+    assert raised["error"]["expected"] == f"at most {MB} bytes"
+    assert skipped["sizes"][0] == 69
+
+
+def test_f19_small_file_of_zeros_that_compresses_beyond_the_ratio_is_read(tmp_path, read_measured):
+    # Eight megabytes are no bomb, whatever they were compressed to.
+    path = tmp_path / "zeros.tfrecord.gz"
+    path.write_bytes(gzip.compress(b"".join(FRAMES)) + members_of_zeros(32 * MB)[:1])
+    ((raised, _),), _ = read_measured(path)
+    assert raised["sizes"] == [69] * 5
