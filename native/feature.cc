@@ -4,8 +4,21 @@
 
 namespace penstock {
 
+// Packed integers are unpacked by whoever reads them; of those that nobody will read, protobuf asks that they be sound too.
+Status Feature::check_replaced() const {
+  if (kind_ != Kind::kInt64) return Status::kOk;
+  for (const Span& piece : pieces_) {
+    for (Cursor in(piece, 0); !in.done();) {
+      uint64_t value;
+      if (Status s = read_varint(in, value); s != Status::kOk) return s;
+    }
+  }
+  return Status::kOk;
+}
+
 Status Feature::merge_list(Kind kind, Span list, int deepest_group) {
   if (kind != kind_) {
+    if (Status s = check_replaced(); s != Status::kOk) return s;
     pieces_.clear();
     kind_ = kind;
   }

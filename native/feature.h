@@ -42,6 +42,7 @@ class Feature {
 
  private:
   Status merge_list(Kind kind, Span list, int deepest_group);
+  Status check_replaced() const;
 
   Kind kind_ = Kind::kUnset;
   std::vector<Span> pieces_;

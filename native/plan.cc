@@ -12,13 +12,25 @@ constexpr int kTriesPerSize = 64;
 constexpr int kSmallestBits = 6;
 constexpr int kLargestBits = 16;
 
+// A key with bytes behind it that may be read with it.
+class PaddedKey {
+ public:
+  explicit PaddedKey(const std::string& key) : bytes_(key + std::string(16, '\0')) {}
+  const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(bytes_.data()); }
+
+ private:
+  std::string bytes_;
+};
+
 void describe_entry(KeyTable::Slot& slot, const std::string& key, Kind kind) {
   const size_t k = key.size();
   if (k > KeyTable::kLongestShortKey) return;
-  std::memcpy(slot.key, key.data(), k);
+  const KeyTable::ShortKey words(PaddedKey(key).data(), k);
+  slot.first = words.first;
+  slot.last = words.last;
+  if (k > 16) std::memcpy(slot.middle, key.data() + 8, k - 16);
   slot.key_size = static_cast<uint8_t>(k);
-  slot.key_mask = static_cast<uint32_t>((uint64_t{1} << k) - 1);
-  // An entry is long enough for its prefix, so no byte of the sum in fits() borrows from its neighbour.
+  // An entry is long enough for its prefix, so no byte of the sum in match() borrows from its neighbour.
   const auto byte = [](uint64_t value, int at) { return value << (8 * at); };
   const bool plain = kind != Kind::kUnset;
   slot.prefix_size = static_cast<uint8_t>(k + (plain ? 10 : 6));
@@ -28,16 +40,6 @@ void describe_entry(KeyTable::Slot& slot, const std::string& key, Kind kind) {
     slot.tail += byte(static_cast<uint64_t>(kind) << 3 | 2, 2) - byte(k + 6, 3) + byte(0x0a, 4) - byte(k + 8, 5);
   }
 }
-
-// A key with bytes behind it that hash() may read.
-class PaddedKey {
- public:
-  explicit PaddedKey(const std::string& key) : bytes_(key + std::string(16, '\0')) {}
-  const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(bytes_.data()); }
-
- private:
-  std::string bytes_;
-};
 
 }  // namespace
 
@@ -51,7 +53,7 @@ void KeyTable::add(const std::string& key, uint32_t field, Kind kind) {
 
 // Puts a slot into the table; says whether it got the place that the hash gives it.
 bool KeyTable::insert(uint32_t index) {
-  uint32_t at = hash(PaddedKey(keys_[index]).data(), keys_[index].size());
+  uint32_t at = hash(ShortKey(PaddedKey(keys_[index]).data(), keys_[index].size()));
   const uint32_t mask = static_cast<uint32_t>(table_.size() - 1);
   const bool first = table_[at] == 0;
   while (table_[at] != 0) at = (at + 1) & mask;
@@ -82,7 +84,7 @@ void KeyTable::settle() {
     table_.assign(size_t{1} << bits, 0);
     shift_ = 64 - bits;
     for (bool both : {false, true}) {
-      needs_begin_ = both;
+      needs_first_ = both;
       if (try_hashes()) return;
     }
   }
@@ -96,7 +98,7 @@ void KeyTable::settle() {
 
 const KeyTable::Slot* KeyTable::find(const uint8_t* key, size_t size) const {
   const uint32_t mask = static_cast<uint32_t>(table_.size() - 1);
-  for (uint32_t at = hash(key, size);; at = (at + 1) & mask) {
+  for (uint32_t at = hash(ShortKey(key, size));; at = (at + 1) & mask) {
     const uint32_t index = table_[at];
     if (index == 0) return nullptr;
     const std::string& known = keys_[index];

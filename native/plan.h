@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bytes.h"
-#include "simd.h"
 #include "status.h"
 
 namespace penstock {
@@ -38,6 +37,10 @@ struct FieldSpec {
 // they too are passed over at the first look.
 class KeyTable {
  public:
+  // What keeps the first 0 to 8 bytes of a word.
+  static constexpr uint64_t kMasks[9] = {0,          0xff,         0xffff,         0xffffff,         0xffffffff,
+                                         ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
+
   // Longest key, and longest entry, of which a single look at a slot decides.
   static constexpr size_t kLongestShortKey = 26;
   static constexpr size_t kLongestShortEntry = 127;
@@ -47,19 +50,24 @@ class KeyTable {
   // for a plain list of one piece, where all before the values is a function of e. Of an unwanted key, and of a feature
   // list, it ends behind e-k-4. That the value reaches to the end of the entry is part of it: no second key can follow.
   struct alignas(64) Slot {
-    uint8_t key[32] = {};
-    uint64_t tail = 0;         // the bytes behind the key, less what e adds to them
-    uint64_t tail_mask = 0;    // which of the eight bytes there count
-    uint32_t key_mask = 0;     // a bit for each byte of the key
-    uint32_t field = 0;        // number in the plan; num_fields for an unwanted key
-    uint8_t key_size = 0xff;   // 0xff: the key is too long for this
-    uint8_t prefix_size = 0;   // where the values begin
+    uint64_t first = 0, last = 0;  // the first and the last eight bytes of the key, or all of it in both
+    uint8_t middle[16] = {};       // what lies between them
+    uint64_t tail = 0;             // the eight bytes behind the key, less what e adds to them
+    uint64_t tail_mask = 0;        // which of them count
+    uint32_t field = 0;            // number in the plan; num_fields for an unwanted key
+    uint8_t key_size = 0xff;       // 0xff: the key is too long for this
+    uint8_t prefix_size = 0;       // where the values begin
+  };
 
-    bool fits(const uint8_t* entry, size_t entry_size, size_t size) const {
-      if (size != key_size || prefix_size > entry_size + 2) return false;
-      const uint64_t wanted = tail + entry_size * 0x010001000100ull;
-      return (equal_bytes32(entry + 4, key) & key_mask) == key_mask &&
-             ((load64(entry + 4 + size) ^ wanted) & tail_mask) == 0;
+  // A short key in the form in which it is looked up and compared. Reads eight bytes past the key's end.
+  struct ShortKey {
+    uint64_t first, last;
+    size_t size;
+
+    ShortKey(const uint8_t* key, size_t key_size) : size(key_size) {
+      const size_t part = size < 8 ? size : 8;
+      first = load64(key) & kMasks[part];
+      last = load64(key + (size - part)) & kMasks[part];
     }
   };
 
@@ -69,8 +77,18 @@ class KeyTable {
   // Chooses the hash so that the keys added so far do not collide. Call after the last add().
   void settle();
 
-  // The first candidate for a short key: right in all but odd cases, and the caller compares. Reads up to 16 bytes.
-  const Slot& guess(const uint8_t* key, size_t size) const { return slots_[table_[hash(key, size)]]; }
+  // The slot of a short entry, whose bytes begin at `entry`, if it looks as its slot says; else null.
+  const Slot* match(const uint8_t* entry, size_t entry_size, size_t key_size) const {
+    const uint8_t* const key = entry + 4;
+    const ShortKey wanted(key, key_size);
+    const Slot& slot = slots_[table_[hash(wanted)]];
+    const uint64_t tail = slot.tail + entry_size * 0x010001000100ull;
+    const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
+                             ((load64(key + key_size) ^ tail) & slot.tail_mask);
+    if (PENSTOCK_UNLIKELY(differs != 0 || slot.prefix_size > entry_size + 2)) return nullptr;
+    if (key_size > 16 && std::memcmp(key + 8, slot.middle, key_size - 16) != 0) return nullptr;
+    return &slot;
+  }
 
   // The slot of exactly this key, or null.
   const Slot* find(const uint8_t* key, size_t size) const;
@@ -80,15 +98,11 @@ class KeyTable {
   void learn(const uint8_t* key, size_t size, uint32_t field);
 
  private:
-  uint32_t hash(const uint8_t* key, size_t size) const {
-    const size_t part = size < 8 ? size : 8;
-    const uint64_t mask = kMasks[part];
-    uint64_t mixed = (load64(key + (size - part)) & mask) ^ size;
-    if (PENSTOCK_UNLIKELY(needs_begin_)) mixed ^= (load64(key) & mask) * 0xd6e8feb86659fd93ull;
+  uint32_t hash(const ShortKey& key) const {
+    uint64_t mixed = key.last ^ key.size;
+    if (PENSTOCK_UNLIKELY(needs_first_)) mixed ^= key.first * 0xd6e8feb86659fd93ull;
     return static_cast<uint32_t>((mixed * multiplier_) >> shift_);
   }
-  static constexpr uint64_t kMasks[9] = {0,          0xff,         0xffff,         0xffffff,         0xffffffff,
-                                         ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
   bool place_all();
   bool try_hashes();
   bool insert(uint32_t index);
@@ -98,7 +112,7 @@ class KeyTable {
   std::vector<uint32_t> table_ = std::vector<uint32_t>(2, 0);
   uint64_t multiplier_ = 0x9e3779b97f4a7c15ull;
   int shift_ = 63;
-  bool needs_begin_ = false;  // keys that end alike are told apart by how they begin
+  bool needs_first_ = false;  // keys that end alike are told apart by how they begin
   size_t num_learnt_ = 0;
 };
 

@@ -142,10 +142,9 @@ Status Structure::add_map(KeyTable& table, int row, Span map) {
     const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
     if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
                         entry_size + 2 <= in.left())) {
-      const KeyTable::Slot& slot = table.guess(p + 4, key_size);
-      if (PENSTOCK_LIKELY(slot.fits(p, entry_size, key_size))) {
-        const Span values{p + slot.prefix_size, entry_size + 2 - slot.prefix_size};
-        if (Status s = note(slot.field, row, values, 0); PENSTOCK_UNLIKELY(s != Status::kOk)) return s;
+      if (const KeyTable::Slot* slot = table.match(p, entry_size, key_size); PENSTOCK_LIKELY(slot != nullptr)) {
+        const Span values{p + slot->prefix_size, entry_size + 2 - slot->prefix_size};
+        if (Status s = note(slot->field, row, values, 0); PENSTOCK_UNLIKELY(s != Status::kOk)) return s;
         in.p += entry_size + 2;
         continue;
       }

@@ -9,13 +9,9 @@
 namespace penstock::fuzz {
 namespace {
 
-struct Entry {
-  Span last;
-  int times = 0;
-};
-using Entries = std::map<std::string, Entry>;
+using Entries = std::map<std::string, std::vector<Span>>;
 
-// The entries of each key in the map that is field `number` of the payload.
+// All entries of each key in the map that is field `number` of the payload.
 Status read_map(Span payload, uint32_t number, Entries& entries, bool& repeated) {
   bool seen = false;
   for (Cursor in(payload, kDeepestGroup); !in.done();) {
@@ -30,9 +26,7 @@ Status read_map(Span payload, uint32_t number, Entries& entries, bool& repeated)
       if (Status s = read_field(inner, 1, entry, found); s != Status::kOk) return s;
       if (!found) continue;
       if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
-      Entry& noted = entries[std::string(reinterpret_cast<const char*>(key.data), key.size)];
-      noted.last = entry;
-      noted.times++;
+      entries[std::string(reinterpret_cast<const char*>(key.data), key.size)].push_back(entry);
     }
   }
   return Status::kOk;
@@ -122,6 +116,29 @@ Status read_entry(Span entry, const FieldSpec& field, bool strict, Expected& out
   return add_values(feature, field, strict, one ? 1 : field.count, out.row);
 }
 
+// Whether an entry that a later one of the same key replaces is well formed, whatever is in it.
+Status check_replaced(Span entry, bool is_list) {
+  Feature feature;
+  std::vector<int64_t> ints;
+  const auto check = [&] { return feature.kind() == Kind::kInt64 ? read_ints(feature, false, ints) : Status::kOk; };
+  if (!is_list) {
+    const Status status = feature.merge_entry(entry);
+    return status == Status::kOk ? check() : status;
+  }
+  for (Cursor in(entry, kInEntry); !in.done();) {
+    Span list, step;
+    bool found;
+    if (Status s = read_field(in, 2, list, found); s != Status::kOk) return s;
+    for (Cursor inner(found ? list : Span{entry.data, 0}, kInFeature); !inner.done();) {
+      if (Status s = read_field(inner, 1, step, found); s != Status::kOk) return s;
+      feature.clear();
+      if (Status s = found ? feature.merge(step, kInStep) : Status::kOk; s != Status::kOk) return s;
+      if (Status s = check(); s != Status::kOk) return s;
+    }
+  }
+  return Status::kOk;
+}
+
 void add_default(const FieldSpec& field, RowBytes& row) {
   const bool is_bytes = field.kind == Kind::kBytes;
   const size_t given = field.default_ints.size() + field.default_floats.size() + field.default_strings.size();
@@ -162,12 +179,16 @@ Expected expect(Span payload, const FieldSpec& field, bool strict) {
   bool repeated = false;
   out.status = read_map(payload, number, entries, repeated);
   if (out.status != Status::kOk) return out;
-  const Entry& entry = entries[field.key];
-  if (strict && entry.times > 1) {
+  const std::vector<Span>& found = entries[field.key];
+  if (strict && found.size() > 1) {
     out.status = Status::kDuplicateKey;
     return out;
   }
-  out.status = entry.times == 0 ? Status::kMissing : read_entry(entry.last, field, strict, out);
+  for (size_t i = 0; i + 1 < found.size() && out.status == Status::kOk; i++) {
+    out.status = check_replaced(found[i], field.layout == Layout::kSteps);
+  }
+  if (out.status != Status::kOk) return out;
+  out.status = found.empty() ? Status::kMissing : read_entry(found.back(), field, strict, out);
   if (out.status == Status::kMissing && !field.required) {
     out.status = Status::kOk;
     add_default(field, out.row);

@@ -9,6 +9,7 @@
 #include "frame.h"
 #include "input.h"
 #include "require.h"
+#include "rows.h"
 #include "structure.h"
 #include "survey.h"
 
@@ -72,55 +73,6 @@ std::vector<FieldSpec> choose_plan(Input& in) {
   return specs;
 }
 
-RowBytes row_of(const FieldSpec& spec, Column& column, int64_t row) {
-  RowBytes out;
-  const auto numbers = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      if (spec.kind == Kind::kInt64) out.number(column.ints.data()[i]);
-      else out.number(load32(reinterpret_cast<const uint8_t*>(column.floats.data() + i)));
-    }
-  };
-  const auto bytes = [&](int64_t begin, int64_t end) {
-    REQUIRE(0 <= begin && begin <= end && static_cast<size_t>(end) <= column.bytes.size());
-    out.string(Span{column.bytes.data() + begin, static_cast<size_t>(end - begin)});
-  };
-  const auto values = [&](int64_t begin, int64_t end) {
-    REQUIRE(0 <= begin && begin <= end);
-    if (spec.kind != Kind::kBytes) return numbers(begin, end);
-    for (int64_t i = begin; i < end; i++) bytes(column.value_offsets.data()[i], column.value_offsets.data()[i + 1]);
-  };
-  const int64_t* const bounds = column.row_offsets == nullptr ? nullptr : column.row_offsets + row;
-  switch (spec.layout) {
-    case Layout::kScalar:
-      if (spec.kind == Kind::kInt64) out.number(static_cast<int64_t*>(column.fixed)[row]);
-      else out.number(load32(static_cast<uint8_t*>(column.fixed) + 4 * row));
-      break;
-    case Layout::kFixed:
-      numbers(row * spec.count, (row + 1) * spec.count);
-      break;
-    case Layout::kRaw:
-      bytes(row * spec.count, (row + 1) * spec.count);
-      break;
-    case Layout::kString:
-      bytes(bounds[0], bounds[1]);
-      break;
-    case Layout::kList:
-    case Layout::kStrings:
-      out.number(static_cast<size_t>(bounds[1] - bounds[0]));
-      values(bounds[0], bounds[1]);
-      break;
-    case Layout::kSteps:
-      for (int64_t step = bounds[0]; step < bounds[1]; step++) {
-        const int64_t* const ends = column.step_offsets.data() + step;
-        if (spec.count < 0) out.number(static_cast<size_t>(ends[1] - ends[0]));
-        values(ends[0], ends[1]);
-      }
-      out.number(static_cast<size_t>(bounds[1] - bounds[0]));
-      break;
-  }
-  return out;
-}
-
 // The first fault of each row.
 std::vector<Status> statuses_of(const Decoded& decoded) {
   std::vector<Status> statuses(static_cast<size_t>(decoded.num_rows), Status::kOk);
@@ -162,9 +114,34 @@ void check_row(const Plan& plan, Decoded& decoded, int64_t row, Status status, c
   REQUIRE(expected.is_sound == (status == Status::kOk));
   for (size_t i = 0; i < plan.fields.size() && expected.is_sound; i++) {
     Column& column = decoded.columns[i];
-    REQUIRE(row_of(plan.fields[i], column, row) == expected.fields[i].row);
+    REQUIRE(row_of(plan.fields[i], column, decoded.kept, row) == expected.fields[i].row);
     if (column.present != nullptr) REQUIRE(column.present[row] == expected.fields[i].present);
   }
+}
+
+// A payload of the input's bytes; a large one begins with a string that is shown where it lies rather than copied.
+Bytes build_payload(Input& in, bool is_large) {
+  Bytes payload;
+  if (is_large) {
+    payload = {0x0a, 0x97, 0x20, 0x0a, 0x94, 0x20, 0x0a, 3, 'k', 'e', 'y', 0x12, 0x8c, 0x20, 0x0a, 0x89, 0x20, 0x0a, 0x86, 0x20};
+    payload.resize(payload.size() + 0x1006, 'x');
+  }
+  const Span own = in.take(in.number() % 1024);
+  payload.insert(payload.end(), own.begin(), own.end());
+  return payload;
+}
+
+void append_frame(Bytes& file, Span payload) {
+  const size_t begin = file.size();
+  file.resize(begin + kFrameBytes + payload.size);
+  uint8_t* const frame = file.data() + begin;
+  const uint64_t length = payload.size;
+  std::memcpy(frame, &length, 8);
+  const uint32_t header_crc = masked_crc32c(frame, 8);
+  std::memcpy(frame + 8, &header_crc, 4);
+  std::copy(payload.begin(), payload.end(), frame + kHeaderBytes);
+  const uint32_t payload_crc = masked_crc32c(frame + kHeaderBytes, payload.size);
+  std::memcpy(frame + kHeaderBytes + payload.size, &payload_crc, 4);
 }
 
 // Reads a block whose memory ends with the padding of its last record, so that a load too far is seen.
@@ -205,31 +182,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input in(data, size);
   const uint8_t choices = in.byte();
   const Decoder decoder(choose_plan(in), choices & 1);
-  std::vector<Span> payloads;
-  while (!in.empty()) payloads.push_back(in.take(in.number() % 1024));
-  // Now and then more rows than a block holds.
-  const size_t num_different = payloads.size();
-  if (choices & 2) {
-    while (num_different != 0 && payloads.size() < kBlockRows + 3) payloads.push_back(payloads[payloads.size() % num_different]);
-  }
-
+  std::vector<Bytes> contents;
+  while (!in.empty()) contents.push_back(build_payload(in, choices & 4));
+  const size_t num_different = contents.size();
+  const size_t num_rows = choices & 2 && num_different != 0 ? kBlockRows + 3 : num_different;  // more than a block holds
   Bytes file;
+  std::vector<Span> payloads;
   std::vector<uint64_t> begins, sizes;
-  for (const Span& payload : payloads) {
+  for (size_t row = 0; row < num_rows; row++) {
+    const Bytes& content = contents[row % num_different];
+    payloads.push_back(Span{content.data(), content.size()});
     begins.push_back(file.size());
-    sizes.push_back(payload.size + kFrameBytes);
-    const uint64_t length = payload.size;
-    file.resize(file.size() + kFrameBytes + payload.size);
-    uint8_t* const frame = file.data() + begins.back();
-    std::memcpy(frame, &length, 8);
-    const uint32_t header_crc = masked_crc32c(frame, 8);
-    std::memcpy(frame + 8, &header_crc, 4);
-    std::copy(payload.begin(), payload.end(), frame + kHeaderBytes);
-    const uint32_t payload_crc = masked_crc32c(frame + kHeaderBytes, payload.size);
-    std::memcpy(frame + kHeaderBytes + payload.size, &payload_crc, 4);
+    append_frame(file, payloads.back());
+    sizes.push_back(file.size() - begins.back());
   }
   const Segment segment{-1, Span{file.data(), file.size()}, 0, begins.data(), sizes.data(),
-                        static_cast<int64_t>(payloads.size())};
+                        static_cast<int64_t>(num_rows)};
   const Plan& plan = decoder.plan();
   std::vector<ExpectedRecord> expected;
   for (size_t i = 0; i < num_different; i++) expected.push_back(expect_record(plan, payloads[i]));
@@ -237,7 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int pass = 0; pass < 2; pass++) {
     Decoded decoded = decoder.decode({segment});
     const std::vector<Status> statuses = statuses_of(decoded);
-    for (size_t row = 0; row < payloads.size(); row++) {
+    for (size_t row = 0; row < num_rows; row++) {
       check_row(plan, decoded, static_cast<int64_t>(row), statuses[row], expected[row % num_different]);
       if (pass == 0 && row < num_different && is_malformed(statuses[row])) {
         require_survey_refuses(payloads[row], plan.has_lists);

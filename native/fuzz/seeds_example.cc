@@ -74,7 +74,7 @@ std::vector<std::vector<uint8_t>> make_seeds() {
   std::vector<std::vector<uint8_t>> seeds;
   for (size_t i = 0; i < payloads.size(); i++) {
     for (size_t shift = 0; shift < std::size(plans); shift += 3) {
-      String input(1, static_cast<char>((i + shift) % 4));
+      String input(1, static_cast<char>((i + shift) % 8));
       for (size_t k = 0; k < std::size(keys); k++) input.push_back(plans[(k * (i % 2) + shift + i) % std::size(plans)]);
       for (const String& payload : {payloads[i], payloads[(i + shift) % payloads.size()]}) {
         input.push_back(static_cast<char>(payload.size() & 0xff));

@@ -62,16 +62,17 @@ class PenstockError(Exception):
 
     def _message(self) -> str:
         where = f"{self.path}: " if self.path is not None else ""
-        place = "" if self.record is None else f" of record {self.record}"
-        if self.offset is not None:
-            place += f" at byte {self.offset}"
         contrast = ""
         if self.expected is not None:
             contrast = f": expected {self.expected}"
             if self.got is not None:
                 contrast += f", got {self.got}"
         advice = f" {self.advice}" if self.advice else ""
-        return f"{where}{self.what}{place}{contrast}.{advice}"
+        return f"{where}{self.what}{self._place()}{contrast}.{advice}"
+
+    def _place(self) -> str:
+        place = "" if self.record is None else f" of record {self.record}"
+        return place if self.offset is None else f"{place} at byte {self.offset}"
 
     def __str__(self) -> str:
         # KeyError would show the repr of its argument.
@@ -94,6 +95,9 @@ class CorruptRecordError(PenstockError, ValueError):
 
 class NotTFRecordError(CorruptRecordError):
     """A file is no TFRecord at all."""
+
+    def _place(self) -> str:
+        return ""  # it is the whole file
 
 
 class FieldError(PenstockError, ValueError):
@@ -142,3 +146,6 @@ class ChangedFileError(PenstockError, OSError):
 
 class TooManySkippedError(PenstockError, RuntimeError):
     """More records were skipped than the ceiling allows."""
+
+    def _place(self) -> str:
+        return "" if self.record is None else f", the last of them record {self.record}"

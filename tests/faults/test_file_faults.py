@@ -46,7 +46,7 @@ def test_f20_file_that_is_something_else_is_refused_naming_it(tmp_path, kind):
         error = caught.value
         assert (error.path, error.record, error.offset) == (str(path), 0, 0)
         assert error.got.startswith(got)
-        assert str(error).startswith(f"{path}: not a TFRecord file ")
+        assert str(error).startswith(f"{path}: not a TFRecord file: expected ")
         assert str(error).endswith(" Check how the file came here.")
 
 
@@ -225,7 +225,7 @@ def replace(path):
 @pytest.mark.parametrize("write", [write_plain, write_gzip])
 @pytest.mark.parametrize("change", [replace, Path.unlink])
 def test_f22_file_replaced_or_removed_while_open_is_read_as_it_was_opened(tmp_path, change, write):
-    # What was opened is still there for who holds it open, whole and unchanged; nobody can write to it by its name.
+    # What was opened is still there for who holds it open, whole: nobody can write to it by its name.
     path = store(write, tmp_path)
     split = open_split(path)
     records = split.records()

@@ -92,7 +92,7 @@ def test_inspect_corpus_file_as_text_shows_every_field_on_a_line(entry, capsys) 
     lines = capsys.readouterr().out.splitlines()
     assert all(line.isprintable() for line in lines)
     fields = inspect(entry, capsys)["fields"]
-    missed = [name for name in fields if not any(line.startswith(escape(name)[:39]) for line in lines)]
+    missed = [name for name in fields if not any(line.startswith(escape(name)[:59]) for line in lines)]
     assert missed == []
 
 

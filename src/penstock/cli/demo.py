@@ -10,7 +10,7 @@ from typing import Any
 from penstock.cli.inspect import print_inspection
 from penstock.cli.reading import add_json
 from penstock.cli.repair import print_repair
-from penstock.cli.table import shorten, terminal_width
+from penstock.cli.table import rule, shorten, terminal_width
 from penstock.cli.verify import print_verification
 from penstock.cli.wording import escape, write_size, write_value
 from penstock.jobs.demo import demo
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         facts |= step.facts
         if args.json:
             continue
-        print(f"── {number}. {step.title} {'─' * max(0, 72 - len(step.title))}\n")
+        print(f"{rule(2)} {number}. {step.title} {rule(72 - len(step.title))}\n")
         for line in step.typed:
             print(escape(line))
         if step.typed:

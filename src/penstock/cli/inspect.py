@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,19 +29,27 @@ sizes and compression. Reads every byte once. Exit status 1 if a file is damaged
 EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
 
 _PAYLOADS = {
-    "example": "Examples",
-    "sequence_example": "SequenceExamples",
-    "other": "other payloads than Examples",
-    "empty": "no records",
+    "example": " (Examples)",
+    "sequence_example": " (SequenceExamples)",
+    "other": " (no Examples)",
+    "empty": "",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_reading(parser)
-    parser.add_argument("--head", type=int, default=0, metavar="N", help="show the first N samples as well")
+    parser.add_argument(
+        "--head", type=_parse_number, default=0, metavar="N", help="show the first N samples as well"
+    )
     add_telling(parser)
     add_json(parser)
+
+
+def _parse_number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     num_bad = sum(bool(file.faults) for file in found.files)
     complain(
         f"{write_count(len(found.faults), 'fault')} in {num_bad} of {write_count(len(found.files), 'file')}. "
-        f"Run 'penstock verify {' '.join(args.paths)}'."
+        f"Run 'penstock verify {shlex.join(args.paths)}'."
     )
     return 1
 
@@ -76,7 +85,7 @@ def print_inspection(found: Inspection) -> None:
     compression = {"none": "not compressed", "mixed": "some compressed"}.get(
         found.compression, found.compression
     )
-    records = f"{write_count(found.survey.records, 'record')} ({_PAYLOADS[found.survey.payload]})"
+    records = write_count(found.survey.records, "record") + _PAYLOADS[found.survey.payload]
     files = write_count(len(found.files), "file")
     print(f"{files}, {records}, {write_size(found.num_bytes)}, {compression}")
 
@@ -129,7 +138,7 @@ def _print_sample(found: Inspection, number: int) -> None:
     if number < len(found.samples):
         sample = {escape(name) or "''": write_value(value) for name, value in found.samples[number].items()}
         indent = max(map(len, sample), default=0)
-        print(f"sample {number + 1}")
+        print(f"sample {number + 1}" if sample else f"sample {number + 1}: no fields")
         for name, value in sample.items():
             print(f"  {name:{indent}}  {shorten(value, max(20, width - indent - 4))}")
         print()

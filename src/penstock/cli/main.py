@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         status = _run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        _flush_stdout()
     except BrokenPipeError:
         _abandon_stdout()
         return 141
@@ -141,6 +141,11 @@ def _refuse_unknown(parser: _Parser, unknown: list[str]) -> NoReturn:
 def _abandon_stdout() -> None:
     """Keep the interpreter from flushing to an output that has failed: it would complain at its end."""
     try:
-        sys.stdout.flush()
+        _flush_stdout()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is not None:  # it is None where the shell has closed it
+        sys.stdout.flush()

@@ -6,11 +6,12 @@ In: rows of cells. Out: lines, aligned by what a terminal shows, no wider than a
 from __future__ import annotations
 
 import shutil
+import sys
 import unicodedata
 from collections.abc import Collection, Sequence
 
 _GAP = "  "
-_MAX_CELL_CHARS = 40  # of any column but the last
+_MAX_CELL_CHARS = 60  # of any column but the last
 _MIN_LAST_CHARS = 12
 _DEFAULT_COLUMNS = 120  # in a pipe
 
@@ -40,12 +41,18 @@ def format_table(
     before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     widths[-1] = min(widths[-1], max(_MIN_LAST_CHARS, width - before))
     aligned = [name in right for name in header]
-    lines = [_GAP.join("─" * each for each in widths)]
+    lines = [_GAP.join(rule(each) for each in widths)]
     for row in (header, *cut):
         cells = [*row[:-1], shorten(row[-1], widths[-1])]
         padded = [_pad(*each) for each in zip(cells, widths, aligned, strict=True)]
         lines.append(_GAP.join(padded).rstrip())
     return [lines[1], lines[0], *lines[2:]]
+
+
+def rule(width: int) -> str:
+    """Return a line across, of a sign that the output can show."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return ("─" if encoding.lower().startswith("utf") else "-") * width
 
 
 def shorten(text: str, width: int) -> str:

@@ -48,7 +48,8 @@ def print_verification(found: Verification) -> None:
         return
     where = f" in {found.num_bad_files} of them" if len(found.files) > 1 and found.num_bad_files else ""
     print(f"{summary}: {write_count(len(found.faults), 'fault')}{where}")
-    print("'penstock repair PATH --out FOLDER' copies what is good.")
+    if found.num_records:
+        print("'penstock repair PATH --out FOLDER' copies what is good.")
 
 
 def word_fault(fault: Fault) -> str:

@@ -22,6 +22,7 @@ _MAGICS = {
     b"RIFF": "webp",
 }
 _MOST_ITEMS = 16  # of a list: more than a line shows
+_MOST_CHARS = 400  # of a text: likewise
 
 
 def escape(text: str) -> str:
@@ -71,7 +72,8 @@ def write_value(value: Any) -> str:
     if isinstance(value, bytes):
         return f"<{_name_bytes(value)} {write_size(len(value))}>"
     if isinstance(value, str):
-        return escape(value)
+        # Cut before it is escaped: a text may be of any length.
+        return escape(value[:_MOST_CHARS]) + "…" * (len(value) > _MOST_CHARS) or "''"
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):

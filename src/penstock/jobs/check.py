@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock import _native
 from penstock.decode.status import describe_malformed
@@ -50,6 +49,24 @@ class FileCheck:
     faults: tuple[Fault, ...]
 
 
+class Tally:
+    """Counts the records of files in one survey, and tells what each file adds to it."""
+
+    def __init__(self) -> None:
+        self.counter = _native.Survey()
+        self._before = dict.fromkeys(_TOTALS, 0)
+
+    def survey(self) -> Survey:
+        """Return the counts over all files."""
+        return Survey.from_counts(self.counter.counts())
+
+    def difference(self) -> Survey:
+        """Return what came since the last call, without the counts of fields."""
+        counts = self.counter.counts()
+        before, self._before = self._before, {name: counts[name] for name in _TOTALS}
+        return Survey(**{name: counts[name] - before[name] for name in _TOTALS}, fields={}, lists={})
+
+
 class SoundStream:
     """The bytes of a file as far as they can be had.
 
@@ -73,13 +90,13 @@ class SoundStream:
             self.failure = failure
 
 
-def check_file(file: OpenFile, options: ReadOptions, counter: _native.Survey) -> FileCheck:
+def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
     """Read a file from end to end.
 
     Args:
         file: The file.
         options: How to read it.
-        counter: Counts the records, beside those of other files that were counted before.
+        tally: Counts the records, beside those of other files that were counted before.
 
     Raises:
         NotTFRecordError: It is no TFRecord.
@@ -90,9 +107,8 @@ def check_file(file: OpenFile, options: ReadOptions, counter: _native.Survey) ->
     first = file.read(0, FIRST_BYTES)
     if compression == "none":
         refuse_foreign(file.path, first)
-    before = _count_totals(counter)
     walk = _native.CheckWalk(
-        counter,
+        tally.counter,
         file.identity.size if compression == "none" else None,
         options.max_record_bytes,
         options.allow_trailing_zeros,
@@ -109,19 +125,13 @@ def check_file(file: OpenFile, options: ReadOptions, counter: _native.Survey) ->
         last = damages.get(walk.num_records - 1)
         damage = Damage.from_stream(stream.failure, last, walk.num_records, stream.num_bytes)
         damages[damage.record] = damage
-    after = _count_totals(counter)
-    survey = Survey(**{name: after[name] - before[name] for name in _TOTALS}, fields={}, lists={})
+    survey = tally.difference()
     faults = [Fault.from_damage(file.path, damage) for damage in damages.values()]
     faults += _list_malformed(file.path, walk, survey)
     faults.sort(key=lambda fault: (fault.record is None, fault.record))
     return FileCheck(
         file.path, file.identity, compression, walk.num_records, survey.records, survey.payload, tuple(faults)
     )
-
-
-def _count_totals(counter: _native.Survey) -> dict[str, Any]:
-    counts = counter.counts()
-    return {name: counts[name] for name in _TOTALS}
 
 
 def _list_malformed(path: Path, walk: _native.CheckWalk, survey: Survey) -> Iterator[Fault]:

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock import _native
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
-from penstock.jobs.check import FileCheck, check_file
+from penstock.jobs.check import FileCheck, Tally, check_file
 from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
@@ -158,12 +157,12 @@ def inspect(
     found, named_singly = find_files(paths)
     groups = group_files(found, named_singly=named_singly)
     meter = Meter(found, on_progress)
-    counter = _native.Survey()
+    tally = Tally()
     splits: dict[str, list[FileCheck]] = {name: [] for name in groups}
     for name, path in ((name, path) for name, group in groups.items() for path in group):
         with meter.open(path) as file:
-            splits[name].append(check_file(file, options.read, counter))
-    survey = Survey.from_counts(counter.counts())
+            splits[name].append(check_file(file, options.read, tally))
+    survey = tally.survey()
     fields = {**declare_fields(survey, options.types), **options.fields}
     schema = resolve_schema(survey, None, fields, options.target, options.weight, options.id).schema
     in_order = [path for group in groups.values() for path in group]

@@ -10,9 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock import _native
 from penstock.errors import PenstockError, WriteError
-from penstock.jobs.check import FileCheck, check_file
+from penstock.jobs.check import FileCheck, Tally, check_file
 from penstock.jobs.fault import Fault
 from penstock.jobs.meter import Meter
 from penstock.jobs.placement import QUARANTINE
@@ -77,7 +76,7 @@ class Mender:
         """
         try:
             with self._meter.open(path) as file:
-                check = check_file(file, self._options, _native.Survey())
+                check = check_file(file, self._options, Tally())
             with self._meter.open(path) as file:
                 file.check_unchanged(check.identity)
                 sifting = self._part(file, check, place)

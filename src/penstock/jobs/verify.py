@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import _native
 from penstock.errors import PenstockError
-from penstock.jobs.check import check_file
+from penstock.jobs.check import Tally, check_file
 from penstock.jobs.fault import Fault
 from penstock.jobs.meter import Meter, Progress
 from penstock.read.naming import group_files
@@ -109,7 +108,7 @@ def _verify_file(path: Path, options: ReadOptions, meter: Meter) -> VerifiedFile
     try:
         with meter.open(path) as file:
             num_bytes = file.identity.size
-            check = check_file(file, options, _native.Survey())
+            check = check_file(file, options, Tally())
     except (PenstockError, OSError) as error:
         return VerifiedFile(path, 0, num_bytes, (Fault.from_error(path, error),))
     return VerifiedFile(path, check.num_records, num_bytes, check.faults)

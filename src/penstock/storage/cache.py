@@ -39,18 +39,32 @@ def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
     except OSError:
         return False
     try:
-        with os.fdopen(fd, "wb") as out:
-            for chunk in chunks:
-                try:
-                    out.write(chunk)
-                except OSError:
-                    return False
-        Path(name).replace(path)
-    except OSError:
-        return False
+        return _write_chunks(fd, chunks) and _rename(Path(name), path)
     finally:
         with contextlib.suppress(OSError):
             Path(name).unlink()
+
+
+def _write_chunks(fd: int, chunks: Iterable[bytes]) -> bool:
+    out = os.fdopen(fd, "wb")
+    try:
+        for chunk in chunks:  # not inside the `try` below: what making a chunk raises is not ours to swallow
+            try:
+                out.write(chunk)
+                out.flush()
+            except OSError:
+                return False
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            out.close()
+
+
+def _rename(name: Path, path: Path) -> bool:
+    try:
+        name.replace(path)
+    except OSError:
+        return False
     return True
 
 

@@ -165,10 +165,11 @@ class _Member:
                 if chunk:
                     self._count(chunk)
                     yield chunk
-                piece = stream.unconsumed_tail
-                before = stream.copy() if piece else before
+                # At the end of the stream the tail may hold what is unused, too, and would be fed for ever.
+                piece = b"" if stream.eof else stream.unconsumed_tail
                 if not piece:
                     break
+                before = stream.copy()
         self._source.give_back(stream.unused_data)
 
     def _salvage(self, stream: Any, piece: bytes) -> Iterator[bytes]:

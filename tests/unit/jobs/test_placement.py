@@ -1,0 +1,81 @@
+"""Where output goes, and where it may not."""
+
+import pytest
+
+from penstock.errors import NoSuchPathError, PathError
+from penstock.jobs.placement import place_files
+from record_files import PAYLOADS, write_plain
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("a.tfrecord", "deep/a.tfrecord", "deep/b.tfrecord"):
+        write_plain(tmp_path / "in" / name, PAYLOADS)
+    return tmp_path / "in"
+
+
+def names(places) -> list[str]:
+    return [place.as_posix() for place in places.values()]
+
+
+def test_place_folder_keeps_the_paths_inside_it(folder, tmp_path) -> None:
+    assert names(place_files(folder, tmp_path / "out")) == ["a.tfrecord", "deep/a.tfrecord", "deep/b.tfrecord"]
+
+
+def test_place_files_and_globs_keep_their_names(folder, tmp_path) -> None:
+    assert names(place_files(folder / "deep" / "b.tfrecord", tmp_path / "out")) == ["b.tfrecord"]
+    assert names(place_files(f"{folder}/deep/*", tmp_path / "out")) == ["a.tfrecord", "b.tfrecord"]
+
+
+def test_place_same_file_named_twice_is_placed_once(folder, tmp_path) -> None:
+    path = folder / "a.tfrecord"
+    assert names(place_files([path, path], tmp_path / "out")) == ["a.tfrecord"]
+
+
+def test_place_equal_names_from_two_folders_is_refused(folder, tmp_path) -> None:
+    given = [folder / "a.tfrecord", folder / "deep" / "a.tfrecord"]
+    with pytest.raises(PathError, match="has the place of .*in/a.tfrecord: expected one place for each file"):
+        place_files(given, tmp_path / "out")
+
+
+def test_place_file_and_its_folder_is_refused(folder, tmp_path) -> None:
+    given = [folder / "deep" / "b.tfrecord", folder]
+    with pytest.raises(PathError, match=r"named twice: .*got b\.tfrecord and deep/b\.tfrecord"):
+        place_files(given, tmp_path / "out")
+
+
+@pytest.mark.parametrize("out", ["in", "in/deep", "in/new", "in/../in", "link"])
+def test_place_into_the_input_folder_is_refused(out, folder, tmp_path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(PathError, match="the output folder (is|lies in) the folder of the input"):
+        place_files(folder, tmp_path / out)
+
+
+def test_place_beside_a_named_file_is_refused(folder) -> None:
+    with pytest.raises(PathError, match="the output folder is the folder of the input"):
+        place_files(folder / "a.tfrecord", folder)
+
+
+def test_place_onto_an_existing_file_is_refused_unless_it_may_be_overwritten(folder, tmp_path) -> None:
+    write_plain(tmp_path / "a.tfrecord", PAYLOADS)
+    with pytest.raises(PathError, match=r"a\.tfrecord: exists already"):
+        place_files(folder / "a.tfrecord", tmp_path)
+    assert names(place_files(folder / "a.tfrecord", tmp_path, overwrite=True)) == ["a.tfrecord"]
+
+
+def test_place_below_a_file_is_refused(folder, tmp_path) -> None:
+    (tmp_path / "out").write_bytes(b"")
+    with pytest.raises(PathError, match="not a folder"):
+        place_files(folder, tmp_path / "out")
+
+
+def test_place_file_named_like_the_quarantine_is_refused(folder, tmp_path) -> None:
+    path = write_plain(folder / "quarantine", PAYLOADS)
+    with pytest.raises(PathError, match="has the name of the quarantine folder"):
+        place_files(path, tmp_path / "out")
+
+
+def test_place_path_that_does_not_exist_is_refused(tmp_path) -> None:
+    with pytest.raises(NoSuchPathError):
+        place_files(tmp_path / "nothing", tmp_path / "out")

@@ -1,0 +1,120 @@
+"""Files that appear whole or not at all."""
+
+import os
+import stat
+
+import pytest
+
+from penstock.errors import PathError, WriteError
+from penstock.storage.atomic import AtomicFile
+
+
+def test_atomic_file_appears_only_when_it_is_complete(tmp_path) -> None:
+    path = tmp_path / "new folder" / "file"
+    with AtomicFile(path) as file:
+        file.write(b"one, ")
+        file.write(b"two")
+        assert not path.exists()
+        assert file.num_bytes == 8
+    assert path.read_bytes() == b"one, two"
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def test_atomic_file_after_an_error_leaves_nothing(tmp_path) -> None:
+    with pytest.raises(ZeroDivisionError), AtomicFile(tmp_path / "file") as file:  # noqa: PT012
+        file.write(b"half")
+        1 / 0  # noqa: B018
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_atomic_file_onto_an_existing_one_is_refused(tmp_path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(PathError, match=r"file: exists already\. Choose another folder, or overwrite it\."):
+        AtomicFile(path)
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_atomic_file_onto_one_that_appears_meanwhile_is_refused(tmp_path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(PathError, match="exists already"), AtomicFile(path) as file:  # noqa: PT012
+        file.write(b"mine")
+        path.write_bytes(b"theirs")
+    assert path.read_bytes() == b"theirs"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_atomic_file_with_overwrite_replaces_at_the_end(tmp_path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with AtomicFile(path, overwrite=True) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+def test_atomic_file_has_the_permissions_of_any_new_file(tmp_path) -> None:
+    before = os.umask(0o027)
+    try:
+        with AtomicFile(tmp_path / "file"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def test_atomic_file_cut_keeps_the_first_bytes(tmp_path) -> None:
+    with AtomicFile(tmp_path / "file") as file:
+        file.write(b"keep drop")
+        file.truncate(4)
+    assert (tmp_path / "file").read_bytes() == b"keep"
+
+
+def test_atomic_file_discarded_is_not_put_in_place(tmp_path) -> None:
+    with AtomicFile(tmp_path / "file") as file:
+        file.write(b"never mind")
+        file.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_atomic_file_under_a_file_names_the_path(tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(WriteError, match=r"file/below: cannot be written \(") as caught:
+        AtomicFile(tmp_path / "file" / "below")
+    assert caught.value.path == str(tmp_path / "file" / "below")
+
+
+def test_atomic_file_on_a_full_disk_names_the_path_and_the_bytes_left(tmp_path, monkeypatch) -> None:
+    def write_some(fd: int, data: memoryview) -> int:
+        if len(data) < 8:
+            raise OSError(28, "No space left on device")
+        return 3
+
+    full = "No space left on device; 7 of 10 bytes are left to write"
+    with pytest.raises(WriteError, match=full) as caught:  # noqa: PT012, SIM117
+        with AtomicFile(tmp_path / "file") as file:
+            monkeypatch.setattr(os, "write", write_some)
+            file.write(b"0123456789")
+    assert caught.value.path == str(tmp_path / "file")
+    assert isinstance(caught.value, OSError)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_atomic_file_is_synced_before_it_is_renamed_and_its_folder_after(tmp_path, monkeypatch) -> None:
+    calls = []
+    sync, replace = os.fsync, type(tmp_path).replace
+
+    def note_sync(fd: int) -> None:
+        calls.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        sync(fd)
+
+    def note_rename(self, target):
+        calls.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(type(tmp_path), "replace", note_rename)
+    with AtomicFile(tmp_path / "file") as file:
+        file.write(b"safe")
+    assert calls == ["file", "rename", "folder"]

@@ -1,0 +1,164 @@
+"""What a caller names, and the files that it means."""
+
+import os
+
+import pytest
+
+from penstock.errors import NoSuchPathError
+from penstock.storage.paths import find_files
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in [
+        "train-00000-of-00002",
+        "train-00001-of-00002",
+        "b.tfrecord",
+        "a.tfrecords.gz",
+        "c.record",
+        "d.tfr",
+        "readme.txt",
+        "penstock.json",
+        "b.tfindex",
+        "train-00000-of-00002.csv",
+        ".hidden.tfrecord",
+        "_temporary.tfrecord",
+        "notes",
+        "deeper/e.tfrecord",
+        ".cache/f.tfrecord",
+        "quarantine/g.tfrecord",
+    ]:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def names(found, folder):
+    return [str(path.relative_to(folder)) for path in found]
+
+
+def test_file_is_itself(folder):
+    path = folder / "notes"
+    assert find_files(path) == ([path], True)
+    assert find_files(str(path)) == ([path], True)
+
+
+def test_files_keep_their_order_and_each_counts_once(folder):
+    paths = [folder / "c.record", folder / "b.tfrecord", str(folder / "c.record")]
+    assert find_files(paths) == ([folder / "c.record", folder / "b.tfrecord"], True)
+
+
+def test_folder_is_its_data_files_sorted(folder):
+    found, named_singly = find_files(folder)
+    assert not named_singly
+    assert names(found, folder) == [
+        "a.tfrecords.gz",
+        "b.tfrecord",
+        "c.record",
+        "d.tfr",
+        "deeper/e.tfrecord",
+        "train-00000-of-00002",
+        "train-00001-of-00002",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_data"),
+    [
+        ("pets_examples.record", True),
+        ("bridge-train.tfrecord-00000-of-00001", True),
+        ("data_tfrecord-00000-of-00012.gz", True),
+        ("en_examples-00000-of-00001", True),
+        ("golden.training_examples.tfrecord.gz-00000-of-00003", True),
+        ("sentences.tfe-tfrecord", True),
+        ("test.tfr-00000-of-00001", True),
+        ("X.TFRECORD", True),
+        ("my.recording", False),
+        ("x.tfrx", False),
+        ("x.tfrecord.sha256", False),
+        ("x.tfrecord.tmp", False),
+        ("x.idx", False),
+    ],
+)
+def test_folder_takes_the_names_of_the_wild(tmp_path, name, is_data):
+    (tmp_path / name).touch()
+    (tmp_path / "always.tfrecord").touch()
+    assert ((tmp_path / name) in find_files(tmp_path)[0]) is is_data
+
+
+def test_glob_is_its_matches_sorted(folder):
+    found, named_singly = find_files(f"{folder}/train-*")
+    assert names(found, folder) == [
+        "train-00000-of-00002",
+        "train-00000-of-00002.csv",
+        "train-00001-of-00002",
+    ]
+    assert not named_singly
+    assert names(find_files(f"{folder}/**/*.tfrecord")[0], folder) == [
+        "_temporary.tfrecord",
+        "b.tfrecord",
+        "deeper/e.tfrecord",
+        "quarantine/g.tfrecord",
+    ]
+
+
+def test_file_whose_name_is_a_glob_is_itself(tmp_path):
+    path = tmp_path / "a[1]*.tfrecord"
+    path.touch()
+    (tmp_path / "a1.tfrecord").touch()
+    assert find_files(path) == ([path], True)
+
+
+def test_list_that_holds_a_glob_was_not_named_singly(folder):
+    assert find_files([folder / "notes", f"{folder}/*.record"]) == (
+        [folder / "notes", folder / "c.record"],
+        False,
+    )
+
+
+def test_path_that_leads_nowhere_names_the_nearest(folder):
+    with pytest.raises(NoSuchPathError) as caught:
+        find_files(folder / "b.tfrecrd")
+    assert str(caught.value) == (
+        f"{folder}/b.tfrecrd: no such file or folder. Did you mean '{folder}/b.tfrecord'?"
+    )
+    assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.path == str(folder / "b.tfrecrd")
+
+
+def test_path_in_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(NoSuchPathError, match=r"no such file or folder\. Check the path\."):
+        find_files(tmp_path / "nothing" / "x.tfrecord")
+
+
+def test_path_of_an_absurd_length_is_refused(tmp_path):
+    with pytest.raises(NoSuchPathError, match="no such file or folder"):
+        find_files(tmp_path / ("n" * 5000))
+
+
+def test_glob_that_matches_nothing_is_refused(folder):
+    with pytest.raises(NoSuchPathError, match=r"nothing matches '.*\*\.nothing'\. Check the pattern\."):
+        find_files(f"{folder}/*.nothing")
+
+
+def test_glob_that_matches_folders_alone_is_refused(folder):
+    with pytest.raises(NoSuchPathError, match="nothing matches"):
+        find_files(f"{folder}/deep*")
+
+
+def test_folder_without_data_is_refused(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(NoSuchPathError, match="the folder holds no file that is named like a TFRecord"):
+        find_files(tmp_path)
+
+
+def test_no_paths_at_all_are_refused():
+    with pytest.raises(NoSuchPathError, match="no paths were given"):
+        find_files([])
+
+
+def test_name_that_is_no_text_is_found(tmp_path):
+    name = os.fsdecode(b"\xff.tfrecord")
+    (tmp_path / name).touch()
+    assert find_files(tmp_path)[0] == [tmp_path / name]
