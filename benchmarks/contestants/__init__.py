@@ -36,7 +36,8 @@ ENTRIES = (
         "penstock-4-of-40", "columns", "Penstock, 4 of 40 fields", {"T": "T"}, ("f03", "f09", "label", "s04")
     ),
     Entry("penstock-shuffled", "columns", "Penstock, random key order", {"T": "T-shuffled"}),
-    Entry("tf-tuned", "tuned", "tf.data, tuned"),
+    Entry("tf-interleaved", "interleaved", "tf.data, tuned, shards interleaved"),
+    Entry("tf-tuned", "tuned", "tf.data, tuned, shards in order"),
     Entry(
         "tf-tutorial", "tutorial", "tf.data, as tutorials write it", most_records={"T": 50_000, "S": 50_000}
     ),

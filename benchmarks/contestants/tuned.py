@@ -1,4 +1,7 @@
-"""tf.data, tuned: whole batches through the vectorised `parse_example`, in parallel, with reading ahead."""
+"""tf.data, tuned: whole batches through the vectorised `parse_example`, in parallel, with reading ahead.
+
+The fastest pipeline that was found for files in the page cache; `interleaved.py` is the one that guides recommend.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class Reader:
         def parse(records: Any) -> dict[str, Any]:
             return _take_apart(tf.io.parse_example(records, features))
 
-        records = tf.data.TFRecordDataset([str(path) for path in task.shards("tfrecord")])
+        records = self.open_records([str(path) for path in task.shards("tfrecord")])
         batches = records.batch(task.batch_size).map(
             parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False
         )
@@ -46,6 +49,10 @@ class Reader:
         options.deterministic = False
         options.autotune.enabled = True
         self._dataset = batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+    def open_records(self, files: list[str]) -> Any:
+        """Read the files one behind the other."""
+        return tf.data.TFRecordDataset(files)
 
     def batches(self) -> Iterator[dict[str, Any]]:
         """Iterate eagerly."""

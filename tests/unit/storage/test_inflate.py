@@ -43,7 +43,7 @@ SIZES = [0, 1, 12, READ_BYTES, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["zeros", "text", "noise"])
 def test_inflated_bytes_are_those_that_were_compressed(kind, size):
-    # Zeros and text end with a call that has more to give than a chunk takes; noise has more input than output.
+    # Zeros and text end with a call that has more to give than a chunk takes; noise takes several calls.
     content = {"zeros": bytes, "text": text, "noise": np.random.default_rng(1).bytes}[kind](size)
     assert inflated(gzip.compress(content, 6)) == content
     assert inflated(zlib.compress(content, 6), "zlib") == content

@@ -1,0 +1,73 @@
+# Everything runs in .venv, which is made on the first call. Needs Python 3.11+, pip, g++ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SANITIZED := .venv-sanitize
+CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*.cc native/*.h)
+# The build uses cmake and ninja from PATH if they are there, and has pip bring them if not.
+INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long check lint types sanitize fuzz bench clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+$(VENV)/.base: $(CORE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(BIN)/python $(INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.check: $(VENV)/.test
+	$(BIN)/python $(INSTALL) --editable '.[check]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.base
+	$(BIN)/python $(INSTALL) --editable '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.base ## Write a small data set, open it, inspect it, damage it, verify and repair it
+	$(BIN)/penstock demo
+
+test: $(VENV)/.test ## Run all tests
+	$(BIN)/python -m pytest -m 'not long'
+
+test-long: $(VENV)/.test ## Run the campaigns that take hours
+	$(BIN)/python -m pytest -m long --timeout=0
+
+check: lint types sanitize ## Style, types, and the core under the sanitizers
+
+lint: $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.check
+	$(BIN)/mypy
+
+# The core built with g++'s address and undefined-behaviour sanitizers: its fuzz targets over mutations of known
+# inputs, then the tests that attack it through Python.
+sanitize: $(SANITIZED)/.installed
+	$(MAKE) -C native/fuzz standalone
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 PENSTOCK_SANITIZED=1 \
+	$(SANITIZED)/bin/python -m pytest -m 'not long' tests/faults tests/property tests/unit/native
+
+$(SANITIZED)/.installed: $(CORE)
+	$(PYTHON) -m venv $(SANITIZED)
+	$(SANITIZED)/bin/python $(INSTALL) \
+	  --config-settings=cmake.define.PENSTOCK_SANITIZE=ON --config-settings=build-dir=build/sanitize \
+	  . pytest pytest-timeout hypothesis protobuf
+	@touch $@
+
+fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
+	$(MAKE) -C native/fuzz libfuzzer
+
+bench: $(VENV)/.bench ## Measure reading against TensorFlow, tfrecord and pyarrow
+	$(BIN)/python benchmarks/read.py
+
+clean: ## Remove what was built
+	rm -rf $(VENV) $(SANITIZED) build dist demo

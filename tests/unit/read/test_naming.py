@@ -1,0 +1,188 @@
+"""Splits and complete sets, by the names of files."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+from penstock.errors import MissingShardError, PathError, UnknownNameError
+from penstock.read.naming import ShardName, check_complete, group_files, split_of
+from record_files import example, write_plain
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        # numbered sets, with what stands before and behind the number
+        ("train-00000-of-00004", "train"),
+        ("train-00000-of-00004.tfrecord", "train"),
+        ("mnist-train.tfrecord-00003-of-00012.gz", "train"),
+        ("coco_val2017.record-00000-of-00010", "validation"),
+        ("validation-00000-of-00128", "validation"),
+        ("test.tfr-00000-of-00001", "test"),
+        ("bridge-train.tfrecord-00000-of-00001", "train"),
+        ("dmlab-test.tfrecord-00000-of-00001", "test"),
+        ("data_tfrecord-00000-of-00001.gz", "all"),
+        ("golden.training_examples.tfrecord.gz-00001-of-00003", "train"),
+        ("discarded-data-00000-of-00001", "all"),
+        ("en_examples-00000-of-00001", "all"),
+        # single files
+        ("data.train.tfrecord", "train"),
+        ("data_tfrecord_eval.gz", "validation"),
+        ("Train.tfrecord", "train"),
+        ("VALID.tfrecords", "validation"),
+        ("dev.tfrecord", "validation"),
+        ("testing.tfrecord", "test"),
+        ("train_elwc.tfrecord", "train"),
+        ("test_features.gff.tfrecord.gz", "test"),
+        ("tfrecord_iterator_test.tfrecord", "test"),
+        ("train1.tfrecord", "train"),
+        ("iris.tfrecords", "all"),
+        # whole words only
+        ("trainer.tfrecord", "all"),
+        ("latest-00000-of-00001", "all"),
+        ("strain.tfrecord", "all"),
+        ("evaluation.tfrecord", "all"),
+        ("devices.tfrecord", "all"),
+        ("contest.tfrecord", "all"),
+        # two words that contradict each other say nothing, two that agree do
+        ("train_test.tfrecord", "all"),
+        ("train-val.tfrecord", "all"),
+        ("train-training.tfrecord", "train"),
+    ],
+)
+def test_split_of_a_file_is_told_by_the_whole_words_of_its_name(name, split):
+    assert split_of(Path(name)) == split
+
+
+@pytest.mark.parametrize(
+    ("path", "split"),
+    [
+        ("train/part-0.tfrecord", "train"),
+        ("Split-train/data_tfrecord-00000-of-00001.gz", "train"),
+        ("Split-eval/data_tfrecord-00000-of-00001.gz", "validation"),
+        ("TEST/a.tfrecord", "test"),
+        ("train/test.tfrecord", "test"),
+        ("train/deeper/a.tfrecord", "all"),
+        ("my-train/a.tfrecord", "all"),
+    ],
+)
+def test_split_of_a_file_whose_name_says_nothing_is_told_by_its_folder(path, split):
+    assert split_of(Path("/data") / path) == split
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("train-00003-of-00012", ("train-", 3, 12, "", 5)),
+        ("a.tfrecord-00003-of-00012.gz", ("a.tfrecord-", 3, 12, ".gz", 5)),
+        ("a-000-of-001.tfrecord", ("a-", 0, 1, ".tfrecord", 3)),
+        ("x2020-00000-of-00001", ("x2020-", 0, 1, "", 5)),
+    ],
+)
+def test_shard_name_is_taken_apart_and_spelt_again(name, parts):
+    shard = ShardName.parse(name)
+    assert (shard.stem, shard.number, shard.count, shard.rest, shard.width) == parts
+    assert shard.spell(shard.number) == name
+
+
+@pytest.mark.parametrize("name", ["train.tfrecord", "a-1-of-2", "00000-of", "part-00000", "a-00000-0f-00001"])
+def test_name_without_a_number_of_a_count_is_no_shard_name(name):
+    assert ShardName.parse(name) is None
+
+
+def test_groups_come_in_the_order_of_use_and_keep_that_of_their_files():
+    paths = [Path(name) for name in ("z.tfrecord", "test", "train-b", "dev", "train-a", "a.tfrecord")]
+    groups = group_files(paths, named_singly=True)
+    assert {split: [path.name for path in group] for split, group in groups.items()} == {
+        "train": ["train-b", "train-a"],
+        "validation": ["dev"],
+        "test": ["test"],
+        "all": ["z.tfrecord", "a.tfrecord"],
+    }
+    assert list(groups) == ["train", "validation", "test", "all"]
+
+
+def shards(stem: str, count: int, *, without: tuple[int, ...] = (), rest: str = "") -> list[Path]:
+    return [Path(f"/data/{stem}-{i:05}-of-{count:05}{rest}") for i in range(count) if i not in without]
+
+
+def test_sets_that_are_whole_pass():
+    check_complete(
+        [*shards("train", 4), *shards("test", 1), *shards("train", 3, rest=".gz"), Path("/data/x.tfrecord")]
+    )
+
+
+def test_sets_of_the_same_numbers_written_otherwise_are_apart():
+    check_complete([*shards("train", 2), Path("/data/train-000-of-002"), Path("/data/train-001-of-002")])
+
+
+@pytest.mark.parametrize(
+    ("without", "named"),
+    [
+        ((2,), "train-00002-of-00004"),
+        ((0,), "train-00000-of-00004"),
+        ((1, 3), "train-00001-of-00004 is missing and 1 more"),
+    ],
+)
+def test_set_with_a_gap_is_refused_naming_the_first_missing_file(without, named):
+    with pytest.raises(MissingShardError) as caught:
+        check_complete([*shards("train", 4, without=without), *shards("test", 2)])
+    error = caught.value
+    assert isinstance(error, FileNotFoundError)
+    assert f"/data: shard {named}" in str(error)
+    assert (error.path, error.expected, error.got) == ("/data", "4 files", str(4 - len(without)))
+    assert str(error).endswith(" Get the missing file, or name the files that are there one by one.")
+
+
+def test_sets_in_different_folders_are_apart():
+    with pytest.raises(MissingShardError, match="shard train-00001-of-00002 is missing"):
+        check_complete([Path("/a/train-00000-of-00002"), Path("/b/train-00001-of-00002")])
+
+
+def test_number_not_below_the_count_is_refused():
+    with pytest.raises(PathError) as caught:
+        check_complete([*shards("train", 4), Path("/data/train-00004-of-00004")])
+    assert str(caught.value) == (
+        "/data/train-00004-of-00004: shard number is not below the count of shards: "
+        "expected at most 3, got 4. The file's name is wrong."
+    )
+
+
+@pytest.mark.timeout(20)
+def test_name_that_claims_billions_of_shards_is_refused_at_once():
+    began = time.monotonic()
+    with pytest.raises(
+        MissingShardError, match="shard a-00001-of-99999999999 is missing and 99999999997 more"
+    ):
+        check_complete([Path("a-00000-of-99999999999")])
+    assert time.monotonic() - began < 5
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i, split in [(0, "train"), (1, "train"), (2, "train"), (3, "train"), (0, "test")]:
+        count = 4 if split == "train" else 1
+        write_plain(tmp_path / f"{split}-{i:05}-of-{count:05}.tfrecord", [example(row=i, split=split)])
+    return tmp_path
+
+
+def test_folder_with_a_missing_shard_is_refused_however_it_is_named(folder):
+    (folder / "train-00003-of-00004.tfrecord").unlink()
+    for named in (folder, f"{folder}/*.tfrecord", [folder]):
+        with pytest.raises(MissingShardError, match=r"shard train-00003-of-00004\.tfrecord is missing"):
+            ps.open(named)
+
+
+def test_files_named_one_by_one_may_have_gaps(folder):
+    chosen = [folder / "train-00002-of-00004.tfrecord", folder / "train-00000-of-00004.tfrecord"]
+    assert [sample["row"] for sample in ps.open(chosen)["train"]] == [2, 0]
+
+
+def test_folder_opens_as_splits(folder):
+    dataset = ps.open(folder)
+    assert dataset.splits == ("train", "test")
+    assert [sample["row"] for sample in dataset["train"]] == [0, 1, 2, 3]
+    with pytest.raises(UnknownNameError, match=r"no split 'tests'\. Did you mean 'test'\?"):
+        dataset["tests"]
