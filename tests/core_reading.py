@@ -162,21 +162,15 @@ def _strings(arena: Any, bounds: Any, start: int, stop: int) -> list[bytes]:
     return [arena[a:b].tobytes() for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
-def expect_outcomes(
-    features: dict[str, Value],
-    lists: dict[str, list[Value]] | None = None,
-    wanted: Iterable[str] | None = None,
-) -> Outcomes:
-    """Return the outcomes of a record that an oracle has read; of the wanted keys alone, if these are given."""
-    keep = None if wanted is None else set(wanted)
+def expect_outcomes(features: dict[str, Value], lists: dict[str, list[Value]] | None = None) -> Outcomes:
+    """Return the outcomes of a record that an oracle has read."""
     outcomes: Outcomes = {}
     for key, (found, values) in features.items():
-        if found is not None and (keep is None or key in keep):
+        if found is not None:
             for kind in KINDS:
                 outcomes[False, key, kind] = values if kind == found else found
     for key, steps in (lists or {}).items():
-        if keep is None or key in keep:
-            for kind in KINDS:
-                other = next((found for found, _ in steps if found not in (None, kind)), None)
-                outcomes[True, key, kind] = other or [values for _, values in steps]
+        for kind in KINDS:
+            other = next((found for found, _ in steps if found not in (None, kind)), None)
+            outcomes[True, key, kind] = other or [values for _, values in steps]
     return outcomes

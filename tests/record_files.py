@@ -21,7 +21,9 @@ FILE_BYTES = NUM_RECORDS * FRAME_BYTES
 
 
 def feature(value: Any) -> Feature:
-    """Return a feature of a Python value, or of a list of such."""
+    """Return a feature of a Python value, or of a list of such; a feature is taken as it is."""
+    if isinstance(value, Feature):
+        return value
     values = value if isinstance(value, list) else [value]
     if all(isinstance(each, int) for each in values):
         return Feature("int64", values)

@@ -185,7 +185,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<Bytes> contents;
   while (!in.empty()) contents.push_back(build_payload(in, choices & 4));
   const size_t num_different = contents.size();
-  const size_t num_rows = choices & 2 && num_different != 0 ? kBlockRows + 3 : num_different;  // more than a block holds
+  const bool fills_block = choices & 2 && num_different != 0;
+  const size_t num_rows = fills_block ? std::max<size_t>(num_different, kBlockRows + 3) : num_different;
   Bytes file;
   std::vector<Span> payloads;
   std::vector<uint64_t> begins, sizes;

@@ -54,7 +54,7 @@ def open(
         NotTFRecordError: A file is no TFRecord.
 
     Example:
-        >>> pets = open(getfixture("pets"))
+        >>> pets = open("pets/", target="adopted")
         >>> pets["train"][0]["name"]
         'Rex'
     """
@@ -71,6 +71,11 @@ class Dataset:
         schema: What a record holds.
         splits: The names of the splits.
         payload: What the records are: "example", "sequence_example", "other" or "empty".
+
+    Example:
+        >>> pets = open("pets/")
+        >>> pets.splits, pets.schema["age"]
+        (('train', 'test'), Number())
     """
 
     def __init__(self, opened: OpenedFiles, schema: Schema, on_error: OnError, options: ReadOptions) -> None:

@@ -1,4 +1,4 @@
-"""`penstock inspect` on files that other projects wrote, against what TensorFlow's own parsers found in them."""
+"""`penstock inspect` on files of other projects, against what TensorFlow's own parsers found in them."""
 
 import json
 from pathlib import Path

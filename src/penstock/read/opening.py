@@ -26,7 +26,7 @@ from penstock.storage.paths import PathLike, find_files
 from penstock.types import Payload
 
 # What opening looks at: all of a small data set, so that nothing in it can surprise; of a large one, stretches that are
-# spread over all its files.
+# spread over each of its files.
 SURVEY_BYTES = 64 << 20
 _SURVEY_STRETCHES = 64
 
@@ -37,11 +37,9 @@ class OpenedFiles:
 
     Attributes:
         splits: The rows of each split.
-        is_sampled: Whether the survey saw only a part of the records.
     """
 
     splits: Mapping[str, Rows]
-    is_sampled: bool = False
     _survey: Survey | None = field(default=None, repr=False)
 
     @property
@@ -54,13 +52,12 @@ class OpenedFiles:
         if self._survey is None:
             counter = _native.Survey()
             total = sum(rows.frame_bytes(0, len(rows)) for rows in self.splits.values())
-            self.is_sampled = total > SURVEY_BYTES
+            is_sample = total > SURVEY_BYTES
             for rows in self.splits.values():
-                share = rows.frame_bytes(0, len(rows)) / total if total else 0
-                for start, stop in _stretches(rows, int(SURVEY_BYTES * share) if self.is_sampled else None):
+                for start, stop in _stretches(rows, SURVEY_BYTES / total if is_sample else 1.0):
                     wanted = _sound(rows, start, stop)
                     counter.add_records(rows.segments(start, stop) if wanted is None else rows.select(wanted))
-            self._survey = Survey.from_counts(counter.counts())
+            self._survey = Survey.from_counts(counter.counts(), is_sample=is_sample)
         return self._survey
 
 
@@ -84,18 +81,22 @@ def open_files(paths: PathLike | Iterable[PathLike], options: ReadOptions) -> Op
     return OpenedFiles({name: Rows([shards[path] for path in group]) for name, group in groups.items()})
 
 
-def _stretches(rows: Rows, budget_bytes: int | None) -> Iterable[tuple[int, int]]:
-    """Yield ranges to look at: everything, or evenly spread ones that take about the budget."""
-    if budget_bytes is None:
+def _stretches(rows: Rows, share: float) -> Iterable[tuple[int, int]]:
+    """Yield ranges to look at: everything, or a share of each file."""
+    if share >= 1:
         yield from rows.blocks(1024, 4 << 20)
         return
-    mean = max(1, rows.frame_bytes(0, len(rows)) // max(1, len(rows)))
-    length = max(1, budget_bytes // _SURVEY_STRETCHES // mean)
-    last = 0
-    for start in np.linspace(0, max(0, len(rows) - length), _SURVEY_STRETCHES).astype(int).tolist():
-        if start >= last:
-            last = min(len(rows), start + length)
-            yield start, last
+    first = 0
+    for shard in rows.shards:
+        # Of a compressed file, its beginning: what lies further on must be inflated up to there.
+        pieces = 1 if shard.index.compression != "none" else max(1, _SURVEY_STRETCHES // len(rows.shards))
+        length = max(1, int(len(shard) * share / pieces))
+        last = 0
+        for start in np.linspace(0, max(0, len(shard) - length), pieces).astype(int).tolist():
+            if start >= last and start < len(shard):
+                last = min(len(shard), start + length)
+                yield first + start, first + last
+        first += len(shard)
 
 
 def _sound(rows: Rows, start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:

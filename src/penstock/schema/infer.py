@@ -58,9 +58,8 @@ def infer_fields(survey: Survey) -> Inference:
         else:
             field, notes[name] = _infer_feature(entry)
         if field is not None:
-            if entry.missing or name != entry.key:
-                key = None if name == entry.key else entry.key
-                field = replace(field, optional=entry.missing > 0, key=key)
+            key = None if name == entry.key else entry.key
+            field = replace(field, optional=entry.missing > 0 or survey.is_sample, key=key)
             fields[name] = field
     return Inference(fields, notes)
 

@@ -152,6 +152,7 @@ class Survey:
         with_lists: Those that carry feature lists.
         fields: By key, in the order first seen.
         lists: By key, in the order first seen.
+        is_sample: Whether there are more records than were looked at, which may lack any field.
     """
 
     records: int
@@ -161,9 +162,10 @@ class Survey:
     with_lists: int
     fields: Mapping[str, FieldSurvey]
     lists: Mapping[str, ListSurvey]
+    is_sample: bool = False
 
     @classmethod
-    def from_counts(cls, counts: Mapping[str, Any]) -> Survey:
+    def from_counts(cls, counts: Mapping[str, Any], *, is_sample: bool = False) -> Survey:
         """Make a survey from the dict of counts that the core returns."""
         # A payload that is no message fails whatever the schema says; it does not make every field optional.
         total = counts["records"] - counts["unparsable"]
@@ -178,6 +180,7 @@ class Survey:
             with_lists=counts["with_lists"],
             fields={key: field for key, field in fields.items() if field.records or field.num_unset},
             lists={key: entry for key, entry in lists.items() if entry.records},
+            is_sample=is_sample,
         )
 
     @property
@@ -189,7 +192,7 @@ class Survey:
         """
         if not self.records:
             return "empty"
-        if self.with_lists:
-            return "sequence_example"
         carrying = self.records - self.unparsable - self.featureless - self.empty
-        return "other" if 2 * carrying < self.records - self.empty else "example"
+        if 2 * carrying < self.records - self.empty:
+            return "other"
+        return "sequence_example" if self.with_lists else "example"

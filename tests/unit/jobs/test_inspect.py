@@ -121,7 +121,7 @@ def test_inspect_file_that_is_no_tfrecord_is_refused(tmp_path) -> None:
 
 def test_inspect_folder_with_a_missing_shard_is_refused(tmp_path) -> None:
     write_plain(tmp_path / "x-00000-of-00002.tfrecord", PAYLOADS)
-    with pytest.raises(MissingShardError, match="shard x-00001-of-00002.tfrecord is missing"):
+    with pytest.raises(MissingShardError, match=r"shard x-00001-of-00002.tfrecord is missing"):
         inspect(tmp_path)
 
 
@@ -164,7 +164,7 @@ def test_inspect_told_tensor_gives_the_samples_its_shape(tmp_path) -> None:
 
 def test_inspect_told_name_that_is_not_there_is_refused_with_the_nearest(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
-    with pytest.raises(UnknownNameError, match="no field 'txet'. Did you mean 'text'?"):
+    with pytest.raises(UnknownNameError, match=r"no field 'txet'\. Did you mean 'text'\?"):
         inspect(path, InspectOptions(types={"txet": "text"}))
 
 

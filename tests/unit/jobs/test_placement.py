@@ -20,7 +20,11 @@ def names(places) -> list[str]:
 
 
 def test_place_folder_keeps_the_paths_inside_it(folder, tmp_path) -> None:
-    assert names(place_files(folder, tmp_path / "out")) == ["a.tfrecord", "deep/a.tfrecord", "deep/b.tfrecord"]
+    assert names(place_files(folder, tmp_path / "out")) == [
+        "a.tfrecord",
+        "deep/a.tfrecord",
+        "deep/b.tfrecord",
+    ]
 
 
 def test_place_files_and_globs_keep_their_names(folder, tmp_path) -> None:
@@ -35,7 +39,9 @@ def test_place_same_file_named_twice_is_placed_once(folder, tmp_path) -> None:
 
 def test_place_equal_names_from_two_folders_is_refused(folder, tmp_path) -> None:
     given = [folder / "a.tfrecord", folder / "deep" / "a.tfrecord"]
-    with pytest.raises(PathError, match="has the place of .*in/a.tfrecord: expected one place for each file"):
+    with pytest.raises(
+        PathError, match=r"has the place of .*in/a.tfrecord: expected one place for each file"
+    ):
         place_files(given, tmp_path / "out")
 
 
@@ -48,7 +54,7 @@ def test_place_file_and_its_folder_is_refused(folder, tmp_path) -> None:
 @pytest.mark.parametrize("out", ["in", "in/deep", "in/new", "in/../in", "link"])
 def test_place_into_the_input_folder_is_refused(out, folder, tmp_path) -> None:
     (tmp_path / "link").symlink_to(folder)
-    with pytest.raises(PathError, match="the output folder (is|lies in) the folder of the input"):
+    with pytest.raises(PathError, match=r"the output folder (is|lies in) the folder of the input"):
         place_files(folder, tmp_path / out)
 
 

@@ -49,7 +49,9 @@ def test_verify_pipe_is_a_fault_and_does_not_hang(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe.tfrecord")
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     found = verify([tmp_path / "pipe.tfrecord", path])
-    assert [fault.what for fault in found.faults] == ["not a regular file: expected a regular file, got a pipe"]
+    assert [fault.what for fault in found.faults] == [
+        "not a regular file: expected a regular file, got a pipe"
+    ]
     assert found.num_records == 5
 
 

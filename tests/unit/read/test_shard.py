@@ -1,19 +1,23 @@
-"""Shards: plain ones from their file, compressed ones as a stream in order and through the cache in any other."""
+"""Shards: plain ones from their file; compressed ones as a stream in order, else through the cache."""
 
+import gzip
+import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import _native
 from penstock.read import shard as module
 from penstock.read.options import ReadOptions
 from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.read.stream import InflatedWindow
 from penstock.storage.file import OpenFile
-from penstock.storage.kept import KeptFiles
+from penstock.storage.kept import MOST_FILES, KeptFiles
 from record_files import BASE, example, flip, open_split, write_gzip, write_plain, write_zlib
 
 ROWS = 400
@@ -46,7 +50,9 @@ def test_compressed_file_read_in_order_makes_no_copy(path, cache):
         assert [sample["row"] for sample in split] == list(range(ROWS))
         assert list(split.records()) == PAYLOADS
     assert rows_of(split.columns()) == list(range(ROWS))
-    assert [rows_of(split.columns(a, a + 50)) for a in range(0, ROWS, 50)] == np.arange(ROWS).reshape(8, 50).tolist()
+    assert [rows_of(split.columns(a, a + 50)) for a in range(0, ROWS, 50)] == np.arange(ROWS).reshape(
+        8, 50
+    ).tolist()
     assert copies(cache) == []
 
 
@@ -162,7 +168,7 @@ def test_bad_record_in_a_compressed_file_is_left_out_without_a_copy(tmp_path, ca
     frames = [BASE[i : i + 85] for i in range(0, 425, 85)]
     data = b"".join(flip(frame, 20) if i == 2 else frame for i, frame in enumerate(frames * 300))
     path = tmp_path / "data.tfrecord.gz"
-    path.write_bytes(__import__("gzip").compress(data))
+    path.write_bytes(gzip.compress(data))
     split = open_split(path, on_error="skip")
     assert len(list(split)) == 1499
     assert copies(cache) == []
@@ -178,7 +184,7 @@ def test_segment_holds_its_file_open_though_it_is_pushed_out(tmp_path):
     files = KeptFiles(most_files=1)
     segment = load(path, Shard, files).segment(slice(0, 3))
     load(other, Shard, files).segment(slice(0, 3))
-    arena, offsets, faults = ps._native.fetch([segment])
+    arena, offsets, faults = _native.fetch([segment])
     assert faults == []
     assert arena[: offsets[1]].tobytes() == PAYLOADS[0]
 
@@ -188,27 +194,27 @@ def test_segment_of_no_records_is_empty(path):
 
 
 def test_more_files_than_a_process_may_open_are_read(tmp_path, cache):
-    import resource
-
-    for i in range(40):
-        write = write_plain if i % 2 else write_gzip
-        write(tmp_path / f"part-{i:02}.tfrecord", [example(row=2 * i), example(row=2 * i + 1)])
+    num_files = 2 * MOST_FILES
+    for i in range(num_files):
+        write = write_gzip if i % 8 == 0 else write_plain
+        write(tmp_path / f"part-{i:03}.tfrecord", [example(row=i)])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    dataset = ps.open(tmp_path)
-    split = dataset["all"]
-    used = len(list(__import__("pathlib").Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, hard))
+    used = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + MOST_FILES + 16, hard))
     try:
-        assert [sample["row"] for sample in split] == list(range(80))
-        assert [split[row]["row"] for row in range(79, -1, -1)] == list(range(79, -1, -1))
+        split = ps.open(tmp_path)["all"]
+        assert [sample["row"] for sample in split] == list(range(num_files))
+        assert [split[row]["row"] for row in range(num_files)] == list(range(num_files))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("ranges", [[(0, 10), (10, 30)], [(5, 9), (5, 20)], [(0, 425)], [(400, 500)], [(100, 101), (300, 301)]])
+@pytest.mark.parametrize(
+    "ranges", [[(0, 10), (10, 30)], [(5, 9), (5, 20)], [(0, 425)], [(400, 500)], [(100, 101), (300, 301)]]
+)
 def test_window_gives_the_bytes_of_any_ranges_that_go_forward(tmp_path, ranges):
     path = tmp_path / "x.gz"
-    path.write_bytes(__import__("gzip").compress(BASE))
+    path.write_bytes(gzip.compress(BASE))
     window = InflatedWindow(OpenFile(path), "gzip")
     assert [window.read(a, b) for a, b in ranges] == [BASE[a:b] for a, b in ranges]
     assert (window.start, window.stop) == ranges[-1]

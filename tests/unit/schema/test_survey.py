@@ -12,7 +12,7 @@ from penstock.schema.survey import Survey
         ({"records": 5, "empty": 5}, "example"),
         ({"records": 5}, "example"),
         ({"records": 5, "with_lists": 1}, "sequence_example"),
-        ({"records": 5, "with_lists": 1, "unparsable": 3}, "sequence_example"),
+        ({"records": 5, "with_lists": 1, "unparsable": 3}, "other"),
         ({"records": 4, "unparsable": 2}, "example"),
         ({"records": 4, "unparsable": 1, "featureless": 2}, "other"),
         ({"records": 5, "unparsable": 5}, "other"),

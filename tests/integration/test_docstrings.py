@@ -1,0 +1,53 @@
+"""The examples in docstrings run, in a folder that holds the data set `pets/` of which they speak."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.wire.example import write_example
+from penstock.wire.feature import Feature
+from penstock.wire.frame import write_records
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(penstock.__path__, "penstock.")
+    if not module.name.endswith("_native")
+)
+PETS = {"train": [("Rex", 3.5, 1), ("Mia", 0.5, 0)], "test": [("Tom", 7.0, 1)]}
+
+
+@pytest.fixture
+def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "pets"
+    folder.mkdir()
+    for split, rows in PETS.items():
+        payloads = [
+            write_example(
+                {
+                    "name": Feature("bytes", [name.encode()]),
+                    "age": Feature("float", [age]),
+                    "adopted": Feature("int64", [adopted]),
+                }
+            )
+            for name, age, adopted in rows
+        ]
+        (folder / f"{split}-00000-of-00001.tfrecord").write_bytes(write_records(payloads))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("pets")
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_module_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in penstock.__all__ if name not in ("errors", "fields")])
+def test_public_name_has_an_example(name: str) -> None:
+    assert ">>> " in (getattr(penstock, name).__doc__ or "")

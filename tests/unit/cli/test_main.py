@@ -1,0 +1,144 @@
+"""Exit statuses, and one line for each error."""
+
+import errno
+
+import pytest
+
+from penstock.cli import main as main_module
+from penstock.cli.main import COMMANDS, main
+from penstock.errors import (
+    CorruptRecordError,
+    MissingShardError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    PayloadError,
+    SchemaError,
+    UnknownNameError,
+    WriteError,
+)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make `penstock verify` raise an error."""
+
+    def arrange(error: BaseException) -> None:
+        def run(args):
+            raise error
+
+        monkeypatch.setattr(main_module.verify, "run", run)
+
+    return arrange
+
+
+def test_no_command_lists_the_commands(capsys) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "penstock: error: no command. There are inspect, verify, repair, demo; see 'penstock --help'.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["inspct", "x"], "no command 'inspct'. Did you mean 'inspect'?"),
+        (["zzz"], "no command 'zzz'. There are inspect, verify, repair, demo."),
+        (["--json", "veri"], "no command 'veri'. Did you mean 'verify'?"),
+        (["inspect", "x", "--jsn"], "unknown option --jsn. Did you mean --json?"),
+        (["inspect", "x", "--heads=3"], "unknown option --heads. Did you mean --head?"),
+        (["inspect", "x", "--zzz"], "unknown option --zzz. See 'penstock inspect --help'."),
+        (["inspect"], "the following arguments are required: PATH"),
+        (
+            ["inspect", "x", "--head", "two"],
+            "argument --head: expected a whole number of at least 0, got 'two'",
+        ),
+        (
+            ["inspect", "x", "--head", "-1"],
+            "argument --head: expected a whole number of at least 0, got '-1'",
+        ),
+        (["inspect", "x", "--tensor", "a"], "argument --tensor: expected NAME:DIMS[:DTYPE], such as"),
+        (["verify", "x", "--compression", "ZSTD"], "argument --compression: invalid choice: 'ZSTD'"),
+        (
+            ["verify", "x", "--max-record-bytes", "big"],
+            "argument --max-record-bytes: invalid int value: 'big'",
+        ),
+        (
+            ["verify", "x", "--max-record-bytes", "0"],
+            "max_record_bytes: expected a whole number of at least 1",
+        ),
+        (["verify", "no\nsuch"], "no\\nsuch: no such file or folder."),
+        (["repair", "x"], "the following arguments are required: --out"),
+    ],
+)
+def test_wrong_call_is_one_line_and_status_two(argv, said, capsys) -> None:
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"penstock: error: {said}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (CorruptRecordError("x"), 1),
+        (MissingShardError("x"), 1),
+        (WriteError("x"), 1),
+        (OSError(errno.EIO, "Input/output error"), 1),
+        (NoSuchPathError("x"), 2),
+        (PathError("x"), 2),
+        (OptionError("x"), 2),
+        (SchemaError("x"), 2),
+        (PayloadError("x"), 2),
+        (UnknownNameError("x"), 2),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 141),
+    ],
+)
+def test_error_of_a_job_has_its_status(error, status, failing, capsys) -> None:
+    failing(error)
+    assert main(["verify", "x"]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == (0 if status > 2 else 1)
+
+
+def test_error_that_nobody_foresaw_is_one_line_that_says_where(failing, capsys) -> None:
+    failing(ZeroDivisionError("by zero"))
+    assert main(["verify", "x"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("penstock: error: internal: ZeroDivisionError: by zero (")
+    assert "test_main.py:" in err
+    assert err.count("\n") == 1
+
+
+def test_version_is_printed(capsys) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("penstock 0.")
+
+
+def test_help_lists_every_command_with_a_word_about_it(capsys) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name, command in COMMANDS.items():
+        assert name in out
+        assert command.SUMMARY in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_explains_it_with_an_example(name, capsys) -> None:
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert COMMANDS[name].DESCRIPTION in out
+    assert f"example:\n  {COMMANDS[name].EXAMPLE}" in out
+    assert "--json" in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_example_of_a_command_parses(name) -> None:
+    program, *argv = COMMANDS[name].EXAMPLE.split()
+    assert program == "penstock"
+    assert main_module._parse(argv).command == name
