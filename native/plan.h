@@ -77,18 +77,34 @@ class KeyTable {
   // Chooses the hash so that the keys added so far do not collide. Call after the last add().
   void settle();
 
-  // The slot of a short entry, whose bytes begin at `entry`, if it looks as its slot says; else null.
-  const Slot* match(const uint8_t* entry, size_t entry_size, size_t key_size) const {
-    const uint8_t* const key = entry + 4;
-    const ShortKey wanted(key, key_size);
-    const Slot& slot = slots_[table_[hash(wanted)]];
-    const uint64_t tail = slot.tail + entry_size * 0x010001000100ull;
-    const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
-                             ((load64(key + key_size) ^ tail) & slot.tail_mask);
-    if (PENSTOCK_UNLIKELY(differs != 0 || slot.prefix_size > entry_size + 2)) return nullptr;
-    if (key_size > 16 && std::memcmp(key + 8, slot.middle, key_size - 16) != 0) return nullptr;
-    return &slot;
-  }
+  // What match() needs, in a form that a loop can keep in registers. Good until the next learn().
+  struct View {
+    const Slot* slots;
+    const uint32_t* table;
+    uint64_t multiplier;
+    int shift;
+    bool needs_first;
+
+    uint32_t hash(const ShortKey& key) const {
+      uint64_t mixed = key.last ^ key.size;
+      if (PENSTOCK_UNLIKELY(needs_first)) mixed ^= key.first * 0xd6e8feb86659fd93ull;
+      return static_cast<uint32_t>((mixed * multiplier) >> shift);
+    }
+
+    // The slot of a short entry, whose bytes begin at `entry`, if it looks as its slot says; else null.
+    const Slot* match(const uint8_t* entry, size_t entry_size, size_t key_size) const {
+      const uint8_t* const key = entry + 4;
+      const ShortKey wanted(key, key_size);
+      const Slot& slot = slots[table[hash(wanted)]];
+      const uint64_t tail = slot.tail + entry_size * 0x010001000100ull;
+      const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
+                               ((load64(key + key_size) ^ tail) & slot.tail_mask);
+      if (PENSTOCK_UNLIKELY(differs != 0 || slot.prefix_size > entry_size + 2)) return nullptr;
+      if (key_size > 16 && std::memcmp(key + 8, slot.middle, key_size - 16) != 0) return nullptr;
+      return &slot;
+    }
+  };
+  View view() const { return {slots_.data(), table_.data(), multiplier_, shift_, needs_first_}; }
 
   // The slot of exactly this key, or null.
   const Slot* find(const uint8_t* key, size_t size) const;
@@ -98,11 +114,7 @@ class KeyTable {
   void learn(const uint8_t* key, size_t size, uint32_t field);
 
  private:
-  uint32_t hash(const ShortKey& key) const {
-    uint64_t mixed = key.last ^ key.size;
-    if (PENSTOCK_UNLIKELY(needs_first_)) mixed ^= key.first * 0xd6e8feb86659fd93ull;
-    return static_cast<uint32_t>((mixed * multiplier_) >> shift_);
-  }
+  uint32_t hash(const ShortKey& key) const { return view().hash(key); }
   bool place_all();
   bool try_hashes();
   bool insert(uint32_t index);

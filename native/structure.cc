@@ -91,7 +91,7 @@ Status Structure::check_replaced(uint32_t field, const Cell& cell) {
   return check_values(feature);
 }
 
-inline Status Structure::note(uint32_t field, int row, Span found, uint32_t form) {
+Status Structure::note(uint32_t field, int row, Span found, uint32_t form) {
   Cell& cell = cells_[size_t{field} * kBlockRows + static_cast<size_t>(row)];
   if (PENSTOCK_UNLIKELY(!cell.absent())) {
     if (Status s = check_replaced(field, cell); s != Status::kOk) return s;
@@ -134,6 +134,11 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
 }
 
 Status Structure::add_map(KeyTable& table, int row, Span map) {
+  // Copies, for the stores to cells might change the members as far as the compiler knows.
+  KeyTable::View view = table.view();
+  Cell* const cells = cells_.data() + row;
+  const uint8_t* const base = base_;
+  const uint32_t num_fields = unwanted();
   Cursor in(map, kInMap);
   while (!in.done()) {
     const uint8_t* const p = in.p;
@@ -142,11 +147,16 @@ Status Structure::add_map(KeyTable& table, int row, Span map) {
     const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
     if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
                         entry_size + 2 <= in.left())) {
-      if (const KeyTable::Slot* slot = table.match(p, entry_size, key_size); PENSTOCK_LIKELY(slot != nullptr)) {
-        const Span values{p + slot->prefix_size, entry_size + 2 - slot->prefix_size};
-        if (Status s = note(slot->field, row, values, 0); PENSTOCK_UNLIKELY(s != Status::kOk)) return s;
-        in.p += entry_size + 2;
-        continue;
+      const KeyTable::Slot* const slot = view.match(p, entry_size, key_size);
+      if (PENSTOCK_LIKELY(slot != nullptr)) {
+        Cell& cell = cells[size_t{slot->field} * kBlockRows];
+        if (PENSTOCK_LIKELY(cell.absent())) {
+          // Cells of the unwanted column stay absent.
+          cell.offset = slot->field == num_fields ? 0 : static_cast<uint32_t>(p + slot->prefix_size - base);
+          cell.size_and_form = static_cast<uint32_t>(entry_size + 2 - slot->prefix_size);
+          in.p = p + entry_size + 2;
+          continue;
+        }
       }
     }
     Span entry;
@@ -154,6 +164,7 @@ Status Structure::add_map(KeyTable& table, int row, Span map) {
     if (Status s = read_field(in, 1, entry, found); s != Status::kOk) return s;
     if (!found) continue;
     if (Status s = add_entry(table, row, entry); s != Status::kOk) return s;
+    view = table.view();
   }
   return Status::kOk;
 }

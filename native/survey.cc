@@ -81,6 +81,7 @@ FieldCounts* Survey::find_counts(Span key, Map& map, std::deque<FieldCounts>& st
   if (at < map.usual.size() && map.usual[at]->name == view) return map.usual[at];
   auto known = map.names.find(view);
   if (known == map.names.end()) {
+    if (store.size() >= kMostKeys) return nullptr;
     FieldCounts& counts = store.emplace_back();
     counts.name.assign(view);
     known = map.names.emplace(std::string_view(counts.name), &counts).first;
@@ -102,6 +103,10 @@ Status Survey::find_entries(Span message, Map& map, std::deque<FieldCounts>& sto
     if (!is_entry) continue;
     if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
     FieldCounts* const counts = find_counts(key, map, store);
+    if (counts == nullptr) {
+      map.found.push_back({&discarded_, entry});
+      continue;
+    }
     map.has_duplicates |= counts->last_record == records;
     counts->last_record = records;
     map.found.push_back({counts, entry});

@@ -17,6 +17,8 @@ namespace penstock {
 
 inline constexpr size_t kMostDistinct = 256;      // more distinct values than this are not listed
 inline constexpr size_t kLongestDistinct = 64;    // nor is a string longer than this
+// Keys beyond these are not counted: data with a new key in each record must not fill memory.
+inline constexpr size_t kMostKeys = 200000;
 
 // What was seen of one field. For a feature list all but `records`, `min_steps` and `max_steps` is counted over steps.
 struct FieldCounts {

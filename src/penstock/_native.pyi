@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# (descriptor or -1, bytes or None, place of those bytes in the file, where frames begin, sizes of whole frames), and
-# behind them what keeps the descriptor open, if that needs to be kept
+# (descriptor or -1, bytes or None, place of those bytes in the file, where frames begin, sizes of whole
+# frames), and behind them what keeps the descriptor open, if that needs to be kept
 Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
@@ -18,7 +18,7 @@ Segment: TypeAlias = (
 Fault: TypeAlias = tuple[int, int, int, int, int]
 # (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
-# (key, kind, layout, count, required, default values or None); kinds and layouts are numbered in native/plan.h
+# (key, kind, layout, count, required, default values or None); kinds and layouts: see native/plan.h
 FieldSpec: TypeAlias = tuple[str, int, int, int, bool, Sequence[Any] | None]
 
 def crc32c(data: bytes) -> int: ...
@@ -34,7 +34,7 @@ def fetch(segments: Sequence[Segment]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 class Decoder:
     def __init__(self, fields: Sequence[FieldSpec], strict: bool) -> None: ...
-    # (int64 scalars, float scalars, row offsets, presence: each a matrix with a row per field; values; faults)
+    # (int64 scalars, float scalars, row offsets, presence: matrices with a row a field; values; faults)
     def decode(
         self, segments: Sequence[Segment]
     ) -> tuple[

@@ -44,8 +44,8 @@ def open(
         target: The field or fields that a model is to predict.
         weight: The field that weighs each record.
         id: The field that identifies each record.
-        on_error: What a bad record gets: "raise" its error, "skip" it with a line in the log, or "collect" its error
-            in `Split.rejected`. Never more than `options.max_skipped` of them.
+        on_error: What a bad record gets: "raise" its error, "skip" it with a line in the log, or "collect"
+            its error in `Split.rejected`. Never more than `options.max_skipped` of them.
         options: Limits, and choices that few calls need.
 
     Raises:
@@ -111,7 +111,7 @@ class Dataset:
 
 
 class Split:
-    """The records of one split: a sequence of samples, readable in any order, also as columns or as payloads."""
+    """The records of one split: a sequence of samples, readable in any order, as columns and payloads too."""
 
     def __init__(
         self, name: str, rows: Rows, schema: Schema, payload: Payload, losses: Losses, options: ReadOptions
@@ -122,7 +122,7 @@ class Split:
         self._payload = payload
         self._losses = losses
         self._strict = options.strict
-        self._plans: dict[tuple[str, ...], tuple[Schema, DecodePlan]] = {}
+        self._plans: dict[tuple[str, ...] | None, tuple[Schema, DecodePlan]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -136,7 +136,11 @@ class Split:
             start, stop, step = index.indices(len(self))
             if step == 1:
                 return list(self._samples(start, max(start, stop), self._losses))
-            return [sample for row in range(start, stop, step) for sample in self._samples(row, row + 1, self._losses)]
+            return [
+                sample
+                for row in range(start, stop, step)
+                for sample in self._samples(row, row + 1, self._losses)
+            ]
         row = operator.index(index)
         if not -len(self) <= row < len(self):
             raise IndexError(f"split {self.name!r} has {len(self)} records; there is no record {row}")
@@ -153,7 +157,9 @@ class Split:
         rows = self._rows.in_order()
         return each_block(rows, self._losses, lambda a, b, losses: read_payloads(rows, losses, a, b))
 
-    def columns(self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None) -> Columns:
+    def columns(
+        self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None
+    ) -> Columns:
         """Return the values of records `start` to `stop` as arrays.
 
         Args:
@@ -194,8 +200,8 @@ class Split:
                 path=self._rows.shards[0].path,
                 advice="Read their payloads with records().",
             )
-        key = tuple(self.schema) if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
+        key = None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
         if key not in self._plans:
-            schema = self.schema if fields is None else self.schema.select(key)
+            schema = self.schema if key is None else self.schema.select(key)
             self._plans[key] = (schema, DecodePlan(schema, strict=self._strict))
         return self._plans[key]

@@ -31,7 +31,7 @@ class PenstockError(Exception):
     Attributes:
         path: The file concerned, or None.
         record: Number of the record in its file, counted from 0, or None.
-        offset: Byte of the file (of the inflated stream, for a compressed file) where the fault begins, or None.
+        offset: Byte of the file (of the inflated one, if it is compressed) where the fault begins, or None.
         field: Name of the field, or of the part of the frame (`length`, `length_crc`, `payload`, …), or None.
         expected: What should have been there, or None.
         got: What was there instead, or None.

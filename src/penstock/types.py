@@ -39,8 +39,9 @@ class Dense:
 class Bytes:
     """One byte string a row: row i is `arena[starts[i]:stops[i]]`.
 
-    Short values lie one behind the other, and `offsets` (rows + 1) says where each begins. Large ones stay where they
-    were read, with other bytes between them, so that they are not copied twice; `pack()` closes the gaps.
+    Short values lie one behind the other, and `offsets` (rows + 1) says where each begins. Large ones stay
+    where they were read, with other bytes between them, so that they are not copied twice; `pack()` closes
+    the gaps.
     """
 
     __slots__ = ("arena", "present", "starts", "stops")
@@ -61,7 +62,7 @@ class Bytes:
     def from_offsets(
         cls, arena: NDArray[np.uint8], offsets: NDArray[np.int64], present: Mask | None = None
     ) -> Bytes:
-        """Make a column from values that lie one behind the other; `offsets` has one entry more than there are rows."""
+        """Make a column from values that lie one behind the other; `offsets` has one entry more than rows."""
         return cls(arena, offsets[:-1], offsets[1:], present)
 
     @property
@@ -73,7 +74,7 @@ class Bytes:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The rows + 1 boundaries of the values in the arena of `pack()`, which is `arena` itself for short values."""
+        """The rows + 1 boundaries of the values in the arena of `pack()`: in `arena`, for short values."""
         lengths = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.stops - self.starts, out=lengths[1:])
         return lengths
@@ -92,7 +93,7 @@ class Bytes:
         return self.arena[self.starts[row] : self.stops[row]].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        view = memoryview(self.arena)
+        view = self.arena.data
         for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
             yield bytes(view[start:stop])
 
@@ -108,8 +109,8 @@ class Bytes:
 class Ragged:
     """A list a row: row i is `values[offsets[i]:offsets[i + 1]]`.
 
-    `values` is an array, a `Bytes` for lists of strings, or another `Ragged` for lists of lists (the feature lists of a
-    SequenceExample).
+    `values` is an array, a `Bytes` for lists of strings, or another `Ragged` for lists of lists (the feature
+    lists of a SequenceExample).
     """
 
     __slots__ = ("offsets", "present", "values")

@@ -6,6 +6,7 @@ end it.
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import zlib
@@ -14,6 +15,10 @@ import pytest
 
 from penstock._native import masked_crc32c
 from record_files import BASE, FRAME_BYTES, FRAMES, header, open_split, write_plain
+
+pytestmark = pytest.mark.skipif(
+    "PENSTOCK_SANITIZED" in os.environ, reason="sanitizers take memory of their own"
+)
 
 MB = 1 << 20
 

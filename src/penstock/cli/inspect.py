@@ -16,6 +16,7 @@ from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.table import format_table, shorten, terminal_width
 from penstock.cli.telling import add_telling, told_fields
 from penstock.cli.wording import complain, escape, write_count, write_size, write_value
+from penstock.decode.sample import Sample
 from penstock.jobs.check import FileCheck
 from penstock.jobs.inspect import Inspection, InspectOptions, inspect
 from penstock.schema.array import Sequence
@@ -75,7 +76,14 @@ def print_inspection(found: Inspection) -> None:
     """Print the fields, the first samples if they are wanted, and the sums."""
     has_roles = any(field.role != "input" for field in found.schema.values())
     header = ["field", "type", *(["role"] if has_roles else []), "kind", "values", "missing", "example"]
-    rows = [_row(found, name, entry, has_roles) for name, entry in found.entries.items()]
+    fields = dict(found.schema)
+    examples: Sample = {}
+    for sample in reversed(found.samples):
+        examples |= sample
+    rows = [
+        _row(name, entry, fields.get(name), examples.get(name), has_roles)
+        for name, entry in found.entries.items()
+    ]
     if rows:
         print("\n".join(format_table(header, rows, width=terminal_width(), right=("missing",))), end="\n\n")
     for number in range(found.num_samples):
@@ -90,10 +98,10 @@ def print_inspection(found: Inspection) -> None:
     print(f"{files}, {records}, {write_size(found.num_bytes)}, {compression}")
 
 
-def _row(found: Inspection, name: str, entry: FieldSurvey | ListSurvey, has_roles: bool) -> list[str]:
-    field = found.schema.get(name)
+def _row(
+    name: str, entry: FieldSurvey | ListSurvey, field: Field | None, example: Any, has_roles: bool
+) -> list[str]:
     values = entry.steps if isinstance(entry, ListSurvey) else entry
-    example = next((sample[name] for sample in found.samples if name in sample), None)
     return [
         escape(name) or "''",
         "?" if field is None else field.type_name,

@@ -10,6 +10,7 @@ from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.verify import word_fault
 from penstock.cli.wording import complain, escape, write_count, write_size
+from penstock.errors import OptionError
 from penstock.jobs.repair import Repair, repair
 
 SUMMARY = "copy what is good of damaged files"
@@ -24,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_reading(parser)
     parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="where to write; not the input's folder"
+        "--out",
+        metavar="FOLDER",
+        help="where to write; not the input's folder. Without it the last PATH is the folder, as of cp",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
     add_json(parser)
@@ -32,10 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Repair, print, and return the exit status."""
+    *paths, out = args.paths if args.out is None else [*args.paths, args.out]
+    if not paths:
+        raise OptionError("output folder", expected="a folder", got="none", advice=f"Say '{EXAMPLE}'.")
     with ProgressBar("repair") as bar:
-        done = repair(
-            args.paths, args.out, read_options(args), overwrite=args.overwrite, on_progress=bar.show
-        )
+        done = repair(paths, out, read_options(args), overwrite=args.overwrite, on_progress=bar.show)
     if args.json:
         print(json.dumps(done.to_json()))
     else:

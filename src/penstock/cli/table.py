@@ -59,6 +59,8 @@ def shorten(text: str, width: int) -> str:
     """Cut a text to a width, with an ellipsis where something is left out."""
     if _width(text) <= width:
         return text
+    if text.isascii():
+        return text[: width - 1] + "…"
     kept, used = [], 1
     for char in text:
         used += _char_width(char)

@@ -6,7 +6,7 @@ In: a schema and segments of records. Out: `Columns`, and the faults of records 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,13 @@ _SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS = range(7)
 
 
 class _Arrays(NamedTuple):
-    """What one call of the core returned, cut to its number of rows."""
+    """What one call of the core returned for the fields that are no scalars."""
 
-    ints: NDArray[np.int64]
-    floats: NDArray[np.float32]
-    offsets: NDArray[np.int64]
-    present: Mask
-    values: list[Any]
+    offsets: NDArray[np.int64]  # a row a field
+    values: list[Any]  # an entry a field
 
 
-_Assemble = Callable[[_Arrays], Column]
+_Make: TypeAlias = Callable[[_Arrays, Mask | None], Column]
 
 
 class DecodePlan:
@@ -40,23 +37,49 @@ class DecodePlan:
 
     def __init__(self, schema: Schema, *, strict: bool = False) -> None:
         self.names = tuple(schema)
+        fields = list(schema.values())
         specs = [_spec(name, field) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
-        self._assemble = _assemblers(schema, specs)
+        # Scalars of a kind share a matrix with a row a field; so do presence masks and row offsets.
+        self._optional = [i for i, field in enumerate(fields) if field.optional]
+        self._ints = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR and spec[1] == _KINDS["int64"]]
+        self._floats = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR and spec[1] == _KINDS["float"]]
+        self._others: list[tuple[int, _Make]] = []
+        num_offsets = 0
+        for i, (field, spec) in enumerate(zip(fields, specs, strict=True)):
+            if spec[2] in (_FIXED, _RAW):
+                self._others.append((i, _tensor(field, i)))
+            elif spec[2] != _SCALAR:
+                self._others.append((i, _variable(field, spec[2], i, num_offsets)))
+                num_offsets += 1
 
     def decode(self, segments: Sequence[_native.Segment]) -> tuple[Columns, list[_native.Fault]]:
         """Decode all records of the segments.
 
         Returns:
-            The columns, with a row for each record, and the faults in the order of rows. A row with a fault holds
-            nothing of use.
+            The columns, with a row for each record, and the faults in the order of rows. A row with a fault
+            holds nothing of use.
         """
         num_rows = sum(len(segment[3]) for segment in segments)
         ints, floats, offsets, present, values, faults = self._decoder.decode(segments)
-        arrays = _Arrays(
-            ints[:, :num_rows], floats[:, :num_rows], offsets[:, : num_rows + 1], present[:, :num_rows], values
-        )
-        return {name: make(arrays) for name, make in zip(self.names, self._assemble, strict=True)}, faults
+        # Rows of the matrices are longer than needed, for alignment. One batch of a wide table makes dozens of
+        # columns, so this is written to be quick: iterating a matrix is the cheapest way to get its rows.
+        masks: list[Mask | None] = [None] * len(self.names)
+        for i, mask in zip(self._optional, present[:, :num_rows], strict=True):
+            masks[i] = mask
+        columns: dict[str, Column] = dict.fromkeys(self.names, _NOTHING)
+        for i, row in zip(self._ints, ints[:, :num_rows], strict=True):
+            columns[self.names[i]] = Dense(row, masks[i])
+        for i, row in zip(self._floats, floats[:, :num_rows], strict=True):
+            columns[self.names[i]] = Dense(row, masks[i])
+        arrays = _Arrays(offsets[:, : num_rows + 1], values)
+        for i, make in self._others:
+            columns[self.names[i]] = make(arrays, masks[i])
+        return columns, faults
+
+
+# Holds a column's place in the order of fields until it is made.
+_NOTHING = Dense(np.empty(0))
 
 
 def _layout(field: Field) -> tuple[int, int]:
@@ -89,75 +112,45 @@ def _wire_values(field: Field) -> list[Any]:
     return [value.encode() if isinstance(value, str) else value for value in values]
 
 
-def _assemblers(schema: Schema, specs: Sequence[_native.FieldSpec]) -> list[_Assemble]:
-    """Return for each field how to make its column; matrix rows are counted here as the core counts them."""
-    makers: list[_Assemble] = []
-    num_ints = num_floats = num_offsets = num_optional = 0
-    for number, (field, spec) in enumerate(zip(schema.values(), specs, strict=True)):
-        _, kind, layout, _, required, _ = spec
-        mask_row = None if required else num_optional
-        num_optional += not required
-        if layout == _SCALAR and kind == _KINDS["int64"]:
-            makers.append(_scalar("ints", num_ints, mask_row))
-            num_ints += 1
-        elif layout == _SCALAR:
-            makers.append(_scalar("floats", num_floats, mask_row))
-            num_floats += 1
-        elif layout in (_FIXED, _RAW):
-            makers.append(_tensor(field, number, mask_row))
-        else:
-            makers.append(_variable(field, layout, number, num_offsets, mask_row))
-            num_offsets += 1
-    return makers
-
-
-def _mask(arrays: _Arrays, row: int | None) -> Mask | None:
-    return None if row is None else arrays.present[row]
-
-
-def _scalar(matrix: str, row: int, mask_row: int | None) -> _Assemble:
-    if matrix == "ints":
-        return lambda arrays: Dense(arrays.ints[row], _mask(arrays, mask_row))
-    return lambda arrays: Dense(arrays.floats[row], _mask(arrays, mask_row))
-
-
-def _tensor(field: Field, number: int, mask_row: int | None) -> _Assemble:
+def _tensor(field: Field, number: int) -> _Make:
     if not isinstance(field, Tensor):
         raise TypeError(f"{field!r} has no fixed shape")
     shape, dtype = field.shape, np.dtype(field.dtype)
 
-    def make(arrays: _Arrays) -> Column:
+    def make(arrays: _Arrays, present: Mask | None) -> Column:
         flat: NDArray[Any] = arrays.values[number]
         values = flat.view(dtype) if field.kind == "bytes" else flat.astype(dtype, copy=False)
-        return Dense(values.reshape((len(flat), *shape)), _mask(arrays, mask_row))
+        return Dense(values.reshape((len(flat), *shape)), present)
 
     return make
 
 
-def _variable(field: Field, layout: int, number: int, offset_row: int, mask_row: int | None) -> _Assemble:
+def _variable(field: Field, layout: int, number: int, offset_row: int) -> _Make:
     per_step = field.num_step_values if isinstance(field, SequenceField) else None
 
-    def make_string(arrays: _Arrays) -> Column:
-        if isinstance(arrays.values[number], tuple):  # large values stay where they were read
-            kept, stops = arrays.values[number]
-            return Bytes(kept, arrays.offsets[offset_row][:-1], stops, _mask(arrays, mask_row))
-        return Bytes.from_offsets(arrays.values[number], arrays.offsets[offset_row], _mask(arrays, mask_row))
+    def make_string(arrays: _Arrays, present: Mask | None) -> Column:
+        values = arrays.values[number]
+        offsets = arrays.offsets[offset_row]
+        if isinstance(values, tuple):  # large values stay where they were read
+            kept, stops = values
+            return Bytes(kept, offsets[:-1], stops, present)
+        return Bytes(values, offsets[:-1], offsets[1:], present)
 
-    def make_list(arrays: _Arrays) -> Column:
-        return Ragged(arrays.values[number], arrays.offsets[offset_row], _mask(arrays, mask_row))
+    def make_list(arrays: _Arrays, present: Mask | None) -> Column:
+        return Ragged(arrays.values[number], arrays.offsets[offset_row], present)
 
-    def make_strings(arrays: _Arrays) -> Column:
+    def make_strings(arrays: _Arrays, present: Mask | None) -> Column:
         strings = Bytes.from_offsets(*arrays.values[number])
-        return Ragged(strings, arrays.offsets[offset_row], _mask(arrays, mask_row))
+        return Ragged(strings, arrays.offsets[offset_row], present)
 
-    def make_steps(arrays: _Arrays) -> Column:
+    def make_steps(arrays: _Arrays, present: Mask | None) -> Column:
         flat, value_offsets, step_offsets = arrays.values[number]
         values: Any = flat if value_offsets is None else Bytes.from_offsets(flat, value_offsets)
         steps: Any = Ragged(values, step_offsets)
-        if per_step == 1 and isinstance(field, SequenceField) and field.shape == ():
+        if isinstance(field, SequenceField) and field.shape == ():
             steps = values
         elif per_step is not None and isinstance(values, np.ndarray):
             steps = values.reshape(len(step_offsets) - 1, per_step)
-        return Ragged(steps, arrays.offsets[offset_row], _mask(arrays, mask_row))
+        return Ragged(steps, arrays.offsets[offset_row], present)
 
     return {_STRING: make_string, _LIST: make_list, _STRINGS: make_strings, _STEPS: make_steps}[layout]

@@ -6,6 +6,7 @@ In: rows and a plan. Out: columns without the bad rows, and the rows that are in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -38,16 +39,13 @@ def read_columns(rows: Rows, plan: DecodePlan, losses: Losses, start: int, stop:
 def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator[bytes]:
     """Yield the payloads of a range of rows; bad ones are raised or left out."""
     (arena, offsets), _ = _read_sound(rows, _fetch, losses, (), (start, stop))
-    view = memoryview(arena)
-    bounds = offsets.tolist()
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    view = arena.data
+    for begin, end in pairwise(offsets.tolist()):
         yield bytes(view[begin:end])
 
 
-def each_block(
-    rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]
-) -> Iterator[_T]:
-    """Yield what `read` yields for all rows, block by block; what comes before a bad record, before its error."""
+def each_block(rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]) -> Iterator[_T]:
+    """Yield what `read` yields for all rows, by blocks; what comes before a bad record, before its error."""
     for start, stop in rows.blocks(BLOCK_ROWS, BLOCK_BYTES):
         if losses.on_error != "raise":
             yield from read(start, stop, losses)

@@ -36,7 +36,7 @@ def _getter(field: Field, column: Column) -> Callable[[int], Any]:
     decode = _decoder(field)
     if isinstance(column, Dense):
         values = column.values
-        if values.ndim == 1 and not field.type_name == "tensor":
+        if values.ndim == 1 and field.type_name != "tensor":
             return lambda row: values[row].item()
         return lambda row: values[row].copy()
     if isinstance(column, Bytes):
@@ -56,7 +56,9 @@ def _list(column: Ragged, row: int, decode: Callable[[bytes], Any]) -> Any:
 
 def _decoder(field: Field) -> Callable[[bytes], Any]:
     """Return how a stored byte string becomes a Python value."""
-    is_string = isinstance(field, Text | Category) or (isinstance(field, SequenceField) and field.dtype == "string")
+    is_string = isinstance(field, Text | Category) or (
+        isinstance(field, SequenceField) and field.dtype == "string"
+    )
     return _text if is_string else bytes
 
 

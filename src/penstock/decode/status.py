@@ -5,6 +5,7 @@ In: the numbers of native/status.h. Out: words, and the errors that name file, r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def describe_malformed(status: int) -> str:
     return f"payload is no Example: {_MALFORMED[status]}"
 
 
-def make_error(path: Path, record: int, offset: int, fault: _native.Fault, names: Sequence[str]) -> PenstockError:
+def make_error(  # noqa: PLR0911 - a return for each status
+    path: Path, record: int, offset: int, fault: _native.Fault, names: Sequence[str]
+) -> PenstockError:
     """Return the error for a fault that the core found in a record."""
     _, status, number, expected, got = fault
     field = names[number] if number >= 0 else None
@@ -45,24 +48,33 @@ def make_error(path: Path, record: int, offset: int, fault: _native.Fault, names
 
     def corrupt(what: str, part: str, wanted: object = None, there: object = None) -> PenstockError:
         return CorruptRecordError(
-            what, path=path, record=record, offset=offset, field=part, expected=wanted, got=there, advice=verify
+            what,
+            path=path,
+            record=record,
+            offset=offset,
+            field=part,
+            expected=wanted,
+            got=there,
+            advice=verify,
         )
 
     if status == _PAYLOAD_CRC:
         return corrupt("payload CRC", "payload", f"{expected:#010x}", f"{got & 0xFFFFFFFF:#010x}")
     if status == _FRAME_CHANGED:
-        return corrupt("header (not the one that was indexed)", "length", f"length {expected}", f"length {got}")
+        return corrupt(
+            "header (not the one that was indexed)", "length", f"length {expected}", f"length {got}"
+        )
     if status == _FILE_ENDS:
         return corrupt("frame (the file ends inside it)", "payload", f"{expected} bytes", f"{got} bytes")
     if status == _READ_FAILED:
-        import os
-
         return corrupt(f"reading failed ({os.strerror(got)})", "payload")
     if status in _MALFORMED:
         part = f"field {field!r}: " if field is not None else ""
         return corrupt(part + describe_malformed(status), field or "payload")
 
-    def misfit(kind: type[FieldError], what: str, wanted: object, there: object, advice: str) -> PenstockError:
+    def misfit(
+        kind: type[FieldError], what: str, wanted: object, there: object, advice: str
+    ) -> PenstockError:
         return kind(
             f"field {field!r}{what}",
             path=path,
@@ -76,7 +88,11 @@ def make_error(path: Path, record: int, offset: int, fault: _native.Fault, names
 
     if status == _MISSING:
         return misfit(
-            MissingFieldError, " is missing", "a value", "none", "Declare it with a default, or with optional=True."
+            MissingFieldError,
+            " is missing",
+            "a value",
+            "none",
+            "Declare it with a default, or with optional=True.",
         )
     tell = f"Tell what it is with fields={{{field!r}: …}}."
     if status == _WRONG_KIND:

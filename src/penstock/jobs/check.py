@@ -1,7 +1,7 @@
 """Looks at every byte of a file: its compression, its frames, their CRCs, their payloads.
 
-In: an open file. Out: `FileCheck` with all that is wrong, and the records counted in a survey. Memory does
-not grow with the file.
+In: an open file. Out: `FileCheck` with all that is wrong, and the records counted in a survey. Memory grows
+with the faults, not with the file.
 """
 
 from __future__ import annotations

@@ -149,9 +149,9 @@ def inspect(
         SchemaError: The records cannot hold a field as it was told.
 
     Example:
-        >>> found = inspect(getfixture("pets"))
+        >>> found = inspect("pets/")
         >>> found.survey.records, found.schema["name"].type_name
-        (4, 'text')
+        (3, 'text')
     """
     options = options or InspectOptions()
     found, named_singly = find_files(paths)

@@ -87,7 +87,7 @@ def verify(
         NoSuchPathError: A path leads to no file.
 
     Example:
-        >>> verify(getfixture("pets")).faults
+        >>> verify("pets/").faults
         ()
     """
     options = options or ReadOptions()

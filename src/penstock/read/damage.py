@@ -1,6 +1,7 @@
 """Damage of a file's frames in words.
 
-In: what the core's walk found (native/walk.h). Out: `Damage`, which says where and what, and the error to raise for it.
+In: what the core's walk found (native/walk.h). Out: `Damage`, which says where and what, and the error to
+raise for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Damage:
         record: Its number in the file.
         offset: Where it begins, in the inflated bytes of a compressed file.
         size: How many bytes it covers.
-        field: The part of the frame that is wrong: "length", "length_crc", "header", "payload" or "compression".
+        field: The part that is wrong: "length", "length_crc", "header", "payload" or "compression".
         what: The fault in words.
         expected: What should have been there.
         got: What was.
@@ -50,10 +51,13 @@ class Damage:
         return cls(record, offset, size, field, what, wanted, there, has_header, is_cut)
 
     @classmethod
-    def from_stream(cls, failure: CorruptRecordError, last: Damage | None, num_records: int, end: int) -> Damage:
+    def from_stream(
+        cls, failure: CorruptRecordError, last: Damage | None, num_records: int, end: int
+    ) -> Damage:
         """Word what is wrong with a compressed stream: damage behind its last record.
 
-        A record that the stream's end cut off is a part of it, not a fault of its own: the stream is the cause.
+        A record that the stream's end cut off is a part of it, not a fault of its own: the stream is the
+        cause.
 
         Args:
             failure: What inflating raised.
@@ -84,7 +88,11 @@ class Damage:
 def _word(kind: int, length_is_right: bool, size: int, expected: int, got: int) -> tuple[str, str, str, str]:
     if kind == _LENGTH_CRC:
         field = "length_crc" if length_is_right else "length"
-        what = "CRC of the length" if length_is_right else f"length (its CRC does not fit; {size} bytes passed over)"
+        what = (
+            "CRC of the length"
+            if length_is_right
+            else f"length (its CRC does not fit; {size} bytes passed over)"
+        )
         return field, what, f"{expected:#010x}", f"{got:#010x}"
     if kind == _PAST_END:
         what = f"length (it runs past the end of the file; {size} bytes passed over)"

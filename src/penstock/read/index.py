@@ -1,13 +1,13 @@
 """Where each record of a file begins: found by reading its headers once.
 
-In: an open file. Out: `FileIndex`. Records and damage tile the file, so an index that is wrong in any place is found out
-when a record is read there: it saves time and is never trusted over the bytes.
+In: an open file. Out: `FileIndex`. Records and damage tile the file, so an index that is wrong in any place
+is found out when a record is read there: it saves time and is never trusted over the bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -29,16 +29,17 @@ class FileIndex:
     """The records of one file.
 
     Attributes:
-        offsets: Where record i begins, in the inflated bytes of a compressed file; one more entry says where the last ends.
+        offsets: Where record i begins, in the inflated bytes of a compressed file; one more entry says where
+            the last ends.
         damages: What is no sound record, by its number. Damage of payloads is not known before they are read.
         compression: How the file is compressed.
         identity: What the file was when it was indexed.
     """
 
     offsets: NDArray[np.uint64]
-    damages: Mapping[int, Damage] = field(default_factory=dict)
-    compression: Compression = "none"
-    identity: FileIdentity = FileIdentity(0, 0, 0)
+    damages: Mapping[int, Damage]
+    compression: Compression
+    identity: FileIdentity
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -54,7 +55,12 @@ def check_compression(path: Path, first: bytes, told: Literal["auto"] | Compress
     if told in ("auto", found) or not first:
         return found if told == "auto" else told
     raise CorruptRecordError(
-        "compression", path=path, field="compression", expected=told, got=found, advice="Leave 'compression' out."
+        "compression",
+        path=path,
+        field="compression",
+        expected=told,
+        got=found,
+        advice="Leave 'compression' out.",
     )
 
 
@@ -63,7 +69,7 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
 
     Raises:
         NotTFRecordError: The file is no TFRecord.
-        CorruptRecordError: It is compressed, and so damaged that no record, nor the beginning of one, can be inflated.
+        CorruptRecordError: It is compressed, and not even the beginning of a record can be inflated.
     """
     first = file.read(0, FIRST_BYTES)
     compression = check_compression(file.path, first, options.compression)
@@ -108,7 +114,7 @@ def _add_failure(
 
 
 def refuse_foreign(path: Path, first: bytes) -> None:
-    """Refuse a file whose first bytes say that it is something else; `first` are those of a file that is not compressed.
+    """Refuse a file that is not compressed and whose first bytes say that it is something else.
 
     Raises:
         NotTFRecordError: They do, and no record begins there.
@@ -122,7 +128,7 @@ def _begins_with_header(first: bytes) -> bool:
 
 
 def holds_no_record(num_records: int, damages: Mapping[int, Damage]) -> bool:
-    """Whether there is nothing in a file that only a TFRecord has: no record, and no header whose CRC fits."""
+    """Whether nothing is in a file that only a TFRecord has: no record, and no header whose CRC fits."""
     all_damaged = num_records > 0 and len(damages) == num_records
     return all_damaged and not any(each.has_header for each in damages.values())
 

@@ -1,6 +1,7 @@
 """Which split a file belongs to, and which files of a set are missing, by their names.
 
-In: paths. Out: paths by split, in the order train, validation, test, then by name; `all` for names that say nothing.
+In: paths. Out: paths by split, in the order train, validation, test, then by name; `all` for names that say
+nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ShardName:
 
 
 def split_of(path: Path) -> str:
-    """Tell the split by the whole words of a file's name, else by a folder named `train` or `Split-train`, else "all".
+    """Tell the split by the whole words of a file's name, else by a folder `train`, else "all".
 
     Example:
         >>> split_of(Path("pets/data.train.tfrecord"))

@@ -25,8 +25,8 @@ from penstock.storage.kept import KeptFiles
 from penstock.storage.paths import PathLike, find_files
 from penstock.types import Payload
 
-# What opening looks at: all of a small data set, so that nothing in it can surprise; of a large one, stretches that are
-# spread over each of its files.
+# What opening looks at: all of a small data set, so that nothing can surprise; of a large one, stretches
+# that are spread over each of its files.
 SURVEY_BYTES = 64 << 20
 _SURVEY_STRETCHES = 64
 
@@ -53,7 +53,7 @@ class OpenedFiles:
             counter = _native.Survey()
             total = sum(rows.frame_bytes(0, len(rows)) for rows in self.splits.values())
             is_sample = total > SURVEY_BYTES
-            for rows in self.splits.values():
+            for rows in (split.in_order() for split in self.splits.values()):
                 for start, stop in _stretches(rows, SURVEY_BYTES / total if is_sample else 1.0):
                     wanted = _sound(rows, start, stop)
                     counter.add_records(rows.segments(start, stop) if wanted is None else rows.select(wanted))

@@ -17,12 +17,13 @@ class ReadOptions:
 
     Attributes:
         compression: "auto" finds it by the bytes of each file; naming it makes any other an error.
-        max_skipped: How many records `on_error="skip"` and `"collect"` may lose before they give up. A thousand is a
-            damaged disk, not a damaged record.
-        max_record_bytes: A record larger than this is refused before memory is taken for it. Protobuf allows 2 GiB.
+        max_skipped: How many records `on_error="skip"` and `"collect"` may lose before they give up. A
+            thousand is a damaged disk, not a damaged record.
+        max_record_bytes: A record larger than this is refused before memory is taken for it. Protobuf allows
+            2 GiB.
         allow_trailing_zeros: Take zeros at the end of a file for its end, as preallocated files have them.
-        strict: Refuse what protobuf accepts but no sound writer makes: a key twice in one record, integers of more
-            than 64 bits.
+        strict: Refuse what protobuf accepts but no sound writer makes: a key twice in one record, integers of
+            more than 64 bits.
 
     Example:
         >>> ReadOptions(max_skipped=10).max_skipped

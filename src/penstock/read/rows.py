@@ -68,7 +68,7 @@ class Rows:
         )
 
     def blocks(self, most_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover all rows, each of at most so many rows and about so many bytes, none across files."""
+        """Yield ranges that cover all rows: at most so many rows, about so many bytes, never two files."""
         for i, shard in enumerate(self.shards):
             first = self._starts[i]
             offsets = shard.index.offsets
@@ -81,7 +81,7 @@ class Rows:
                 at = end
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[Shard, int, int, int]]:
-        """Yield (shard, row of its first record wanted, first record, end) of each shard that a range touches."""
+        """Yield (shard, row of its first record wanted, first record, end) of each shard in a range."""
         if start >= stop:
             return
         at = bisect_right(self._starts, start) - 1

@@ -1,7 +1,7 @@
 """Indexes that are kept in the user's cache folder, so that a large file is scanned once.
 
-In: a file. Out: its index, from the cache if that is of this very file, else made and kept. Layout of a cache file: one
-line of JSON, then the sizes of all frames as little-endian uint32 or uint64.
+In: a file. Out: its index, from the cache if that is of this very file, else made and kept. Layout of a cache
+file: one line of JSON, then the sizes of all frames as little-endian uint32 or uint64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.storage.file import FileIdentity, OpenFile
 from penstock.types import Compression
 
 _VERSION = 1
-# Below this size a scan is faster than the cache. A compressed file is inflated to be scanned: there it pays sooner.
+# Below this size a scan is faster than the cache. A compressed file is inflated for it: there it pays sooner.
 _SMALLEST_PLAIN = 32 << 20
 _SMALLEST_COMPRESSED = 1 << 20
 _LONGEST_HEADER = 4096
@@ -65,7 +65,11 @@ def _decode(data: bytes, identity: FileIdentity, max_record_bytes: int) -> FileI
     end = data.index(b"\n", 0, _LONGEST_HEADER)
     header = json.loads(data[:end])
     body = data[end + 1 :]
-    if header["version"] != _VERSION or tuple(header["identity"]) != identity or header["crc32c"] != crc32c(body):
+    if (
+        header["version"] != _VERSION
+        or tuple(header["identity"]) != identity
+        or header["crc32c"] != crc32c(body)
+    ):
         return None
     compression: Compression = header["compression"]
     if header["item"] not in ("<u4", "<u8") or compression not in ("none", "gzip", "zlib"):
@@ -73,11 +77,14 @@ def _decode(data: bytes, identity: FileIdentity, max_record_bytes: int) -> FileI
     sizes: NDArray[np.uint64] = np.frombuffer(body, header["item"]).astype(np.uint64)
     offsets = np.zeros(len(sizes) + 1, np.uint64)
     np.cumsum(sizes, out=offsets[1:])
-    # Records tile the file: an index that reaches another end, or has a frame of a size that none can have, is no
-    # index of it. Memory is taken by these sizes, so they are held to the limit of those that are scanned.
+    # Records tile the file: an index that reaches another end, or has a frame of a size that none can have,
+    # is no index of it. Memory is taken by these sizes, so they are held to the limit of scanned ones.
     if len(sizes) != header["records"] or bool(np.any(offsets[1:] < offsets[:-1])):
         return None
-    if len(sizes) and not _FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= max_record_bytes + _FRAME_BYTES:
+    if (
+        len(sizes)
+        and not _FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= max_record_bytes + _FRAME_BYTES
+    ):
         return None
     if compression == "none" and int(offsets[-1]) != identity.size:
         return None

@@ -1,7 +1,7 @@
 """One file of a split, readable in any order.
 
-In: a path and its index. Out: segments for the core, which say where in an open file, or in inflated bytes, the frames
-of given records are.
+In: a path and its index. Out: segments for the core, which say where in an open file, or in inflated bytes,
+the frames of given records are.
 """
 
 from __future__ import annotations
@@ -63,10 +63,13 @@ class Shard:
 
 
 class CompressedShard(Shard):
-    """A gzip or zlib file: read in order it is inflated as it goes, in any other order it is inflated once into the cache."""
+    """A gzip or zlib file: inflated as it goes when read in order, into the cache for any other order."""
 
-    def __init__(self, path: Path, index: FileIndex, files: KeptFiles | None = None) -> None:
+    def __init__(
+        self, path: Path, index: FileIndex, files: KeptFiles | None = None, *, goes_forward: bool = False
+    ) -> None:
         super().__init__(path, index, files)
+        self._goes_forward = goes_forward  # what is left out on the way is inflated and thrown away
         self._lock = threading.Lock()
         self._window = self._new_window()
         self._copy = cache_path("inflated", path, *index.identity)
@@ -79,7 +82,8 @@ class CompressedShard(Shard):
             return -1, b"", 0, begins, sizes, None
         first, last = int(begins.min()), int((begins + sizes).max())
         with self._lock:
-            if self._uses_copy or not self._window.start <= first <= self._window.stop:
+            is_ahead = self._goes_forward or first <= self._window.stop
+            if self._uses_copy or first < self._window.start or not is_ahead:
                 copy = self._open_copy()
                 if copy is not None:
                     self._uses_copy = True
@@ -94,13 +98,13 @@ class CompressedShard(Shard):
 
     def in_order(self) -> Shard:
         """Return a shard with a stream of its own."""
-        return CompressedShard(self.path, self.index, self._files)
+        return CompressedShard(self.path, self.index, self._files, goes_forward=True)
 
     def _new_window(self) -> InflatedWindow:
         return InflatedWindow(self._file, self.index.compression)
 
     def _open_copy(self) -> OpenFile | None:
-        """Return the inflated copy in the cache, made now if it is not there; None if there is no room for it."""
+        """Return the inflated copy in the cache, made now if need be; None if there is no room for it."""
         size = int(self.index.offsets[-1])
         copy = self._find_copy(size)
         if copy is None:

@@ -14,7 +14,7 @@ from penstock.types import Compression
 
 
 def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
-    """Yield what can be inflated, and end without an error where that ends: the index knows the damage already."""
+    """Yield what can be inflated, and end in silence where that ends: the index knows the damage already."""
     try:
         yield from inflate(file, compression)
     except CorruptRecordError:
@@ -32,7 +32,7 @@ class InflatedWindow:
         self.stop = 0
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes from `start` to `stop`, fewer if the stream ends before. `start` is not before `self.start`."""
+        """Return the bytes from `start`, not before `self.start`, to `stop`; fewer if the stream ends."""
         while self._held_from + len(self._bytes) < stop:
             if self._held_from + len(self._bytes) <= start:  # nothing of this is wanted
                 self._held_from += len(self._bytes)

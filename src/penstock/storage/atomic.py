@@ -18,7 +18,7 @@ class AtomicFile:
     """A file being written; `with` puts it in its place at the end, or removes it after an error.
 
     Example:
-        >>> with AtomicFile(getfixture("tmp_path") / "notes") as file:
+        >>> with AtomicFile(Path("notes")) as file:
         ...     file.write(b"all or nothing")
     """
 

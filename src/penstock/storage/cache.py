@@ -1,7 +1,7 @@
 """The user's cache folder: what is dear to make again and may be thrown away at any time.
 
-In: a key. Out: a file under `$PENSTOCK_CACHE`, else `$XDG_CACHE_HOME/penstock`, else `~/.cache/penstock`; never beside
-somebody else's data. A folder that cannot be written is no error: the work is done again instead.
+In: a key. Out: a file under `$PENSTOCK_CACHE`, else `$XDG_CACHE_HOME/penstock`, else `~/.cache/penstock`;
+never beside somebody else's data. A folder that cannot be written is no error: the work is done again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cache_path(kind: str, source: Path, *facts: object) -> Path:
 
 
 def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
-    """Write a cache file whole or not at all. Return whether it is there; errors of `chunks` itself are raised."""
+    """Write a cache file whole or not at all. Return whether it is there; errors of `chunks` are raised."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
@@ -69,7 +69,7 @@ def _rename(name: Path, path: Path) -> bool:
 
 
 def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_BYTES) -> bool:
-    """Delete the files of `folder` that were used longest ago, until `needed_bytes` more keep within the limit.
+    """Delete the files of `folder` used longest ago, until `needed_bytes` more keep within the limit.
 
     Returns False, and deletes nothing, if they cannot.
     """

@@ -54,7 +54,7 @@ def name_content(first: bytes) -> str | None:
     for magic, name in _MAGICS.items():
         if first.startswith(magic):
             return name
-    # A record of 123 or 91 bytes begins with such a letter as well, but then with zeros: the rest of its length.
+    # A record of 123 or 91 bytes begins with such a letter as well, then with zeros: the rest of its length.
     if text.startswith((b"{", b"[")) and b"\0" not in first[:8]:
         return "JSON"
     return None

@@ -105,7 +105,11 @@ def _open_regular(path: Path) -> int:
         return fd
     os.close(fd)
     raise PathError(
-        "not a regular file", path=path, expected="a regular file", got=_name_mode(mode), advice="Name a TFRecord file."
+        "not a regular file",
+        path=path,
+        expected="a regular file",
+        got=_name_mode(mode),
+        advice="Name a TFRecord file.",
     )
 
 

@@ -1,8 +1,8 @@
 """Inflates a gzip or zlib file piece by piece, with every check that the format offers.
 
-In: an open file. Out: chunks of its inflated bytes. Memory is bounded by the chunk, whatever the file claims; a stream
-that expands beyond reason, ends early, fails its checksum or is followed by other bytes is an error after its last
-good chunk.
+In: an open file. Out: chunks of its inflated bytes. Memory is bounded by the chunk, whatever the file claims;
+a stream that expands beyond reason, ends early, fails its checksum or is followed by other bytes is an error
+after its last good chunk.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
         if compression == "zlib":
             break
     if not source.at_end:
-        raise source.error("bytes follow the end of the stream", expected="the end of the file", got="more bytes")
+        raise source.error(
+            "bytes follow the end of the stream", expected="the end of the file", got="more bytes"
+        )
 
 
 class _Source:
@@ -138,7 +140,9 @@ class _Member:
             )
         method, flags = source.take(8, "gzip header")[:2]
         if method != 8 or flags & 0xE0:
-            raise source.error("unknown gzip method or flags", expected="method 8", got=f"method {method}, flags {flags}")
+            raise source.error(
+                "unknown gzip method or flags", expected="method 8", got=f"method {method}, flags {flags}"
+            )
         if flags & 4:
             source.take(int.from_bytes(source.take(2, "gzip header"), "little"), "gzip header")
         for flag in (8, 16):  # name, comment: up to a zero byte
@@ -152,7 +156,9 @@ class _Member:
         while not stream.eof:
             piece = self._source.piece()
             if not piece:
-                raise self._source.error("the file ends inside the deflated bytes", expected="more bytes", got="its end")
+                raise self._source.error(
+                    "the file ends inside the deflated bytes", expected="more bytes", got="its end"
+                )
             before = stream.copy()
             while True:
                 try:
@@ -173,7 +179,7 @@ class _Member:
         self._source.give_back(stream.unused_data)
 
     def _salvage(self, stream: Any, piece: bytes) -> Iterator[bytes]:
-        """Yield what can be had of the piece in which inflating failed, byte by byte: whole records may be in it."""
+        """Yield what can be had, byte by byte, of the piece where inflating failed: records may be in it."""
         out = bytearray()
         try:
             for i in range(len(piece)):
@@ -192,7 +198,9 @@ class _Member:
         if not self._gzip:
             stored = int.from_bytes(source.take(4, "zlib trailer"), "big")
             if stored != self._check:
-                raise source.error("Adler-32 of the stream", expected=f"{stored:#010x}", got=f"{self._check:#010x}")
+                raise source.error(
+                    "Adler-32 of the stream", expected=f"{stored:#010x}", got=f"{self._check:#010x}"
+                )
             return
         trailer = source.take(8, "gzip trailer")
         stored, size = int.from_bytes(trailer[:4], "little"), int.from_bytes(trailer[4:], "little")

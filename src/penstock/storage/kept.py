@@ -11,14 +11,15 @@ from pathlib import Path
 
 from penstock.storage.file import FileIdentity, OpenFile
 
-# Opening costs as much as reading a few records; a process may have 1024 files open by default, a data set has more.
+# Opening costs as much as reading a few records; a process may have 1024 files open, a data set has more.
 MOST_FILES = 128
 
 
 class KeptFiles:
     """The files used last; any number of threads may ask.
 
-    One that is pushed out is closed when nobody holds it any more, so whoever reads from its descriptor must hold it.
+    One that is pushed out is closed when nobody holds it any more, so whoever reads from its descriptor must
+    hold it.
     """
 
     def __init__(self, most_files: int = MOST_FILES) -> None:

@@ -5,6 +5,7 @@ In: a path or paths. Out: existing files, in a stable order, and the folder's da
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 import re
@@ -16,11 +17,13 @@ from penstock.errors import NoSuchPathError, PathError
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-# What a TFRecord file is called in the wild: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz, a.record, b.tfr-00000-of-00001,
-# and any shard NAME-00000-of-00004, whatever the name says before it.
+# What a TFRecord file is called in the wild: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz,
+# a.record, b.tfr-00000-of-00001, and any shard NAME-00000-of-00004, whatever the name says before it.
 _DATA_FILE = re.compile(r"tfrecord|\.tfr(\b|-)|\.records?(\b|-)|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 # What lies beside them and is no data.
-_OTHER_FILE = re.compile(r"\.(json|jsonl|txt|md|tfindex|idx|index|csv|parquet|npy|sha256|lock|tmp)$|^[._]", re.IGNORECASE)
+_OTHER_FILE = re.compile(
+    r"\.(json|jsonl|txt|md|tfindex|idx|index|csv|parquet|npy|sha256|lock|tmp)$|^[._]", re.IGNORECASE
+)
 
 
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
@@ -49,7 +52,8 @@ def _find(path: str) -> tuple[list[Path], bool]:
     if os.path.lexists(path):
         return [place], True
     if glob.has_magic(path):
-        matches = sorted(Path(match) for match in glob.glob(path, recursive=True))
+        # pathlib takes no pattern with a root.
+        matches = sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
         files = [match for match in matches if not match.is_dir()]
         if files:
             return files, False
@@ -61,11 +65,13 @@ def _folder_files(folder: Path) -> list[Path]:
     files = sorted(
         entry
         for entry in folder.rglob("*")
-        # Links that lead nowhere and pipes count: whoever opens them says so, instead of a data set with a hole.
+        # Links that lead nowhere and pipes count: whoever opens them says so; no data set has a silent hole.
         if not entry.is_dir()
         and not _OTHER_FILE.search(entry.name)
         and _DATA_FILE.search(entry.name)
-        and not any(part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1])
+        and not any(
+            part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1]
+        )
     )
     if files:
         return files
@@ -78,8 +84,6 @@ def _folder_files(folder: Path) -> list[Path]:
 
 def _nearest(place: Path) -> str:
     """Name what lies beside a path that does not exist and is spelt most like it."""
-    import difflib
-
     try:
         names = [entry.name for entry in place.parent.iterdir()]
     except OSError:
@@ -98,5 +102,7 @@ def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
     for source in sources:
         if source.resolve().parent == resolved:
             raise PathError(
-                "the output folder is the folder of the input", path=target, advice="Choose another output folder."
+                "the output folder is the folder of the input",
+                path=target,
+                advice="Choose another output folder.",
             )

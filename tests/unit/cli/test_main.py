@@ -70,7 +70,10 @@ def test_no_command_lists_the_commands(capsys) -> None:
             "max_record_bytes: expected a whole number of at least 1",
         ),
         (["verify", "no\nsuch"], "no\\nsuch: no such file or folder."),
-        (["repair", "x"], "the following arguments are required: --out"),
+        (
+            ["repair", "x"],
+            "output folder: expected a folder, got none. Say 'penstock repair pets/ --out mended/'.",
+        ),
     ],
 )
 def test_wrong_call_is_one_line_and_status_two(argv, said, capsys) -> None:

@@ -31,7 +31,7 @@ def test_survey_of_small_files_looks_at_every_record(folder):
     assert opened.survey() is survey
 
 
-def test_survey_of_large_files_looks_at_a_part_spread_over_all(folder, monkeypatch):
+def test_survey_of_large_files_looks_at_a_part_spread_over_all(folder, monkeypatch, cache):
     monkeypatch.setattr(opening, "SURVEY_BYTES", 4000)
     monkeypatch.setattr(opening, "_SURVEY_STRETCHES", 8)
     opened = open_files(folder, OPTIONS)
@@ -40,6 +40,7 @@ def test_survey_of_large_files_looks_at_a_part_spread_over_all(folder, monkeypat
     assert 8 <= survey.records < 120
     values = survey.fields["row"].int_values
     assert (min(values), max(values)) == (0, 39)
+    assert not cache.exists()  # a look at a compressed file is no reason to inflate it to the disk
 
 
 def test_survey_leaves_out_damaged_records(tmp_path):

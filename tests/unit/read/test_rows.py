@@ -11,6 +11,7 @@ from penstock.read.damage import Damage
 from penstock.read.index import FileIndex
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
+from penstock.storage.file import FileIdentity
 
 
 class Place(Shard):
@@ -32,7 +33,7 @@ def make_rows(sizes: list[list[int]], damaged: frozenset[tuple[int, int]] = froz
             for shard, number in damaged
             if shard == i
         }
-        shards.append(Place(Path(f"{i}"), FileIndex(offsets, damages)))
+        shards.append(Place(Path(f"{i}"), FileIndex(offsets, damages, "none", FileIdentity(0, 0, 0))))
     return Rows(shards)
 
 

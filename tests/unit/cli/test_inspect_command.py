@@ -1,4 +1,4 @@
-"""What the commands print."""
+"""What `penstock inspect` prints."""
 
 import json
 
@@ -7,39 +7,7 @@ import pytest
 from penstock.cli.main import main
 from penstock.wire.feature import Feature
 from penstock.wire.sequence import SequenceExample, write_sequence_example
-from record_files import BASE, FRAME_BYTES, PAYLOADS, example, flip, write_gzip, write_plain
-
-
-@pytest.fixture(autouse=True)
-def _wide(monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-
-
-@pytest.fixture
-def zoo(tmp_path):
-    """A folder with two splits."""
-    folder = tmp_path / "zoo"
-    folder.mkdir()
-    animals = [
-        example(
-            name=f"animal {n}",
-            legs=n % 2 * 2 + 2,
-            weight=n / 2,
-            photo=b"\xff\xd8\xff" + bytes(n),
-            tags=["a"] * (1 + n % 3),
-        )
-        for n in range(1, 31)
-    ]
-    write_plain(folder / "train.tfrecord", animals[:20])
-    write_gzip(folder / "test.tfrecord.gz", animals[20:])
-    return folder
-
-
-@pytest.fixture
-def damaged(tmp_path):
-    path = tmp_path / "damaged.tfrecord"
-    path.write_bytes(flip(BASE, 2 * FRAME_BYTES + 40))
-    return path
+from record_files import PAYLOADS, example, flip, write_plain
 
 
 def table(out: str) -> dict[str, list[str]]:
@@ -170,120 +138,3 @@ def test_inspect_told_what_cannot_be_is_a_wrong_call(argv, said, zoo, capsys) ->
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"penstock: error: {said}")
-
-
-def test_verify_sound_files_prints_one_line(zoo, capsys) -> None:
-    assert main(["verify", str(zoo)]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("2 files, 30 records, ")
-    assert out.endswith(": sound\n")
-    assert (out.count("\n"), err) == (1, "")
-
-
-def test_verify_damaged_file_prints_a_line_a_fault(damaged, capsys) -> None:
-    assert main(["verify", str(damaged)]) == 1
-    first, second, third = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{damaged}: record 2 at byte {2 * FRAME_BYTES}: payload CRC: expected 0x")
-    assert second == "1 file, 5 records, 425 B: 1 fault"
-    assert third == "'penstock repair PATH --out FOLDER' copies what is good."
-
-
-def test_verify_json_lists_the_faults(damaged, capsys) -> None:
-    assert main(["verify", "--json", str(damaged)]) == 1
-    form = json.loads(capsys.readouterr().out)
-    assert list(form) == ["files", "records", "bytes", "faults"]
-    (fault,) = form["faults"]
-    assert (fault["file"], fault["record"], fault["offset"]) == (str(damaged), 2, 2 * FRAME_BYTES)
-    assert list(fault) == ["file", "record", "offset", "what"]
-
-
-def test_verify_one_bad_file_of_several_says_so(damaged, zoo, capsys) -> None:
-    assert main(["verify", str(damaged), str(zoo)]) == 1
-    assert ": 1 fault in 1 of them\n" in capsys.readouterr().out
-
-
-def test_verify_takes_the_options_of_reading(tmp_path, capsys) -> None:
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(BASE + bytes(50))
-    assert main(["verify", str(path)]) == 1
-    assert main(["verify", str(path), "--allow-trailing-zeros"]) == 0
-    assert main(["verify", str(path), "--allow-trailing-zeros", "--max-record-bytes", "10"]) == 1
-    assert main(["verify", str(path), "--allow-trailing-zeros", "--compression", "gzip"]) == 1
-    assert "compression: expected gzip, got none" in capsys.readouterr().out
-
-
-def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys) -> None:
-    assert main(["repair", str(damaged), "--out", str(tmp_path / "out")]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert out.splitlines()[2].split() == ["4", "1", "85", "B", str(damaged)]
-    assert f"lost:\n  {damaged}: record 2 at byte 170: payload CRC" in out
-    assert f"kept 4 records in {tmp_path}/out; LOST 1 record (85 B)\n" in out
-    assert f"are in {tmp_path}/out/quarantine\n" in out
-
-
-def test_repair_sound_files_says_that_nothing_was_lost(zoo, tmp_path, capsys) -> None:
-    assert main(["repair", str(zoo), "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.endswith(f"kept 30 records in {tmp_path}/out; nothing was lost\n")
-
-
-def test_repair_json_lists_the_losses(damaged, tmp_path, capsys) -> None:
-    assert main(["repair", "--json", str(damaged), "--out", str(tmp_path / "out")]) == 0
-    form = json.loads(capsys.readouterr().out)
-    assert list(form) == ["files", "kept", "lost", "bytes_lost", "out", "losses", "failed"]
-    assert (form["kept"], form["lost"], form["bytes_lost"]) == (4, 1, FRAME_BYTES)
-    assert list(form["losses"][0]) == ["file", "record", "offset", "bytes", "what"]
-
-
-def test_repair_of_a_file_that_is_no_tfrecord_fails(tmp_path, capsys) -> None:
-    (tmp_path / "a.tfrecord").write_bytes(b"<html>404</html>")
-    assert main(["repair", str(tmp_path / "a.tfrecord"), "--out", str(tmp_path / "out")]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith(
-        f"penstock: not repaired: {tmp_path}/a.tfrecord: record 0 at byte 0: not a TFRecord"
-    )
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_repair_into_the_input_folder_is_a_wrong_call(overwrite, damaged, capsys) -> None:
-    before = damaged.read_bytes()
-    argv = ["repair", str(damaged), "--out", str(damaged.parent), *["--overwrite"] * overwrite]
-    assert main(argv) == 2
-    assert "the output folder is the folder of the input" in capsys.readouterr().err
-    assert damaged.read_bytes() == before
-    assert list(damaged.parent.iterdir()) == [damaged]
-
-
-def test_repair_onto_existing_files_needs_overwrite(damaged, tmp_path, capsys) -> None:
-    argv = ["repair", str(damaged), "--out", str(tmp_path / "out")]
-    assert main(argv) == 0
-    assert main(argv) == 2
-    assert "exists already" in capsys.readouterr().err
-    assert main([*argv, "--overwrite"]) == 0
-
-
-def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    for typed in (
-        "$ penstock inspect ",
-        ">>> flowers = ps.open(",
-        "$ penstock verify ",
-        "$ penstock repair ",
-    ):
-        assert typed in out
-    assert "record 17 at byte " in out
-    assert "299 of 300 records are there, as they were; gone is flower-137." in out
-    assert max(len(line) for line in out.splitlines() if str(tmp_path) not in line) <= 120
-
-
-def test_demo_json_is_one_object(tmp_path, capsys) -> None:
-    assert main(["demo", "--json", "--out", str(tmp_path / "demo")]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["records"], facts["kept"], facts["lost"]) == (300, 299, 1)
-
-
-def test_demo_in_a_folder_in_use_is_a_wrong_call(zoo, capsys) -> None:
-    assert main(["demo", "--out", str(zoo)]) == 2
-    assert "is there, and is not empty" in capsys.readouterr().err

@@ -1,0 +1,71 @@
+"""What `penstock repair` prints."""
+
+import json
+
+import pytest
+
+from penstock.cli.main import main
+from record_files import FRAME_BYTES
+
+
+def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys) -> None:
+    assert main(["repair", str(damaged), "--out", str(tmp_path / "out")]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines()[2].split() == ["4", "1", "85", "B", str(damaged)]
+    assert f"lost:\n  {damaged}: record 2 at byte 170: payload CRC" in out
+    assert f"kept 4 records in {tmp_path}/out; LOST 1 record (85 B)\n" in out
+    assert f"are in {tmp_path}/out/quarantine\n" in out
+
+
+def test_repair_without_the_option_takes_the_last_path_for_the_folder(damaged, zoo, tmp_path, capsys) -> None:
+    assert main(["repair", str(damaged), str(zoo), str(tmp_path / "out"), "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert (done["files"], done["out"]) == (3, str(tmp_path / "out"))
+
+
+def test_repair_that_forgets_the_folder_touches_no_input(damaged, zoo, capsys) -> None:
+    before = damaged.read_bytes()
+    assert main(["repair", str(zoo), str(damaged)]) == 2
+    assert f"{damaged}: not a folder" in capsys.readouterr().err
+    assert damaged.read_bytes() == before
+
+
+def test_repair_sound_files_says_that_nothing_was_lost(zoo, tmp_path, capsys) -> None:
+    assert main(["repair", str(zoo), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.endswith(f"kept 30 records in {tmp_path}/out; nothing was lost\n")
+
+
+def test_repair_json_lists_the_losses(damaged, tmp_path, capsys) -> None:
+    assert main(["repair", "--json", str(damaged), "--out", str(tmp_path / "out")]) == 0
+    form = json.loads(capsys.readouterr().out)
+    assert list(form) == ["files", "kept", "lost", "bytes_lost", "out", "losses", "failed"]
+    assert (form["kept"], form["lost"], form["bytes_lost"]) == (4, 1, FRAME_BYTES)
+    assert list(form["losses"][0]) == ["file", "record", "offset", "bytes", "what"]
+
+
+def test_repair_of_a_file_that_is_no_tfrecord_fails(tmp_path, capsys) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(b"<html>404</html>")
+    assert main(["repair", str(tmp_path / "a.tfrecord"), "--out", str(tmp_path / "out")]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(
+        f"penstock: not repaired: {tmp_path}/a.tfrecord: record 0 at byte 0: not a TFRecord"
+    )
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_repair_into_the_input_folder_is_a_wrong_call(overwrite, damaged, capsys) -> None:
+    before = damaged.read_bytes()
+    argv = ["repair", str(damaged), "--out", str(damaged.parent), *["--overwrite"] * overwrite]
+    assert main(argv) == 2
+    assert "the output folder is the folder of the input" in capsys.readouterr().err
+    assert damaged.read_bytes() == before
+    assert list(damaged.parent.iterdir()) == [damaged]
+
+
+def test_repair_onto_existing_files_needs_overwrite(damaged, tmp_path, capsys) -> None:
+    argv = ["repair", str(damaged), "--out", str(tmp_path / "out")]
+    assert main(argv) == 0
+    assert main(argv) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main([*argv, "--overwrite"]) == 0

@@ -1,0 +1,212 @@
+"""The layering: data runs left to right, imports right to left, and heavy packages stay where they belong."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+SOURCE = Path(penstock.__file__).parent
+ROOT = SOURCE.parent.parent
+
+STAGES = ("source", "schema", "encode", "shards", "read", "decode", "transform", "batch", "model", "export")
+BELOW = ("errors", "types", "storage", "wire", "_native")
+ABOVE = ("dataset", "jobs", "report", "cli")
+PUBLIC = ("fields", "penstock")  # what users import; `fields` shows the schema's classes
+BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
+RAW_DATA = ("source", "encode")
+
+# What lies below may import, beside itself.
+ALLOWED_BELOW = {
+    "errors": (),
+    "types": (),
+    "_native": (),
+    "wire": (),
+    "storage": ("errors", "types", "_native"),
+}
+# Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
+HEAVY = {
+    "keras": ("model", "export"),
+    "tensorflow": (),  # the files that bridge to it, once there are such
+    "ray": (),  # one file of jobs/, once it is there
+    "pandas": ("source",),
+    "polars": ("source",),
+    "pyarrow": ("source",),
+    "PIL": ("decode",),
+    "torch": (),
+    "jax": (),
+}
+LONGEST_FILE = 500
+NO_CONCEPT = {"util", "utils", "common", "helper", "helpers", "misc", "manager"}
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a file, without `penstock.`; the package itself is "penstock"."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    if parts[-1] == "__init__":
+        parts = parts[:-1]
+    return ".".join(parts) or "penstock"
+
+
+FILES = {module_name(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def syntax_of(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(), str(FILES[module]))
+
+
+def part_of(module: str) -> str:
+    """Return the folder or top-level file that a module belongs to."""
+    return module.split(".", maxsplit=1)[0]
+
+
+def imported_names(module: str) -> Iterator[str]:
+    """Yield what a module imports, at its top or anywhere inside, by full names."""
+    for node in ast.walk(syntax_of(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Return the modules of Penstock that a module imports."""
+    found = set()
+    for name in imported_names(module):
+        package, _, rest = name.partition(".")
+        if package != "penstock":
+            continue
+        while rest and rest not in FILES and part_of(rest) != "_native":
+            rest = rest.rpartition(".")[0]
+        found.add("_native" if part_of(rest) == "_native" else rest or "penstock")
+    return frozenset(found)
+
+
+@cache
+def reach(module: str) -> frozenset[str]:
+    """Return the modules of Penstock that are loaded with a module, itself among them."""
+    seen = {module}
+    ahead = [module]
+    while ahead:
+        current = ahead.pop()
+        # Importing a module runs the __init__ of its folder, too.
+        needed = imports(current) if current in FILES else frozenset()
+        for other in needed | {part_of(name) for name in needed if part_of(name) in FILES}:
+            if other not in seen:
+                seen.add(other)
+                ahead.append(other)
+    return frozenset(seen)
+
+
+def in_stage(stage: str) -> list[str]:
+    return [module for module in FILES if part_of(module) == stage]
+
+
+def test_every_file_belongs_to_a_part_that_is_known():
+    assert {part_of(module) for module in FILES} <= {*STAGES, *BELOW, *ABOVE, *PUBLIC}
+
+
+def test_imports_are_found_by_this_test_where_they_are_known_to_be():
+    assert "decode.reader" in imports("dataset")
+    assert "_native" in imports("read.index")
+    assert "storage.file" in reach("dataset")
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_module_imports_only_what_lies_to_its_left_or_below(module):
+    part = part_of(module)
+    allowed = {part}
+    if part in ALLOWED_BELOW:
+        allowed |= set(ALLOWED_BELOW[part])
+    elif part == "schema":
+        allowed |= set(BELOW)
+    elif part in STAGES:
+        allowed |= {*BELOW, "schema", *STAGES[: STAGES.index(part)]}
+    elif part in ABOVE:
+        allowed |= {*BELOW, *STAGES, *ABOVE[: ABOVE.index(part)]}
+    elif part == "fields":
+        allowed |= {"schema"}
+    else:
+        allowed |= {*BELOW, *STAGES, *ABOVE, "fields"}
+    assert {part_of(other) for other in imports(module)} <= allowed
+
+
+@pytest.mark.parametrize("module", [module for stage in BEHIND_THE_DISK for module in in_stage(stage)])
+def test_module_behind_the_disk_never_reaches_raw_data(module):
+    assert {part_of(other) for other in reach(module)}.isdisjoint(RAW_DATA)
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if part_of(module) != "wire"])
+def test_wire_is_imported_by_nothing_but_jobs(module):
+    # It is documentation and oracle; jobs write a small data set with it, where speed does not count.
+    if part_of(module) != "jobs":
+        assert {part_of(other) for other in imports(module)}.isdisjoint({"wire"})
+
+
+def test_imports_have_no_rings():
+    def walk(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " → ".join((*path, module))
+        if module in done or module not in FILES:
+            return
+        for other in imports(module):
+            if other != module:
+                walk(other, (*path, module))
+        done.add(module)
+
+    done: set[str] = set()
+    for module in FILES:
+        walk(module, ())
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_module_imports_third_party_packages_only_where_they_belong(module):
+    packages = {name.split(".")[0] for name in imported_names(module)}
+    foreign = packages - sys.stdlib_module_names - {"penstock", "numpy"}
+    assert foreign <= {package for package, parts in HEAVY.items() if part_of(module) in parts}
+
+
+CODE_LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "imp"}
+CODE_RUNNERS = {"eval", "exec", "compile", "__import__"}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_module_runs_no_code_that_comes_from_data(module):
+    assert {name.split(".")[0] for name in imported_names(module)}.isdisjoint(CODE_LOADERS)
+    for node in ast.walk(syntax_of(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in CODE_RUNNERS, f"{module}:{node.lineno}"
+        if isinstance(node, ast.Attribute):
+            assert ast.unparse(node) not in {"yaml.load", "yaml.unsafe_load", "os.system"}, (
+                f"{module}:{node.lineno}"
+            )
+        if isinstance(node, ast.keyword):
+            assert node.arg not in {"allow_pickle", "shell"}, f"{module}:{node.value.lineno}"
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_module_asserts_nothing_and_says_what_it_is(module):
+    # `python -O` drops assertions, and with them what they guard.
+    asserted = [node.lineno for node in ast.walk(syntax_of(module)) if isinstance(node, ast.Assert)]
+    assert asserted == []
+    assert ast.get_docstring(syntax_of(module))
+
+
+@pytest.mark.parametrize("folder", ["src", "native"])
+def test_files_are_short_and_named_by_a_concept(folder):
+    files = [
+        path
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".py", ".pyi", ".cc", ".h"} and "build" not in path.parts
+    ]
+    assert files
+    for path in files:
+        assert len(path.read_text().splitlines()) <= LONGEST_FILE, path
+        words = {word for part in path.relative_to(ROOT).with_suffix("").parts for word in part.split("_")}
+        assert words.isdisjoint(NO_CONCEPT), path
