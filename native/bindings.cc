@@ -92,8 +92,10 @@ struct Segments {
   }
 };
 
-nb::tuple fault_tuple(int64_t row, const Fault& fault) {
-  return nb::make_tuple(row, static_cast<int>(fault.status), fault.field, fault.expected, fault.got);
+nb::tuple fault_tuple(const RowFault& item) {
+  const Fault& fault = item.fault;
+  return nb::make_tuple(item.row, static_cast<int>(fault.status), fault.field, fault.expected, fault.got,
+                        nb::bytes(item.detail.data(), item.detail.size()));
 }
 
 nb::tuple damage_tuple(const Damage& damage) {
@@ -107,7 +109,18 @@ nb::list damage_list(const std::vector<Damage>& damages) {
   return out;
 }
 
-// (key, kind, layout, count, required, default or None)
+void add_default(FieldSpec& spec, nb::handle value) {
+  if (spec.kind == Kind::kInt64) {
+    spec.default_ints.push_back(nb::cast<int64_t>(value));
+  } else if (spec.kind == Kind::kFloat) {
+    spec.default_floats.push_back(static_cast<float>(nb::cast<double>(value)));
+  } else {
+    const BytesView view(value);
+    spec.default_strings.emplace_back(reinterpret_cast<const char*>(view.span().data), view.span().size);
+  }
+}
+
+// (key, kind, layout, count, required, default or None); the default of a feature list is a sequence of steps.
 FieldSpec spec_of(nb::handle given) {
   nb::tuple parts = nb::cast<nb::tuple>(given);
   FieldSpec spec;
@@ -118,14 +131,13 @@ FieldSpec spec_of(nb::handle given) {
   spec.required = nb::cast<bool>(parts[4]);
   if (parts[5].is_none()) return spec;
   for (nb::handle value : nb::cast<nb::sequence>(parts[5])) {
-    if (spec.kind == Kind::kInt64) {
-      spec.default_ints.push_back(nb::cast<int64_t>(value));
-    } else if (spec.kind == Kind::kFloat) {
-      spec.default_floats.push_back(static_cast<float>(nb::cast<double>(value)));
-    } else {
-      const BytesView view(value);
-      spec.default_strings.emplace_back(reinterpret_cast<const char*>(view.span().data), view.span().size);
+    if (spec.layout != Layout::kSteps) {
+      add_default(spec, value);
+      continue;
     }
+    const nb::sequence step = nb::cast<nb::sequence>(value);
+    spec.default_steps.push_back(nb::len(step));
+    for (nb::handle each : step) add_default(spec, each);
   }
   const size_t given_count = spec.default_ints.size() + spec.default_floats.size() + spec.default_strings.size();
   const bool one = spec.layout == Layout::kScalar || spec.layout == Layout::kString || spec.layout == Layout::kRaw;
@@ -189,7 +201,7 @@ nb::tuple decode(const Decoder& decoder, nb::sequence given) {
     values.append(values_of(decoder.plan().fields[i], out.columns[i], out.num_rows, kept));
   }
   nb::list faults;
-  for (const RowFault& item : out.faults) faults.append(fault_tuple(item.row, item.fault));
+  for (const RowFault& item : out.faults) faults.append(fault_tuple(item));
   return nb::make_tuple(as_matrix<int64_t>(std::move(out.ints), decoder.num_int_scalars(), out.stride),
                         as_matrix<float>(std::move(out.floats), decoder.num_float_scalars(), out.stride),
                         as_matrix<int64_t>(std::move(out.offsets), decoder.num_row_offsets(), out.offset_stride),
@@ -211,7 +223,7 @@ nb::tuple fetch(nb::sequence given) {
       for (int64_t first = 0; first < segment.num_records;) {
         first += fetcher.fetch(segment, first, segment.num_records - first, records);
         for (const Fetched& record : records) {
-          if (record.fault) faults.push_back({static_cast<int64_t>(offsets.size()) - 1, record.fault});
+          if (record.fault) faults.push_back({static_cast<int64_t>(offsets.size()) - 1, record.fault, {}});
           if (record.payload.size != 0) {
             std::memcpy(arena.room(record.payload.size), record.payload.data, record.payload.size);
             arena.advance(record.payload.size);
@@ -222,7 +234,7 @@ nb::tuple fetch(nb::sequence given) {
     }
   }
   nb::list fault_list;
-  for (const RowFault& item : faults) fault_list.append(fault_tuple(item.row, item.fault));
+  for (const RowFault& item : faults) fault_list.append(fault_tuple(item));
   return nb::make_tuple(as_array<uint8_t>(arena), as_array<int64_t>(offsets), fault_list);
 }
 

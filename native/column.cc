@@ -10,6 +10,8 @@ namespace {
 
 Fault fault_of(Status status, int64_t expected = 0, int64_t got = 0) { return Fault{status, -1, expected, got}; }
 
+Span span_of(const std::string& value) { return Span{reinterpret_cast<const uint8_t*>(value.data()), value.size()}; }
+
 }  // namespace
 
 Column::Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_rows)
@@ -104,7 +106,7 @@ void Column::read(const Structure& structure, int count, int64_t start, const bo
       fill_absent(at);
     } else if (Fault fault = read_row(structure, cell, at)) {
       fault.field = field_;
-      faults.push_back({at, fault});
+      faults.push_back({at, fault, {}});
     }
     row++;
   }
@@ -184,10 +186,7 @@ Fault Column::read_steps(Span message, bool is_entry) {
       return fault_of(Status::kWrongKind, static_cast<int64_t>(spec_.kind), static_cast<int64_t>(feature_.kind()));
     }
     if (Fault fault = append(spec_.count, Status::kWrongStepCount)) return fault;
-    const size_t end = spec_.kind == Kind::kInt64   ? ints.size()
-                       : spec_.kind == Kind::kFloat ? floats.size()
-                                                    : value_offsets.size() - 1;
-    step_offsets.push(static_cast<int64_t>(end));
+    close_step();
   }
   return Fault{};
 }
@@ -265,13 +264,33 @@ void Column::fill_absent(int64_t row) {
     case Layout::kString:
     case Layout::kStrings:
       for (const std::string& value : spec_.default_strings) {
-        append_string(Span{reinterpret_cast<const uint8_t*>(value.data()), value.size()});
+        append_string(span_of(value));
       }
       break;
     case Layout::kSteps:
+      fill_default_steps();
       break;
   }
   close_row(row);
+}
+
+void Column::fill_default_steps() {
+  size_t at = 0;
+  for (const size_t count : spec_.default_steps) {
+    for (const size_t end = at + count; at < end; at++) {
+      if (spec_.kind == Kind::kInt64) ints.push(spec_.default_ints[at]);
+      else if (spec_.kind == Kind::kFloat) floats.push(spec_.default_floats[at]);
+      else append_string(span_of(spec_.default_strings[at]));
+    }
+    close_step();
+  }
+}
+
+void Column::close_step() {
+  const size_t end = spec_.kind == Kind::kInt64   ? ints.size()
+                     : spec_.kind == Kind::kFloat ? floats.size()
+                                                  : value_offsets.size() - 1;
+  step_offsets.push(static_cast<int64_t>(end));
 }
 
 // Notes where the row that was just written ends.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "feature.h"
@@ -15,6 +16,7 @@ namespace penstock {
 struct RowFault {
   int64_t row;
   Fault fault;
+  std::string detail;  // the bytes that are wrong, where they say more than the status
 };
 
 // Fills one field of the output. Which members are used depends on the layout.
@@ -52,6 +54,8 @@ class Column {
   Fault append(int64_t wanted, Status wrong_count);
   void append_string(Span value);
   void fill_absent(int64_t row);
+  void fill_default_steps();
+  void close_step();
   void close_row(int64_t row);
   void rewind(int64_t row);
 

@@ -6,6 +6,8 @@
 namespace penstock {
 namespace {
 
+constexpr size_t kLongestDetail = 64;
+
 bool has_row_offsets(Layout layout) {
   return layout == Layout::kList || layout == Layout::kString || layout == Layout::kStrings || layout == Layout::kSteps;
 }
@@ -95,7 +97,12 @@ void Decoder::decode_chunk(Workspace& work, bool keeps, int64_t start, Decoded& 
         work.structure.drop(row);
       }
       bad[row] = true;
-      out.faults.push_back({start + first + row, fault});
+      std::string detail;
+      if (fault.status == Status::kKeyNotUtf8) {
+        const Span key = work.structure.bad_key();
+        detail.assign(reinterpret_cast<const char*>(key.data), std::min(key.size, kLongestDetail));
+      }
+      out.faults.push_back({start + first + row, fault, std::move(detail)});
     }
     if (keeps && start + first == 0) {
       for (Column& column : out.columns) column.choose_views(work.structure, count, work.fetcher.arena());

@@ -97,8 +97,8 @@ Status read_entry_key(Span entry, Span& key) {
     Span span;
     if (Status s = read_span(in, span); s != Status::kOk) return s;
     if (field != 1) continue;
-    if (!is_utf8(span)) return Status::kKeyNotUtf8;
     key = span;
+    if (!is_utf8(span)) return Status::kKeyNotUtf8;
   }
   return Status::kOk;
 }

@@ -48,7 +48,8 @@ class Feature {
   std::vector<Span> pieces_;
 };
 
-// The key of a map entry: the last one, "" if it has none. Checks that keys are UTF-8, and that the entry is well formed.
+// The key of a map entry: the last one, "" if it has none. Checks that keys are UTF-8 (if one is not,
+// `key` is that one), and that the entry is well formed.
 Status read_entry_key(Span entry, Span& key);
 
 }  // namespace penstock

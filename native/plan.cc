@@ -10,7 +10,7 @@ constexpr size_t kMostLearnt = 1024;
 constexpr size_t kLongestLearnt = 64;
 constexpr int kTriesPerSize = 64;
 constexpr int kSmallestBits = 6;
-constexpr int kLargestBits = 16;
+constexpr size_t kMostTried = 512;
 
 // A key with bytes behind it that may be read with it.
 class PaddedKey {
@@ -53,7 +53,7 @@ void KeyTable::add(const std::string& key, uint32_t field, Kind kind) {
 
 // Puts a slot into the table; says whether it got the place that the hash gives it.
 bool KeyTable::insert(uint32_t index) {
-  uint32_t at = hash(ShortKey(PaddedKey(keys_[index]).data(), keys_[index].size()));
+  uint32_t at = hash(PaddedKey(keys_[index]).data(), keys_[index].size());
   const uint32_t mask = static_cast<uint32_t>(table_.size() - 1);
   const bool first = table_[at] == 0;
   while (table_[at] != 0) at = (at + 1) & mask;
@@ -68,10 +68,25 @@ bool KeyTable::place_all() {
   return all;
 }
 
-bool KeyTable::try_hashes() {
-  for (int i = 0; i < kTriesPerSize; i++) {
-    if (place_all()) return true;
-    multiplier_ = (multiplier_ * 6364136223846793005ull + 1442695040888963407ull) | 1;
+// Of what lies between the first and the last eight bytes.
+uint64_t KeyTable::mix_middle(const uint8_t* key, size_t size) {
+  uint64_t mixed = 0;
+  for (size_t at = 8; at + 8 < size; at += 8) {
+    mixed = (mixed ^ load64(key + at)) * 0x9fb21c651e98df25ull;  // the last word may overlap the end of the key
+    mixed ^= mixed >> 32;
+  }
+  return mixed;
+}
+
+bool KeyTable::try_hashes(int bits) {
+  table_.assign(size_t{1} << bits, 0);
+  shift_ = 64 - bits;
+  for (const Parts parts : {Parts::kLast, Parts::kEnds, Parts::kAll}) {
+    parts_ = parts;
+    for (int i = 0; i < kTriesPerSize; i++) {
+      if (place_all()) return true;
+      multiplier_ = (multiplier_ * 6364136223846793005ull + 1442695040888963407ull) | 1;
+    }
   }
   return false;
 }
@@ -80,25 +95,21 @@ void KeyTable::settle() {
   int bits = kSmallestBits;
   while ((size_t{1} << bits) < 4 * slots_.size()) bits++;
   // A hash without collisions needs about n^2 / 2 places: worth trying while that is small.
-  for (int most = std::min(bits + 3, kLargestBits); bits <= most; bits++) {
-    table_.assign(size_t{1} << bits, 0);
-    shift_ = 64 - bits;
-    for (bool both : {false, true}) {
-      needs_first_ = both;
-      if (try_hashes()) return;
+  if (slots_.size() <= kMostTried) {
+    for (int more = 0; more <= 3; more++) {
+      if (try_hashes(bits + more)) return;
     }
   }
-  // find() walks on past a place that is taken.
-  bits--;
-  while ((size_t{1} << bits) < 4 * slots_.size()) bits++;
+  // A few keys then stand behind the place that the hash gives them, and find() walks on to them.
   table_.assign(size_t{1} << bits, 0);
   shift_ = 64 - bits;
+  parts_ = Parts::kAll;
   place_all();
 }
 
 const KeyTable::Slot* KeyTable::find(const uint8_t* key, size_t size) const {
   const uint32_t mask = static_cast<uint32_t>(table_.size() - 1);
-  for (uint32_t at = hash(ShortKey(key, size));; at = (at + 1) & mask) {
+  for (uint32_t at = hash(key, size);; at = (at + 1) & mask) {
     const uint32_t index = table_[at];
     if (index == 0) return nullptr;
     const std::string& known = keys_[index];
@@ -110,7 +121,11 @@ void KeyTable::learn(const uint8_t* key, size_t size, uint32_t field) {
   if (num_learnt_ >= kMostLearnt || size > kLongestLearnt) return;
   num_learnt_++;
   add(std::string(reinterpret_cast<const char*>(key), size), field, Kind::kUnset);
-  if (table_.size() < 4 * slots_.size() || !insert(static_cast<uint32_t>(slots_.size() - 1))) settle();
+  if (table_.size() < 4 * slots_.size()) {
+    settle();
+  } else if (!insert(static_cast<uint32_t>(slots_.size() - 1)) && slots_.size() <= kMostTried) {
+    settle();
+  }
 }
 
 Plan::Plan(std::vector<FieldSpec> specs, bool strict_wire) : fields(std::move(specs)), strict(strict_wire) {

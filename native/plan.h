@@ -31,6 +31,7 @@ struct FieldSpec {
   std::vector<int64_t> default_ints;         // the default by kind
   std::vector<float> default_floats;
   std::vector<std::string> default_strings;
+  std::vector<size_t> default_steps;         // of kSteps: how many of those values each step has
 };
 
 // Finds what to do with a map entry by its key. Keys that the plan does not want are learnt as they are met, so that
@@ -77,17 +78,25 @@ class KeyTable {
   // Chooses the hash so that the keys added so far do not collide. Call after the last add().
   void settle();
 
+  static uint64_t mix_middle(const uint8_t* key, size_t size);
+
+  // Which parts of a key its hash is made of: as few as tell the keys apart.
+  enum class Parts : uint8_t { kLast, kEnds, kAll };
+
   // What match() needs, in a form that a loop can keep in registers. Good until the next learn().
   struct View {
     const Slot* slots;
     const uint32_t* table;
     uint64_t multiplier;
     int shift;
-    bool needs_first;
+    Parts parts;
 
-    uint32_t hash(const ShortKey& key) const {
-      uint64_t mixed = key.last ^ key.size;
-      if (PENSTOCK_UNLIKELY(needs_first)) mixed ^= key.first * 0xd6e8feb86659fd93ull;
+    uint32_t hash(const uint8_t* key, const ShortKey& words) const {
+      uint64_t mixed = words.last ^ words.size;
+      if (PENSTOCK_UNLIKELY(parts != Parts::kLast)) {
+        mixed ^= words.first * 0xd6e8feb86659fd93ull;
+        if (parts == Parts::kAll && words.size > 16) mixed ^= mix_middle(key, words.size);
+      }
       return static_cast<uint32_t>((mixed * multiplier) >> shift);
     }
 
@@ -95,7 +104,7 @@ class KeyTable {
     const Slot* match(const uint8_t* entry, size_t entry_size, size_t key_size) const {
       const uint8_t* const key = entry + 4;
       const ShortKey wanted(key, key_size);
-      const Slot& slot = slots[table[hash(wanted)]];
+      const Slot& slot = slots[table[hash(key, wanted)]];
       const uint64_t tail = slot.tail + entry_size * 0x010001000100ull;
       const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
                                ((load64(key + key_size) ^ tail) & slot.tail_mask);
@@ -104,7 +113,7 @@ class KeyTable {
       return &slot;
     }
   };
-  View view() const { return {slots_.data(), table_.data(), multiplier_, shift_, needs_first_}; }
+  View view() const { return {slots_.data(), table_.data(), multiplier_, shift_, parts_}; }
 
   // The slot of exactly this key, or null.
   const Slot* find(const uint8_t* key, size_t size) const;
@@ -114,9 +123,9 @@ class KeyTable {
   void learn(const uint8_t* key, size_t size, uint32_t field);
 
  private:
-  uint32_t hash(const ShortKey& key) const { return view().hash(key); }
+  uint32_t hash(const uint8_t* key, size_t size) const { return view().hash(key, ShortKey(key, size)); }
   bool place_all();
-  bool try_hashes();
+  bool try_hashes(int bits);
   bool insert(uint32_t index);
 
   std::vector<Slot> slots_ = std::vector<Slot>(1);  // the first fits nothing: what empty places lead to
@@ -124,7 +133,7 @@ class KeyTable {
   std::vector<uint32_t> table_ = std::vector<uint32_t>(2, 0);
   uint64_t multiplier_ = 0x9e3779b97f4a7c15ull;
   int shift_ = 63;
-  bool needs_first_ = false;  // keys that end alike are told apart by how they begin
+  Parts parts_ = Parts::kLast;
   size_t num_learnt_ = 0;
 };
 

@@ -122,7 +122,10 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
   }
   if (slot == nullptr) {
     Span key;
-    if (Status s = read_entry_key(entry, key); s != Status::kOk) return s;
+    if (Status s = read_entry_key(entry, key); s != Status::kOk) {
+      bad_key_ = key;
+      return s;
+    }
     if (key.data == nullptr) key.data = entry.data;  // no key is the key ""
     slot = table.find(key.data, key.size);
     if (slot == nullptr) {

@@ -40,6 +40,9 @@ class Structure {
   // Takes back what add() noted for a record that turned out to be bad.
   void drop(int row);
 
+  // The key that add() refused because it is not UTF-8.
+  Span bad_key() const { return bad_key_; }
+
   const Cell* column(size_t field) const { return &cells_[field * kBlockRows]; }
   Span bytes(const Cell& cell) const { return Span{base_ + cell.offset, cell.size()}; }
 
@@ -56,6 +59,7 @@ class Structure {
   KeyTable lists_;
   std::vector<Cell> cells_;
   const uint8_t* base_ = nullptr;
+  Span bad_key_;
 };
 
 }  // namespace penstock

@@ -1,11 +1,12 @@
 """Read payloads with the compiled core, many in one call, into what the plain readers can be held against.
 
-A plan says of each key which kind it wants, so every payload is decoded three times: once for each kind, as lists
-of any length. What comes of a key under each kind is its outcome: the values, or the kind that was there instead.
+A plan says of each key which kind it wants, so every payload is decoded three times, once for each kind, as
+lists of any length. What comes of a key under each kind is its outcome: values, or the kind there instead.
 """
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,8 +20,8 @@ LIST, STRINGS, STEPS = 2, 4, 6
 WRONG_WIRE_TYPE, WRONG_KIND = 15, 30
 
 Outcomes: TypeAlias = dict[tuple[bool, str, str], Any]
-"""By (whether it is a feature list, key, kind wanted): values, or the name of the kind that was there instead. Keys
-that a record lacks, or has without a kind, are not in it."""
+"""By (whether it is a feature list, key, kind wanted): values, or the name of the kind that is there instead.
+Keys that a record lacks, or has without a kind, are not in it."""
 
 
 class Refused:
@@ -117,7 +118,7 @@ def _read_kind(
     flat = STRINGS if kind == "bytes" else LIST
     specs = [(key, number, STEPS if is_list else flat, -1, False, None) for is_list, key in wanted]
     _, _, offsets, present, values, faults = _native.Decoder(specs, strict).decode(segments)
-    for row, status, field, _, got in faults:
+    for row, status, field, _, got, *_ in faults:
         result = results[row]
         if isinstance(result, Refused):
             continue
@@ -145,7 +146,7 @@ def _read_list(values: Any, start: int, stop: int) -> list[Any]:
 def _read_steps(values: Any, start: int, stop: int) -> list[list[Any]]:
     flat, bounds, steps = values
     ends = steps[start : stop + 1].tolist()
-    pairs = zip(ends[:-1], ends[1:], strict=True)
+    pairs = pairwise(ends)
     if bounds is None:
         return [_numbers(flat, *pair) for pair in pairs]
     return [_strings(flat, bounds, *pair) for pair in pairs]
@@ -159,7 +160,7 @@ def _numbers(values: Any, start: int, stop: int) -> list[int]:
 
 def _strings(arena: Any, bounds: Any, start: int, stop: int) -> list[bytes]:
     ends = bounds[start : stop + 1].tolist()
-    return [arena[a:b].tobytes() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [arena[a:b].tobytes() for a, b in pairwise(ends)]
 
 
 def expect_outcomes(features: dict[str, Value], lists: dict[str, list[Value]] | None = None) -> Outcomes:

@@ -1,6 +1,6 @@
 """Random records with a field of every layout that the core knows, and what each must be read as.
 
-The same seed gives the same records. `spoil` makes one field of a record bad in a way that the core must name.
+The same seed gives the same records. `spoil` makes one field of a record bad, which the core must name.
 """
 
 import random
@@ -175,7 +175,11 @@ def spoil(rng: random.Random, row: Row) -> tuple[Row, str]:
         elif fault == "wrong count" and has_count(field):
             features[name] = _message(rng, field.kind, _values(rng, field.kind, 5))
         elif fault == "malformed":
-            broken = {"int64": b"\x1a\x03\x0a\x01\x80", "float": b"\x12\x04\x0a\x02\0\0", "bytes": b"\x0a\x03\x0a\x05a"}
+            broken = {
+                "int64": b"\x1a\x03\x0a\x01\x80",
+                "float": b"\x12\x04\x0a\x02\0\0",
+                "bytes": b"\x0a\x03\x0a\x05a",
+            }
             features[name] = broken[field.kind]
         else:
             continue

@@ -1,6 +1,6 @@
 """Damaged payloads held against protobuf's own parser, by the thousand: the core reads alike, or both refuse.
 
-The same seed gives the same payloads on every machine. What may differ is the closed list of `oracle_differences`.
+The same seed gives the same payloads everywhere. What may differ is the closed list of `oracle_differences`.
 """
 
 import random
@@ -48,13 +48,15 @@ def read_core(payloads: Sequence[bytes], root: str, known: Iterable[Outcomes | N
         for is_list, key, _ in outcomes or ():
             (list_keys if is_list else keys).add(key)
     read = read_outcomes(payloads, sorted(keys), sorted(list_keys) if root == "SequenceExample" else None)
-    # What `verify` refuses is what decoding by a plan of all keys refuses; of refused payloads it tells no keys.
+    # What `verify` refuses, a plan of all keys refuses; but of refused payloads it tells no keys.
     refused = checked.refused if root == "Example" else checked.refused | checked.refused_lists
     for number, outcomes in enumerate(read):
         if number in refused:
             read[number] = _read_refused(payloads[number], root, refused[number], outcomes)
         else:
-            assert not isinstance(outcomes, Refused), f"verify passes {payloads[number].hex()}, decoding: {outcomes}"
+            assert not isinstance(outcomes, Refused), (
+                f"verify passes {payloads[number].hex()}, decoding: {outcomes}"
+            )
     return read
 
 
@@ -68,7 +70,9 @@ def _read_refused(payload: bytes, root: str, checked: Refused, read: Outcomes | 
     if isinstance(read, Refused):
         return read
     # Of a list with steps of two kinds no plan reads more than the first step that is not of its own.
-    readable = [key for key in list_keys if any(isinstance(read.get((True, key, kind)), list) for kind in KINDS)]
+    readable = [
+        key for key in list_keys if any(isinstance(read.get((True, key, kind)), list) for kind in KINDS)
+    ]
     rest = check_payloads([keep_wanted(payload, root, keys, readable)])
     assert len(readable) < len(list_keys), f"verify says {checked}, decoding of {payload.hex()} gives {read}"
     assert not rest.refused | rest.refused_lists, f"decoding of {payload.hex()} gives {read}"

@@ -1,4 +1,4 @@
-"""The part of a payload that a plan reads: the map entries with the keys it wants, and all that is around them.
+"""The part of a payload that a plan reads: the map entries with the keys it wants, and all around them.
 
 The plain readers read every value. Without the entries that nobody wants, they must find what the core finds.
 """

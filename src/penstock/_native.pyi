@@ -14,8 +14,8 @@ Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
-# (row, status, field number or -1, expected, got); statuses are numbered in native/status.h
-Fault: TypeAlias = tuple[int, int, int, int, int]
+# (row, status, field number or -1, expected, got, the bytes that are wrong if they say more); see native/status.h
+Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
 # (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
 # (key, kind, layout, count, required, default values or None); kinds and layouts: see native/plan.h

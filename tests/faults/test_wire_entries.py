@@ -13,7 +13,6 @@ from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
 from wire_rows import (
     DUPLICATE,
-    NOT_UTF8,
     OVERRUN,
     SOUND,
     check_read,
@@ -79,7 +78,9 @@ MISSING = {
 @pytest.mark.parametrize("payload", named(MISSING))
 def test_w06_w10_a_key_without_a_kind_is_missing(tmp_path, payload):
     assert protobuf_example(payload) == {"a": (None, [])}
-    check_read(tmp_path, [SOUND, payload, SOUND], [{"a": ("int64", [1])}, {"a": (None, [])}, {"a": ("int64", [1])}])
+    check_read(
+        tmp_path, [SOUND, payload, SOUND], [{"a": ("int64", [1])}, {"a": (None, [])}, {"a": ("int64", [1])}]
+    )
 
 
 DEFAULTS = {
@@ -104,11 +105,13 @@ def test_w10_the_default_applies_to_a_missing_field(tmp_path, payload, field, de
 
 LIST_DEFAULTS = {
     "one value a step": (ps.fields.Sequence("int64", (), "feature_list", default=(4, 5)), [4, 5]),
-    "any values a step": (ps.fields.Sequence("int64", None, "feature_list", default=((4, 5), (6,))), [[4, 5], [6]]),
+    "any values a step": (
+        ps.fields.Sequence("int64", None, "feature_list", default=((4, 5), (6,))),
+        [[4, 5], [6]],
+    ),
 }
 
 
-@pytest.mark.xfail(strict=True, reason="the core has no defaults of feature lists")
 @pytest.mark.parametrize(("field", "default"), named(LIST_DEFAULTS))
 def test_w10_the_default_applies_to_a_missing_feature_list(tmp_path, field, default):
     lists = delimited(2, delimited(1, entry("a", delimited(1, ONE))))
@@ -160,7 +163,9 @@ def test_w11_the_default_does_not_apply_to_an_empty_list(tmp_path, kind):
     assert list(split[1]["a"]) == []
     assert split.columns()["a"].present.tolist() == [True, True]
     scalar = ps.fields.Bytes(default=b"d") if kind == "bytes" else ps.fields.Number(dtype, default=9)
-    with pytest.raises(FieldError, match="field 'a': number of values of record 1 .*expected 1, got 0") as caught:
+    with pytest.raises(
+        FieldError, match=r"field 'a': number of values of record 1 .*expected 1, got 0"
+    ) as caught:
         open_split(path, fields={"a": scalar})[1]
     assert (caught.value.field, caught.value.expected, caught.value.got) == ("a", 1, 0)
 
@@ -217,7 +222,9 @@ def test_w13_a_wrong_kind_or_count_names_file_record_and_what_was_found(tmp_path
 def test_w13_a_raw_tensor_of_another_size_names_both_sizes(tmp_path):
     path = write_plain(tmp_path / "a.tfrecord", [example(a=strings(b"1234")), example(a=strings(b"123"))])
     split = open_split(path, fields={"a": ps.fields.Tensor((4,), "uint8", "raw")})
-    with pytest.raises(FieldError, match=r"field 'a': bytes of the raw tensor .*expected 4, got 3\.") as caught:
+    with pytest.raises(
+        FieldError, match=r"field 'a': bytes of the raw tensor .*expected 4, got 3\."
+    ) as caught:
         split[1]
     assert (caught.value.record, caught.value.expected, caught.value.got) == (1, 4, 3)
 

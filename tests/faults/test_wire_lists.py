@@ -1,4 +1,4 @@
-"""W: the lists in a record, in every spelling that protobuf reads, bit by bit; and the spellings that are faults."""
+"""W: the lists in a record, in every spelling that protobuf reads, bit by bit; and what is no spelling."""
 
 import pytest
 
@@ -175,7 +175,7 @@ def test_w28_integers_keep_every_bit(tmp_path, strict):
     check_read(tmp_path, payloads, expected, strict=strict)
 
 
-# Quiet NaNs with their payloads, infinities, zeros of both signs, the smallest and largest numbers, and denormals.
+# Quiet NaNs with payloads, infinities, zeros of both signs, the smallest and largest numbers, denormals.
 FLOATS = [
     0x7FC00000, 0xFFC12345, 0x7FFFFFFF, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000,
     0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x3F800001,

@@ -70,8 +70,7 @@ WRONG_TYPES = {
 
 @pytest.mark.parametrize(("payload", "field"), named(WRONG_TYPES))
 def test_w14_a_known_field_in_another_wire_type_is_refused_where_protobuf_drops_it(tmp_path, payload, field):
-    kind, values = protobuf_example(payload).get("a", (None, []))
-    assert values == []
+    assert protobuf_example(payload).get("a", (None, []))[1] == []
     check_refused(tmp_path, payload, WRONG_TYPE, field)
 
 

@@ -1,7 +1,7 @@
 """Files of other projects: their payloads and their values, as digests, against what TensorFlow read in them.
 
-How the digests are made is written in the corpus, in `canon.py`. Values come out of columns that the core decoded by a
-plan; what a plan cannot tell, whether a key without values is unset or empty, comes from a survey of each record.
+How digests are made is written in the corpus, in `canon.py`. Values come out of columns that the core decoded
+by a plan; what a plan cannot tell, whether a key without values is unset or empty, out of a survey.
 """
 
 import hashlib
@@ -14,10 +14,11 @@ import pytest
 
 import penstock as ps
 from penstock import _native
+from penstock.dataset import Split
 from penstock.errors import CorruptRecordError, NotTFRecordError
 from penstock.jobs.verify import verify
 from penstock.schema.schema import Schema
-from penstock.types import Bytes
+from penstock.types import Bytes, Columns
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 MANIFEST = CORPUS / "MANIFEST.jsonl"
@@ -46,7 +47,7 @@ def canon() -> Any:
     return module
 
 
-def open_entry(entry: dict[str, Any], **told: Any) -> ps.dataset.Split:
+def open_entry(entry: dict[str, Any], **told: Any) -> Split:
     dataset = ps.open(CORPUS / entry["file"], **told)
     (name,) = dataset.splits
     return dataset[name]
@@ -88,7 +89,7 @@ def flat(column: Any, row: int) -> Any:
     return column.values[start:stop]
 
 
-def read_features(survey: dict[str, Any], columns: ps.types.Columns, row: int) -> dict[str, tuple[int, Any]]:
+def read_features(survey: dict[str, Any], columns: Columns, row: int) -> dict[str, tuple[int, Any]]:
     features = {}
     for key, counts in survey["fields"].items():
         kind, column = kind_of(counts), columns.get(f"feature {key}")
@@ -97,9 +98,7 @@ def read_features(survey: dict[str, Any], columns: ps.types.Columns, row: int) -
     return features
 
 
-def read_lists(
-    survey: dict[str, Any], columns: ps.types.Columns, row: int
-) -> dict[str, list[tuple[int, Any]]]:
+def read_lists(survey: dict[str, Any], columns: Columns, row: int) -> dict[str, list[tuple[int, Any]]]:
     lists = {}
     for key, counts in survey["lists"].items():
         column = columns.get(f"list {key}")
@@ -172,7 +171,7 @@ def test_corpus_file_that_is_no_tfrecord_is_refused(entry):
         ps.open(path)
     assert isinstance(caught.value, CorruptRecordError)
     assert (caught.value.path, caught.value.record, caught.value.offset) == (str(path), 0, 0)
-    assert str(caught.value).startswith(f"{path}: not a TFRecord file of record 0 at byte 0: expected ")
+    assert str(caught.value).startswith(f"{path}: not a TFRecord file: expected ")
     assert ("Git LFS pointer" in str(caught.value)) == is_pointer
 
 

@@ -1,4 +1,4 @@
-"""Where the core changes its way: short and long keys and entries, blocks of packed integers, keys that are learnt."""
+"""Where the core changes its way: short and long keys and entries, blocks of integers, learnt keys."""
 
 import random
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def expected(example: dict[str, Feature], wanted: Iterable[str]) -> Outcomes:
 
 
 def check_all_plans(examples: list[dict[str, Feature]], key: str) -> None:
-    """Read examples by plans that want one key, all others, or every key; as they are met and as they are known."""
+    """Read examples by plans that want one key, all others, or every key."""
     payloads = [write_example(example) for example in examples]
     every = sorted({key for example in examples for key in example})
     for wanted in ([key], [name for name in every if name != key], every):
@@ -29,7 +29,7 @@ def check_all_plans(examples: list[dict[str, Feature]], key: str) -> None:
             assert outcomes == expected(example, wanted), wanted
 
 
-# A short entry with a short key is compared with a template; the limits are a key of 26 bytes and an entry of 127.
+# A short entry is compared with a template; the limits are a key of 26 bytes and an entry of 127.
 @pytest.mark.parametrize("key_bytes", range(41))
 def test_entries_of_every_length_around_the_limits_are_read(key_bytes: int) -> None:
     key = ("k" * 40)[:key_bytes]
@@ -116,7 +116,9 @@ def packed_ints(rng: random.Random, num_bytes: int) -> list[int]:
     values = []
     while num_bytes:
         size = rng.randint(1, min(10, num_bytes))
-        value = rng.getrandbits(7 * size) | 1 << (7 * size - 1) if size < 10 else rng.getrandbits(64) | 1 << 63
+        value = (
+            rng.getrandbits(7 * size) | 1 << (7 * size - 1) if size < 10 else rng.getrandbits(64) | 1 << 63
+        )
         values.append(value - 2**64 if value >= 2**63 else value)
         num_bytes -= size
     return values
@@ -157,4 +159,3 @@ def test_a_varint_that_does_not_end_in_time_is_refused_at_every_place(num_before
 
 def _int_list(packed: bytes) -> bytes:
     return write_delimited(3, write_varint(1 << 3 | 2) + write_varint(len(packed)) + packed)
-

@@ -1,4 +1,4 @@
-"""Many rows at once: every layout is right in every row, whatever its neighbours, its file and its threads are."""
+"""Many rows at once: every layout is right in every row, whatever its neighbours, its file, its threads."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +91,9 @@ def test_damaged_payloads_among_bad_and_sound_rows_lose_themselves_alone(tmp_pat
 
 
 def blob_sizes(rng: random.Random) -> dict[str, list[int]]:
-    overhead = len(write_example({"n": Feature("int64", [100]), "blob": Feature("bytes", [bytes(300)])})) - 300
+    overhead = (
+        len(write_example({"n": Feature("int64", [100]), "blob": Feature("bytes", [bytes(300)])})) - 300
+    )
     small = 500
     frame = small + overhead + FRAME_BYTES
     rest = CHUNK_BYTES % frame
@@ -136,7 +138,14 @@ def test_threads_that_share_a_plan_find_what_one_finds():
 
     def decode(start: int) -> list[dict[str, object]]:
         chosen = slice(start, start + 150)
-        segment = (-1, data, 0, np.ascontiguousarray(begins[chosen]), np.ascontiguousarray(sizes[chosen]), None)
+        segment = (
+            -1,
+            data,
+            0,
+            np.ascontiguousarray(begins[chosen]),
+            np.ascontiguousarray(sizes[chosen]),
+            None,
+        )
         columns, faults = plan.decode([segment])
         assert faults == []
         return plain_rows(columns, len(begins[chosen]))

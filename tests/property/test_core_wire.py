@@ -1,4 +1,4 @@
-"""The compiled core against the plain readers: whatever a plan wants of a payload, both find it, or both refuse."""
+"""The compiled core against the plain readers: what a plan wants of a payload both find, or both refuse."""
 
 import random
 import struct

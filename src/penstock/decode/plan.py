@@ -108,8 +108,16 @@ def _wire_values(field: Field) -> list[Any]:
         if field.kind == "bytes":
             return [np.ascontiguousarray(array).astype(np.dtype(field.dtype).newbyteorder("<")).tobytes()]
         return [int(value) if field.kind == "int64" else float(value) for value in array.ravel()]
-    values = default if isinstance(field, SequenceField) else [default]
-    return [value.encode() if isinstance(value, str) else value for value in values]
+    if not isinstance(field, SequenceField):
+        return [_encode(default)]
+    if not field.is_feature_list:
+        return [_encode(value) for value in default]
+    steps = [[value] for value in default] if field.shape == () else default
+    return [[_encode(value) for value in step] for step in steps]
+
+
+def _encode(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
 
 
 def _tensor(field: Field, number: int) -> _Make:

@@ -42,7 +42,7 @@ def make_error(  # noqa: PLR0911 - a return for each status
     path: Path, record: int, offset: int, fault: _native.Fault, names: Sequence[str]
 ) -> PenstockError:
     """Return the error for a fault that the core found in a record."""
-    _, status, number, expected, got = fault
+    _, status, number, expected, got, detail = fault
     field = names[number] if number >= 0 else None
     verify = f"Run 'penstock verify {path}'."
 
@@ -70,7 +70,8 @@ def make_error(  # noqa: PLR0911 - a return for each status
         return corrupt(f"reading failed ({os.strerror(got)})", "payload")
     if status in _MALFORMED:
         part = f"field {field!r}: " if field is not None else ""
-        return corrupt(part + describe_malformed(status), field or "payload")
+        wanted, there = ("UTF-8", repr(detail)) if detail else (None, None)
+        return corrupt(part + describe_malformed(status), field or "payload", wanted, there)
 
     def misfit(
         kind: type[FieldError], what: str, wanted: object, there: object, advice: str

@@ -1,4 +1,4 @@
-"""CRC32C by the processor's instruction, by table and in plain Python: the same for every length and every start."""
+"""CRC32C by the processor's instruction, by table and in Python: the same for every length and start."""
 
 import random
 import struct

@@ -1,0 +1,38 @@
+"""SequenceExamples and the ways to open a file of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.schema.schema import Schema
+from penstock.wire.feature import Feature
+from penstock.wire.field import write_delimited as delimited
+from penstock.wire.sequence import SequenceExample, write_sequence_example
+from record_files import open_split
+
+STEPS = ps.fields.Sequence("int64", None, "feature_list")
+
+
+def record(context: dict[str, Feature] | None = None, **lists: list[Feature]) -> bytes:
+    """Return a SequenceExample."""
+    return write_sequence_example(SequenceExample(context or {}, lists))
+
+
+def feature_lists(*entries: bytes) -> bytes:
+    """Return field 2 of a SequenceExample with these map entries."""
+    return delimited(2, b"".join(delimited(1, each) for each in entries))
+
+
+def steps_of(split: Any, name: str) -> list[list[list[Any]]]:
+    """Return the steps of a feature list, record by record."""
+    return [[np.asarray(step).tolist() for step in sample[name]] for sample in split]
+
+
+def open_each_way(path: Path, **told: ps.fields.Field) -> Iterator[Any]:
+    """Yield the split as it is inferred, as its fields are told, and as its whole schema is."""
+    yield open_split(path)
+    yield open_split(path, fields=told)
+    yield open_split(path, schema=Schema(told))
