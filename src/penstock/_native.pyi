@@ -14,7 +14,7 @@ Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
-# (row, status, field number or -1, expected, got, the bytes that are wrong if they say more); see native/status.h
+# (row, status, field number or -1, expected, got, the bytes that are wrong if they say more): native/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
 # (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]

@@ -42,8 +42,9 @@ class DecodePlan:
         self._decoder = _native.Decoder(specs, strict)
         # Scalars of a kind share a matrix with a row a field; so do presence masks and row offsets.
         self._optional = [i for i, field in enumerate(fields) if field.optional]
-        self._ints = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR and spec[1] == _KINDS["int64"]]
-        self._floats = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR and spec[1] == _KINDS["float"]]
+        scalars = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR]
+        self._ints = [i for i in scalars if fields[i].kind == "int64"]
+        self._floats = [i for i in scalars if fields[i].kind == "float"]
         self._others: list[tuple[int, _Make]] = []
         num_offsets = 0
         for i, (field, spec) in enumerate(zip(fields, specs, strict=True)):
@@ -62,7 +63,7 @@ class DecodePlan:
         """
         num_rows = sum(len(segment[3]) for segment in segments)
         ints, floats, offsets, present, values, faults = self._decoder.decode(segments)
-        # Rows of the matrices are longer than needed, for alignment. One batch of a wide table makes dozens of
+        # Rows of the matrices are longer than needed, for alignment. A batch of a wide table makes dozens of
         # columns, so this is written to be quick: iterating a matrix is the cheapest way to get its rows.
         masks: list[Mask | None] = [None] * len(self.names)
         for i, mask in zip(self._optional, present[:, :num_rows], strict=True):

@@ -70,8 +70,8 @@ def make_error(  # noqa: PLR0911 - a return for each status
         return corrupt(f"reading failed ({os.strerror(got)})", "payload")
     if status in _MALFORMED:
         part = f"field {field!r}: " if field is not None else ""
-        wanted, there = ("UTF-8", repr(detail)) if detail else (None, None)
-        return corrupt(part + describe_malformed(status), field or "payload", wanted, there)
+        shown = f" (it begins with {detail!r})" if detail else ""
+        return corrupt(part + describe_malformed(status) + shown, field or "payload")
 
     def misfit(
         kind: type[FieldError], what: str, wanted: object, there: object, advice: str
