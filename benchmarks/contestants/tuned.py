@@ -1,6 +1,6 @@
 """tf.data, tuned: whole batches through the vectorised `parse_example`, in parallel, with reading ahead.
 
-The fastest pipeline that was found for files in the page cache; `interleaved.py` is the one that guides recommend.
+The fastest pipeline that was found for files in the page cache; `interleaved.py` is the one of the guides.
 """
 
 from __future__ import annotations
