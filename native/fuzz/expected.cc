@@ -139,25 +139,45 @@ Status check_replaced(Span entry, bool is_list) {
   return Status::kOk;
 }
 
-void add_default(const FieldSpec& field, RowBytes& row) {
-  const bool is_bytes = field.kind == Kind::kBytes;
-  const size_t given = field.default_ints.size() + field.default_floats.size() + field.default_strings.size();
-  if (field.layout == Layout::kList || field.layout == Layout::kStrings || field.layout == Layout::kSteps) row.number(given);
-  for (int64_t value : field.default_ints) row.number(value);
-  for (float value : field.default_floats) row.number(value);
-  for (const std::string& value : field.default_strings) {
-    row.string(Span{reinterpret_cast<const uint8_t*>(value.data()), value.size()});
+// Adds values `begin` to `end` of a field's default.
+void add_default_values(const FieldSpec& field, size_t begin, size_t end, RowBytes& row) {
+  for (size_t i = begin; i < end; i++) {
+    if (field.kind == Kind::kInt64) {
+      row.number(field.default_ints[i]);
+    } else if (field.kind == Kind::kFloat) {
+      row.number(field.default_floats[i]);
+    } else {
+      const std::string& value = field.default_strings[i];
+      row.string(Span{reinterpret_cast<const uint8_t*>(value.data()), value.size()});
+    }
   }
-  if (given != 0 || field.layout == Layout::kList) return;
+}
+
+// Adds what stands in a row that has neither a value nor a default: zeros, or nothing.
+void add_nothing(const FieldSpec& field, RowBytes& row) {
+  const std::string zeros(static_cast<size_t>(field.count < 0 ? 0 : field.count), '\0');
+  const Span bytes{reinterpret_cast<const uint8_t*>(zeros.data()), zeros.size()};
   if (field.layout == Layout::kString) return row.string(Span{});
-  const std::string zeros(static_cast<size_t>(field.count < 0 ? 0 : field.count) * 8, '\0');
-  const auto* const data = reinterpret_cast<const uint8_t*>(zeros.data());
-  if (field.layout == Layout::kRaw) return row.string(Span{data, static_cast<size_t>(field.count)});
-  if (is_bytes || field.layout == Layout::kSteps) return;
+  if (field.layout == Layout::kRaw) return row.string(bytes);
+  if (field.layout != Layout::kScalar && field.layout != Layout::kFixed) return row.number(size_t{0});
   for (int64_t i = 0; i < field.count; i++) {
     if (field.kind == Kind::kInt64) row.number(int64_t{0});
     else row.number(float{0});
   }
+}
+
+void add_default(const FieldSpec& field, RowBytes& row) {
+  const size_t given = field.default_ints.size() + field.default_floats.size() + field.default_strings.size();
+  if (given == 0 && field.default_steps.empty()) return add_nothing(field, row);
+  if (field.layout == Layout::kList || field.layout == Layout::kStrings) row.number(given);
+  if (field.layout != Layout::kSteps) return add_default_values(field, 0, given, row);
+  size_t at = 0;
+  for (const size_t size : field.default_steps) {
+    if (field.count < 0) row.number(size);
+    add_default_values(field, at, at + size, row);
+    at += size;
+  }
+  row.number(field.default_steps.size());
 }
 
 }  // namespace

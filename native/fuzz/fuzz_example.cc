@@ -29,8 +29,13 @@ FieldSpec spec_of(const std::string& key, Kind kind, Layout layout, int64_t coun
   spec.layout = layout;
   spec.count = count;
   spec.required = choices & 1;
-  if (spec.required || !(choices & 2) || layout == Layout::kSteps) return spec;
-  for (int64_t i = 0; i < (layout == Layout::kRaw || count < 0 ? 1 : count); i++) {
+  if (spec.required || !(choices & 2)) return spec;
+  int64_t num_values = layout == Layout::kRaw || count < 0 ? 1 : count;
+  if (layout == Layout::kSteps) {
+    spec.default_steps = {count < 0 ? size_t{0} : static_cast<size_t>(count), static_cast<size_t>(num_values)};
+    num_values = static_cast<int64_t>(spec.default_steps[0] + spec.default_steps[1]);
+  }
+  for (int64_t i = 0; i < num_values; i++) {
     if (kind == Kind::kInt64) spec.default_ints.push_back(7 + i);
     else if (kind == Kind::kFloat) spec.default_floats.push_back(0.5f);
     else spec.default_strings.push_back(layout == Layout::kRaw ? std::string(static_cast<size_t>(count), 'd') : "dd");
@@ -67,7 +72,7 @@ std::vector<FieldSpec> choose_plan(Input& in) {
         specs.push_back(spec_of(key, Kind::kBytes, Layout::kRaw, 4, choices));
         break;
       default:
-        specs.push_back(spec_of(key, kind, Layout::kSteps, choices & 1 ? 2 : -1, choices & 2 ? 1 : 0));
+        specs.push_back(spec_of(key, kind, Layout::kSteps, choices & 1 ? 2 : -1, choices & 2 ? 1 : choices >> 6 & 2));
     }
   }
   return specs;

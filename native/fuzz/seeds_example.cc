@@ -70,12 +70,14 @@ std::vector<std::vector<uint8_t>> make_seeds() {
     payloads.push_back(field(1, entry("unwanted", values[i]) + "\x13\x1b\x1c\x14" + field(1, field(1, "b"))));
   }
   // One byte for each key says how the plan wants it: see choose_plan() of fuzz_example.cc.
-  const char plans[] = {0x00, 0x14, 0x10, 0x24, 0x20, 0x36, 0x32, 0x42, 0x52, 0x62, 0x70, 0x74, 0x78};
+  const uint8_t plans[] = {0x00, 0x14, 0x10, 0x24, 0x20, 0x36, 0x32, 0x42, 0x52, 0x62, 0xf0, 0x74, 0xf8, 0xf5};
   std::vector<std::vector<uint8_t>> seeds;
   for (size_t i = 0; i < payloads.size(); i++) {
     for (size_t shift = 0; shift < std::size(plans); shift += 3) {
       String input(1, static_cast<char>((i + shift) % 8));
-      for (size_t k = 0; k < std::size(keys); k++) input.push_back(plans[(k * (i % 2) + shift + i) % std::size(plans)]);
+      for (size_t k = 0; k < std::size(keys); k++) {
+        input.push_back(static_cast<char>(plans[(k * (i % 2) + shift + i) % std::size(plans)]));
+      }
       for (const String& payload : {payloads[i], payloads[(i + shift) % payloads.size()]}) {
         input.push_back(static_cast<char>(payload.size() & 0xff));
         input.push_back(static_cast<char>(payload.size() >> 8));

@@ -229,9 +229,11 @@ def test_w13_a_raw_tensor_of_another_size_names_both_sizes(tmp_path):
     assert (caught.value.record, caught.value.expected, caught.value.got) == (1, 4, 3)
 
 
-def test_bad_records_are_still_corrupt_where_fields_misfit_too(tmp_path):
+def test_w13_of_two_faults_that_of_the_first_field_of_the_schema_is_named(tmp_path):
     payload = features(entry("b", b"\x1a\x03\x0a\x01\x80"), entry("a", HALF))
     path = write_plain(tmp_path / "a.tfrecord", [example(a=ints(1), b=ints(1)), payload])
-    for fields in (["a", "b"], ["b", "a"]):
-        with pytest.raises((CorruptRecordError, FieldError)):
-            open_split(path, schema=Schema(dict.fromkeys(fields, ps.fields.Number("int64"))))[1]
+    for names, kind in ((["a", "b"], FieldError), (["b", "a"], CorruptRecordError)):
+        split = open_split(path, schema=Schema(dict.fromkeys(names, ps.fields.Number("int64"))))
+        with pytest.raises(kind, match=f"field '{names[0]}': ") as caught:
+            split[1]
+        assert (caught.value.record, caught.value.field) == (1, names[0])

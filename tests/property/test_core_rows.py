@@ -10,8 +10,10 @@ import penstock as ps
 from core_reading import segment_of
 from layout_rows import SCHEMA, make_row, plain_rows, plain_sample, spoil
 from penstock.decode.plan import DecodePlan
+from penstock.schema.schema import Schema
 from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
+from penstock.wire.feature import Feature, write_feature
+from penstock.wire.field import write_delimited as delimited
 from record_files import flip, open_split, write_plain
 
 CHUNK_BYTES = 256 << 10  # what the core reads at once
@@ -128,6 +130,49 @@ def test_records_at_the_bounds_of_what_is_read_at_once_keep_their_bytes(tmp_path
     half = len(blobs) // 2
     assert split.columns(half)["blob"].tolist() == blobs[half:]
     assert [sample["blob"] for sample in split] == blobs
+
+
+def blob_message(rng: random.Random, blob: bytes, form: str) -> bytes:
+    """Return a record with a blob that is there in some spelling, is missing, or is bad."""
+    plain = write_feature(Feature("bytes", [blob]))
+    value = {
+        "plain": plain,
+        "odd": write_feature(Feature("bytes", [])) + plain,
+        "unset": b"",
+        "missing": b"",
+        "wrong kind": write_feature(Feature("int64", [1])),
+        "wrong count": write_feature(Feature("bytes", [blob, blob])),
+        "malformed": plain[:1] + b"\x7f" + plain[1:],
+        "damaged": plain,
+    }[form]
+    entries = [delimited(1, b"n") + delimited(2, write_feature(Feature("int64", [len(blob)])))]
+    if form != "missing":
+        entries.insert(rng.randrange(2), delimited(1, b"blob") + delimited(2, value))
+    payload = delimited(1, b"".join(delimited(1, entry) for entry in entries))
+    frame = segment_of([payload])[1]
+    return flip(frame, rng.randrange(12, len(frame))) if form == "damaged" else frame
+
+
+@pytest.mark.parametrize("sizes", [(5000, 9000), (0, 20_000), (100_000, 300_000), (0, 50)])
+def test_blobs_beside_missing_and_bad_ones_are_right_whether_copied_or_shown_in_place(tmp_path, sizes):
+    rng = random.Random(f"{sizes}")  # noqa: S311
+    bad = ("wrong kind", "wrong count", "malformed", "damaged")
+    forms = [rng.choice(("plain", "plain", "plain", "odd", "unset", "missing", *bad)) for _ in range(150)]
+    blobs = [rng.randbytes(rng.randint(*sizes)) for _ in forms]
+    path = tmp_path / "blobs.tfrecord"
+    path.write_bytes(b"".join(blob_message(rng, *each) for each in zip(blobs, forms, strict=True)))
+    schema = Schema({"blob": ps.fields.Bytes(optional=True), "n": ps.fields.Number("int64")})
+    split = open_split(path, schema=schema, on_error="collect")
+    kept = [(blob, form) for blob, form in zip(blobs, forms, strict=True) if form not in bad]
+    columns = split.columns()
+    assert columns["n"].values.tolist() == [len(blob) for blob, _ in kept]
+    there = [form not in ("unset", "missing") for _, form in kept]
+    assert columns["blob"].present.tolist() == there
+    expected = [blob if has else b"" for (blob, _), has in zip(kept, there, strict=True)]
+    assert columns["blob"].tolist() == columns["blob"].pack().tolist() == expected
+    assert [error.record for error in split.rejected] == [
+        row for row, form in enumerate(forms) if form in bad
+    ]
 
 
 def test_threads_that_share_a_plan_find_what_one_finds():
