@@ -68,7 +68,11 @@ bool KeyTable::place_all() {
   return all;
 }
 
-// Of what lies between the first and the last eight bytes.
+bool KeyTable::same_middle(const uint8_t* key, const Slot& slot) {
+  return std::memcmp(key + 8, slot.middle, slot.key_size - size_t{16}) == 0;
+}
+
+// A hash of what lies between the first and the last eight bytes.
 uint64_t KeyTable::mix_middle(const uint8_t* key, size_t size) {
   uint64_t mixed = 0;
   for (size_t at = 8; at + 8 < size; at += 8) {

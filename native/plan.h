@@ -78,6 +78,7 @@ class KeyTable {
   // Chooses the hash so that the keys added so far do not collide. Call after the last add().
   void settle();
 
+  static bool same_middle(const uint8_t* key, const Slot& slot);
   static uint64_t mix_middle(const uint8_t* key, size_t size);
 
   // Which parts of a key its hash is made of: as few as tell the keys apart.
@@ -109,7 +110,7 @@ class KeyTable {
       const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
                                ((load64(key + key_size) ^ tail) & slot.tail_mask);
       if (PENSTOCK_UNLIKELY(differs != 0 || slot.prefix_size > entry_size + 2)) return nullptr;
-      if (key_size > 16 && std::memcmp(key + 8, slot.middle, key_size - 16) != 0) return nullptr;
+      if (key_size > 16 && !same_middle(key, slot)) return nullptr;
       return &slot;
     }
   };

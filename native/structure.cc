@@ -137,39 +137,48 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
 }
 
 Status Structure::add_map(KeyTable& table, int row, Span map) {
-  // Copies, for the stores to cells might change the members as far as the compiler knows.
+  // Copies, for the stores to cells might change the members as far as the compiler knows; and what is rare is kept out
+  // of the loop, so that these stay in registers.
   KeyTable::View view = table.view();
   Cell* const cells = cells_.data() + row;
   const uint8_t* const base = base_;
   const uint32_t num_fields = unwanted();
-  Cursor in(map, kInMap);
-  while (!in.done()) {
-    const uint8_t* const p = in.p;
+  const uint8_t* p = map.begin();
+  const uint8_t* const end = map.end();
+  while (p < end) {
     // Field 1, an entry below 128 bytes, its field 1, a short key: 0a e 0a k.
     const uint32_t head = load32(p);
     const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
     if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
-                        entry_size + 2 <= in.left())) {
+                        entry_size + 2 <= static_cast<size_t>(end - p))) {
       const KeyTable::Slot* const slot = view.match(p, entry_size, key_size);
       if (PENSTOCK_LIKELY(slot != nullptr)) {
         Cell& cell = cells[size_t{slot->field} * kBlockRows];
         if (PENSTOCK_LIKELY(cell.absent())) {
           // Cells of the unwanted column stay absent.
-          cell.offset = slot->field == num_fields ? 0 : static_cast<uint32_t>(p + slot->prefix_size - base);
+          const uint8_t* const values = p + slot->prefix_size;
+          cell.offset = slot->field == num_fields ? 0 : static_cast<uint32_t>(values - base);
           cell.size_and_form = static_cast<uint32_t>(entry_size + 2 - slot->prefix_size);
-          in.p = p + entry_size + 2;
+          p += entry_size + 2;
           continue;
         }
       }
     }
-    Span entry;
-    bool found;
-    if (Status s = read_field(in, 1, entry, found); s != Status::kOk) return s;
-    if (!found) continue;
-    if (Status s = add_entry(table, row, entry); s != Status::kOk) return s;
+    if (Status s = add_field(table, row, end, p); s != Status::kOk) return s;
     view = table.view();
   }
   return Status::kOk;
+}
+
+// Whatever stands at p in a map, read by the general parser.
+__attribute__((noinline)) Status Structure::add_field(KeyTable& table, int row, const uint8_t* end, const uint8_t*& p) {
+  Cursor in(p, end, kInMap);
+  Span entry;
+  bool found;
+  Status status = read_field(in, 1, entry, found);
+  if (status == Status::kOk && found) status = add_entry(table, row, entry);
+  p = in.p;
+  return status;
 }
 
 Status Structure::add(int row, Span payload) {

@@ -48,6 +48,7 @@ class Structure {
 
  private:
   Status add_map(KeyTable& table, int row, Span map);
+  Status add_field(KeyTable& table, int row, const uint8_t* end, const uint8_t*& p);
   Status add_entry(KeyTable& table, int row, Span entry);
   Status note(uint32_t field, int row, Span found, uint32_t form);
   Status check_replaced(uint32_t field, const Cell& cell);

@@ -43,5 +43,6 @@ ENTRIES = (
     ),
     Entry("tfrecord", "package", "tfrecord (PyPI)", most_records={"T": 4_000, "S": 4_000, "B": 4_000}),
     Entry("pyarrow", "parquet", "pyarrow, same rows as Parquet"),
+    Entry("pyarrow-batches", "parquet_batches", "pyarrow, the same by iter_batches", {"T": "T"}),
 )
 BASELINE = "penstock"

@@ -133,7 +133,7 @@ def test_w21_outer_lengths_that_overrun_are_refused(tmp_path, beyond):
     check_refused(tmp_path, with_length(whole, len(whole) + beyond), OVERRUN)
     inner = entry("a", ONE)
     check_refused(tmp_path, wrapped(with_length(inner, len(inner) + beyond), 1), OVERRUN)
-    # Were the record not cut there, the length would reach just to the end of the next frame's header.
+    # Behind a record lie its CRC and the next frame: a length must not reach into them.
     check_refused(tmp_path, example(a=ONE) + with_length(b"", beyond), OVERRUN)
 
 
