@@ -59,7 +59,8 @@ sanitize: $(SANITIZED)/.installed
 $(SANITIZED)/.installed: $(CORE)
 	$(PYTHON) -m venv $(SANITIZED)
 	$(SANITIZED)/bin/python $(INSTALL) \
-	  --config-settings=cmake.define.PENSTOCK_SANITIZE=ON --config-settings=build-dir=build/sanitize \
+	  --config-settings=cmake.define.PENSTOCK_SANITIZE=ON \
+	  --config-settings=cmake.define.PENSTOCK_WARNINGS_ARE_ERRORS=ON --config-settings=build-dir=build/sanitize \
 	  . pytest pytest-timeout hypothesis protobuf
 	@touch $@
 

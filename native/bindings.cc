@@ -62,6 +62,8 @@ nb::object as_array(Growing<T>& values) {
 
 using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+
 // The arguments of one call as segments, with what keeps them alive.
 struct Segments {
   std::vector<Segment> items;
@@ -82,6 +84,12 @@ struct Segments {
       const auto begins = nb::cast<Numbers>(parts[3]);
       const auto sizes = nb::cast<Numbers>(parts[4]);
       if (begins.shape(0) != sizes.shape(0)) throw nb::value_error("begins and sizes differ in length");
+      for (size_t i = 0; i < sizes.shape(0); i++) {
+        // Sums of these must not overflow, nor may a frame be smaller than its header and footer.
+        if (sizes.data()[i] < kFrameBytes || sizes.data()[i] > kMostBytes || begins.data()[i] > kMostBytes) {
+          throw nb::value_error("a frame has an impossible place or size");
+        }
+      }
       segment.begins = begins.data();
       segment.sizes = sizes.data();
       segment.num_records = static_cast<int64_t>(begins.shape(0));
@@ -128,6 +136,11 @@ FieldSpec spec_of(nb::handle given) {
   spec.kind = static_cast<Kind>(nb::cast<int>(parts[1]));
   spec.layout = static_cast<Layout>(nb::cast<int>(parts[2]));
   spec.count = nb::cast<int64_t>(parts[3]);
+  const bool needs_count = spec.layout == Layout::kFixed || spec.layout == Layout::kRaw;
+  if (spec.kind < Kind::kBytes || spec.kind > Kind::kInt64 || spec.layout > Layout::kSteps ||
+      spec.count < (needs_count ? 0 : -1)) {
+    throw nb::value_error("a field has an impossible kind, layout or count");
+  }
   spec.required = nb::cast<bool>(parts[4]);
   if (parts[5].is_none()) return spec;
   for (nb::handle value : nb::cast<nb::sequence>(parts[5])) {
@@ -399,6 +412,7 @@ NB_MODULE(_native, m) {
   m.def("crc32c_by_table",
         [](nb::bytes data) { return crc32c_by_table(reinterpret_cast<const uint8_t*>(data.c_str()), data.size()); });
   m.def("crc32c_method", &crc32c_method);
+  m.attr("MOST_DAMAGES") = IndexVisitor::kMostDamages;
   m.def("pooled_bytes", &pooled_bytes);
   m.def("empty_pool", &empty_pool);
   m.def("scan_file", &scan_file, "fd"_a, "size"_a, "max_record_bytes"_a, "allow_trailing_zeros"_a);
@@ -444,6 +458,7 @@ NB_MODULE(_native, m) {
       .def("feed", &CheckWalk::feed, "data"_a)
       .def("finish", &CheckWalk::finish)
       .def_prop_ro("num_records", [](const CheckWalk& self) { return self.walk.num_records(); })
+      .def_prop_ro("num_damages", [](const CheckWalk& self) { return self.visitor.num_damages; })
       .def("damages", [](const CheckWalk& self) { return damage_list(self.visitor.damages); })
       .def("unparsable",
            [](const CheckWalk& self) {

@@ -18,16 +18,20 @@ struct Unparsable {
 
 class CheckVisitor : public Visitor {
  public:
-  // A file of something else has as many unparsable records as records: the list stops here, the count does not.
-  static constexpr size_t kMostListed = 100000;
+  // A file of something else has as many unparsable records as records: the lists stop here, the counts do not.
+  static constexpr size_t kMostListed = 20000;
 
   explicit CheckVisitor(Survey* counts) : survey(*counts) {}
 
   void record(int64_t number, uint64_t offset, const uint8_t* frame, uint64_t length) override;
-  void damage(const Damage& found) override { damages.push_back(found); }
+  void damage(const Damage& found) override {
+    num_damages++;
+    if (damages.size() < kMostListed) damages.push_back(found);
+  }
 
   Survey& survey;  // several files may be counted together
   std::vector<Damage> damages;
+  int64_t num_damages = 0;
   std::vector<Unparsable> unparsable;
 };
 

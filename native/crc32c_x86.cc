@@ -26,10 +26,10 @@ __attribute__((target("sse4.2"), flatten)) uint32_t crc32c_sse42(const uint8_t* 
   return crc32c_by_instruction<Sse42Step>(data, size);
 }
 
-}  // namespace penstock::detail
-
-namespace penstock::detail {
-CrcFunction crc32c_for_x86() { return __builtin_cpu_supports("sse4.2") ? crc32c_sse42 : nullptr; }
+CrcFunction crc32c_for_x86() {
+  __builtin_cpu_init();  // this may run before the library's own constructors
+  return __builtin_cpu_supports("sse4.2") ? crc32c_sse42 : nullptr;
+}
 }  // namespace penstock::detail
 
 #else

@@ -96,6 +96,7 @@ bool KeyTable::try_hashes(int bits) {
 }
 
 void KeyTable::settle() {
+  num_displaced_ = 0;
   int bits = kSmallestBits;
   while ((size_t{1} << bits) < 4 * slots_.size()) bits++;
   // A hash without collisions needs about n^2 / 2 places: worth trying while that is small.
@@ -127,7 +128,8 @@ void KeyTable::learn(const uint8_t* key, size_t size, uint32_t field) {
   add(std::string(reinterpret_cast<const char*>(key), size), field, Kind::kUnset);
   if (table_.size() < 4 * slots_.size()) {
     settle();
-  } else if (!insert(static_cast<uint32_t>(slots_.size() - 1)) && slots_.size() <= kMostTried) {
+  } else if (!insert(static_cast<uint32_t>(slots_.size() - 1)) && ++num_displaced_ >= settle_at_) {
+    settle_at_ *= 2;  // keys that look alike displace one another often; a new hash for each would take for ever
     settle();
   }
 }

@@ -27,7 +27,6 @@ struct FieldSpec {
   Layout layout = Layout::kScalar;
   int64_t count = -1;     // values a row (a step, for kSteps; bytes, for kRaw); -1 for any number
   bool required = true;   // a record without the field is a fault
-  bool has_default = false;
   std::vector<int64_t> default_ints;         // the default by kind
   std::vector<float> default_floats;
   std::vector<std::string> default_strings;
@@ -136,6 +135,8 @@ class KeyTable {
   int shift_ = 63;
   Parts parts_ = Parts::kLast;
   size_t num_learnt_ = 0;
+  size_t num_displaced_ = 0;  // learnt keys that did not get the place that the hash gives them
+  size_t settle_at_ = 1;      // settle anew when there are so many
 };
 
 struct Plan {

@@ -17,7 +17,7 @@ constexpr size_t kMostPooled = size_t{512} << 20;
 
 int class_of(size_t bytes) {
   int index = 0;
-  while ((kSmallest << index) < bytes) index++;
+  while (index < kNumClasses && (kSmallest << index) < bytes) index++;
   return index;
 }
 

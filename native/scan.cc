@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace penstock {
@@ -18,7 +19,9 @@ int scan_headers(int fd, const WalkOptions& options, Walk& walk) {
   uint64_t at = 0;
   size_t size = kLargeRead;
   while (at < options.file_bytes) {
-    const ssize_t got = pread(fd, buffer.data(), size, static_cast<off_t>(at));
+    // Not past the size that was given, though the file may have grown since.
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(size, options.file_bytes - at));
+    const ssize_t got = pread(fd, buffer.data(), wanted, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) break;  // the file has shrunk; finish() finds out

@@ -12,10 +12,13 @@ namespace penstock {
 // Collects where records and damage begin. They tile the file: each ends where the next begins.
 class IndexVisitor : public Visitor {
  public:
+  // A list longer than this says that there are too many to read around.
+  static constexpr size_t kMostDamages = 100000;
+
   void record(int64_t, uint64_t offset, const uint8_t*, uint64_t) override { begins.push(offset); }
   void damage(const Damage& found) override {
     begins.push(found.offset);
-    damages.push_back(found);
+    if (damages.size() <= kMostDamages) damages.push_back(found);
   }
 
   Growing<uint64_t> begins;

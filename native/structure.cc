@@ -12,7 +12,7 @@ namespace {
 constexpr uint8_t kFieldOne = 0x0a;  // tag: field 1, length-delimited
 constexpr uint8_t kFieldTwo = 0x12;
 
-inline uint8_t list_tag(Kind kind) { return static_cast<uint8_t>(static_cast<uint8_t>(kind) << 3 | kLengthDelimited); }
+inline uint8_t list_tag(Kind kind) { return static_cast<uint8_t>(static_cast<uint32_t>(kind) << 3 | kLengthDelimited); }
 
 // Reads `tag length` where the length reaches exactly to the end, which is how nested messages of one field look.
 inline bool enter(Cursor& in, uint8_t tag) {

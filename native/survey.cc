@@ -226,7 +226,6 @@ Survey::Result Survey::add(Span payload) {
   for (size_t i = 0; i < field_map_.found.size(); i++) field_map_.found[i].counts->add(features_[i], scratch_);
   if (lists_are_sound) count_lists();
   with_lists += lists_are_sound && !list_map_.found.empty();
-  bad_lists += carries_lists && !lists_are_sound;
   featureless += !carries_features && !lists_are_sound;
   return result;
 }

@@ -52,7 +52,7 @@ class Survey {
   // Counts one record, which must be readable for kReadablePadding bytes past its end.
   Result add(Span payload);
 
-  int64_t records = 0, unparsable = 0, featureless = 0, empty = 0, with_lists = 0, bad_lists = 0;
+  int64_t records = 0, unparsable = 0, featureless = 0, empty = 0, with_lists = 0;
   // std::deque: the maps point into it.
   std::deque<FieldCounts> fields, lists;
 

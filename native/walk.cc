@@ -1,15 +1,22 @@
 #include "walk.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "frame.h"
 
 namespace penstock {
+namespace {
+
+// Whatever limit was given: a frame's size and a place in a file can be added up without overflow.
+constexpr uint64_t kLargestRecord = uint64_t{1} << 40;
+
+}  // namespace
 
 bool Walk::plausible(const uint8_t* header, uint64_t offset) const {
   if (!header_fits(header)) return false;
   const uint64_t length = frame_length(header);
-  if (length > options_.max_record_bytes) return false;
+  if (length > std::min(options_.max_record_bytes, kLargestRecord)) return false;
   if (options_.file_bytes == UINT64_MAX) return true;
   const uint64_t left = options_.file_bytes - offset;
   return left >= kFrameBytes && length <= left - kFrameBytes;
@@ -52,7 +59,7 @@ size_t Walk::at_header(const uint8_t* p, size_t size) {
     begin_damage(DamageKind::kLengthCrc, load32(p + 8), masked_crc32c(p, 8));
   } else if (known && (left < kFrameBytes || length_ > left - kFrameBytes)) {
     begin_damage(DamageKind::kPastEnd, left < kFrameBytes ? 0 : left - kFrameBytes, length_);
-  } else if (length_ > options_.max_record_bytes) {
+  } else if (length_ > std::min(options_.max_record_bytes, kLargestRecord)) {
     begin_damage(DamageKind::kTooLarge, options_.max_record_bytes, length_);
     if (known) {  // the length is sound and leads to the next record
       skip_ = length_ + kFrameBytes;

@@ -5,6 +5,7 @@ In: paths of TFRecords. Out: their schema, splits, samples, payloads and columns
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
@@ -13,16 +14,19 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import PayloadError, PenstockError
+from penstock.errors import PayloadError, PenstockError, SchemaError
 from penstock.read.opening import OpenedFiles, open_files
-from penstock.read.options import OnError, ReadOptions, check_on_error
+from penstock.read.options import OnError, ReadOptions, check_on_error, check_options
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
-from penstock.schema.resolve import resolve_schema
+from penstock.schema.refusal import show
+from penstock.schema.resolve import Resolution, resolve_schema
 from penstock.schema.schema import Schema
 from penstock.storage.paths import PathLike
 from penstock.types import Columns, Payload
+
+_log = logging.getLogger("penstock")
 
 
 def open(
@@ -39,7 +43,9 @@ def open(
 
     Args:
         path: A file, several, a glob, or a folder. Files are grouped into splits by their names.
-        schema: The schema, if it is known; fields that are not in it are not read. Otherwise it is inferred.
+        schema: The schema, if it is known; fields that are not in it are not read. Otherwise it is inferred,
+            of data above 64 MiB from a part of the records: a rare field that is in none of those is not read
+            unless it is told. Fields that cannot be read are named in the log and in `Dataset.notes`.
         fields: What inference cannot know, by field name: `{"image": fields.Tensor((64, 64), "float32")}`.
         target: The field or fields that a model is to predict.
         weight: The field that weighs each record.
@@ -52,16 +58,29 @@ def open(
         NoSuchPathError: A path leads to no file.
         MissingShardError: A file of an `-of-N` set is missing.
         NotTFRecordError: A file is no TFRecord.
+        OptionError: An argument has a value that it cannot have.
+        SchemaError: The schema or a field is impossible, or the records cannot hold it.
 
     Example:
         >>> pets = open("pets/", target="adopted")
         >>> pets["train"][0]["name"]
         'Rex'
     """
-    options = options or ReadOptions()
+    options, on_error = check_options(options), check_on_error(on_error)
+    for argument, told in (("schema", schema), ("fields", fields)):
+        if told is not None and not isinstance(told, Mapping):
+            raise SchemaError(
+                argument,
+                expected="fields by name",
+                got=show(told),
+                advice="Write them as {'age': ps.fields.Number('int64')}.",
+            )
     opened = open_files(path, options)
     resolution = resolve_schema(opened.survey(), schema, fields, target, weight, id)
-    return Dataset(opened, resolution.schema, check_on_error(on_error), options)
+    for name, note in resolution.notes.items():
+        if name not in resolution.schema:
+            _log.warning("field %r is not read: %s", name, note)
+    return Dataset(opened, resolution, on_error, options)
 
 
 class Dataset:
@@ -71,6 +90,7 @@ class Dataset:
         schema: What a record holds.
         splits: The names of the splits.
         payload: What the records are: "example", "sequence_example", "other" or "empty".
+        notes: Why each field is what it is, and why a field of the records is not in the schema.
 
     Example:
         >>> pets = open("pets/")
@@ -78,8 +98,11 @@ class Dataset:
         (('train', 'test'), Number())
     """
 
-    def __init__(self, opened: OpenedFiles, schema: Schema, on_error: OnError, options: ReadOptions) -> None:
-        self.schema = schema
+    def __init__(
+        self, opened: OpenedFiles, resolution: Resolution, on_error: OnError, options: ReadOptions
+    ) -> None:
+        self.schema = schema = resolution.schema
+        self.notes = resolution.notes
         self.payload: Payload = opened.payload
         self._splits = {
             name: Split(name, rows, schema, self.payload, Losses(on_error, options.max_skipped), options)
@@ -165,7 +188,8 @@ class Split:
         Args:
             start: The first record; negative numbers count from the end, as in a slice.
             stop: The record behind the last; all that remain, if not given.
-            fields: Names of the fields wanted; all, if not given.
+            fields: Names of the fields wanted; all, if not given. Values of others are not looked at, so a
+                record that is bad in one of those is good here.
 
         Returns:
             A column a field, with a row a record. Bad records that are skipped are not in it.

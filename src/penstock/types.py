@@ -74,7 +74,13 @@ class Bytes:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The rows + 1 boundaries of the values in the arena of `pack()`: in `arena`, for short values."""
+        """The rows + 1 boundaries of the values in `arena`.
+
+        Raises:
+            ValueError: The values do not lie one behind the other; in what `pack()` returns they do.
+        """
+        if not self.is_packed:
+            raise ValueError("large values lie apart in the arena and have no offsets; call pack() first")
         lengths = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.stops - self.starts, out=lengths[1:])
         return lengths
@@ -84,7 +90,9 @@ class Bytes:
         if self.is_packed:
             return self
         pieces = [self.arena[a:b] for a, b in zip(self.starts.tolist(), self.stops.tolist(), strict=True)]
-        return Bytes.from_offsets(np.concatenate(pieces), self.offsets, self.present)
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.stops - self.starts, out=offsets[1:])
+        return Bytes.from_offsets(np.concatenate(pieces), offsets, self.present)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -129,7 +137,8 @@ class Ragged:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> NDArray[Any] | list[Any]:
-        start, stop = int(self.offsets[row]), int(self.offsets[row + 1])
+        number = range(len(self))[row]  # negative ones count from the end; IndexError beyond
+        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
         if isinstance(self.values, np.ndarray):
             return self.values[start:stop]
         return [self.values[i] for i in range(start, stop)]

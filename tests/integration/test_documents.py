@@ -57,3 +57,15 @@ def test_code_blocks_of_document_run(document: Path, tmp_path: Path) -> None:
 def test_readme_has_blocks_of_both_kinds() -> None:
     languages = {language for language, _ in find_blocks(ROOT / "README.md")}
     assert languages == {"python", "console"}
+
+
+def test_format_page_names_tests_that_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "format.md").read_text()))
+    there = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert [name for name in sorted(named) if f"def {name}(" not in there] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_document_has_no_place_left_to_fill(document: Path) -> None:
+    assert re.findall(r"^[A-Z]{5,}$", document.read_text(), re.MULTILINE) == []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import NoSuchPathError, PayloadError, UnknownNameError
+from penstock.errors import NoSuchPathError, OptionError, PayloadError, SchemaError, UnknownNameError
 from record_files import open_split, write_gzip, write_plain, write_zlib
 from thirty_samples import PAYLOADS, ROWS, assert_same
 
@@ -58,6 +58,33 @@ def test_split_that_is_not_there_names_the_nearest(pets):
         ps.open(pets)["trian"]
     assert isinstance(caught.value, KeyError)
     assert str(caught.value) == "no split 'trian'. Did you mean 'train'?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "said"),
+    [
+        ({"path": None}, OptionError, "path: expected a str or an os.PathLike, or several, got None. Name"),
+        ({"path": b"x"}, OptionError, "path: expected a str or an os.PathLike, or several, got b'x'. Decode"),
+        ({"path": 3}, OptionError, "path: expected a str or an os.PathLike, or several, got 3. Name a file"),
+        (
+            {"options": {"strict": True}},
+            OptionError,
+            "options: expected ReadOptions, got {'strict': True}. Make them, such as ps.ReadOptions(strict=",
+        ),
+        ({"options": {}}, OptionError, "options: expected ReadOptions, got {}. Make them"),
+        ({"fields": ["a"]}, SchemaError, "fields: expected fields by name, got ['a']. Write them as {'age'"),
+        ({"schema": "a"}, SchemaError, "schema: expected fields by name, got 'a'. Write them as {'age'"),
+        (
+            {"on_error": "ignore"},
+            OptionError,
+            "on_error: expected one of 'raise', 'skip', 'collect', got 'ig",
+        ),
+    ],
+)
+def test_open_with_a_wrong_argument_is_refused_before_anything_is_read(arguments, kind, said):
+    with pytest.raises(kind) as caught:
+        ps.open(**{"path": "nothing.tfrecord", **arguments})
+    assert str(caught.value).startswith(said)
 
 
 def test_open_of_nothing_is_refused(tmp_path):

@@ -45,7 +45,17 @@ def test_bytes_that_lie_one_behind_the_other_are_packed(packed, scattered):
     assert packed.is_packed
     assert packed.pack() is packed
     assert not scattered.is_packed
-    assert packed.offsets.tolist() == scattered.offsets.tolist() == [0, 3, 6, 11]
+    assert packed.offsets.tolist() == scattered.pack().offsets.tolist() == [0, 3, 6, 11]
+    with pytest.raises(ValueError, match=r"call pack\(\) first"):
+        scattered.offsets  # noqa: B018 - the property is what is tested
+
+
+def test_ragged_takes_negative_numbers_and_refuses_others():
+    column = Ragged(np.arange(6), np.array([0, 1, 3, 6]))
+    assert [column[row].tolist() for row in (-1, -3, 1)] == [[3, 4, 5], [0], [1, 2]]
+    for row in (3, -4):
+        with pytest.raises(IndexError):
+            column[row]
 
 
 def test_bytes_that_are_packed_lose_their_gaps_and_nothing_else(scattered):

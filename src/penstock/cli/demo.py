@@ -77,5 +77,7 @@ def _describe(column: Column) -> str:
     if isinstance(column, Dense):
         return f"array of shape {column.values.shape}, {column.values.dtype}"
     if isinstance(column, Bytes):
-        return f"{len(column)} byte strings, {write_size(len(column.arena))} together"
-    return f"{len(column)} lists, {column.offsets[-1]} values together"
+        # Not the arena: values that were left where they were read have other bytes between them.
+        num_bytes = int((column.stops - column.starts).sum())
+        return f"{len(column)} byte strings, {write_size(num_bytes)} together"
+    return f"{len(column)} lists, {column.offsets[-1] - column.offsets[0]} values together"

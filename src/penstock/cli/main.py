@@ -9,6 +9,7 @@ import argparse
 import io
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -84,6 +85,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser, commands = _make_parsers()
+    _refuse_leading_option(argv, commands)
     known = ", ".join(COMMANDS)
     named = next((word for word in argv if not word.startswith("-")), None)
     if named is not None and named not in COMMANDS:
@@ -94,7 +96,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         parser.error(f"no command. There are {known}; see 'penstock --help'.")
-    if unknown:
+    if "paths" in args and not any(word.startswith("-") for word in unknown):
+        args.paths += unknown  # argparse takes no path behind an option that is behind a path
+    elif unknown:
         _refuse_unknown(commands[args.command], unknown)
     return args
 
@@ -130,10 +134,21 @@ def _make_parsers() -> tuple[_Parser, dict[str, _Parser]]:
     return parser, commands
 
 
+def _refuse_leading_option(argv: Sequence[str], commands: dict[str, _Parser]) -> None:
+    at = next((at for at, word in enumerate(argv) if word in commands), 0)
+    option = argv[0].partition("=")[0] if at else "--help"
+    if option != "--help" and option in _list_options(commands[argv[at]]):
+        meant = shlex.join(["penstock", *argv[at:], *argv[:at]])
+        commands[argv[at]].error(f"option {option} goes behind the command: {meant}")
+
+
+def _list_options(parser: _Parser) -> list[str]:
+    return re.findall(r"^  (?:-\w, )?(--[a-z-]+)", parser.format_help(), re.MULTILINE)
+
+
 def _refuse_unknown(parser: _Parser, unknown: list[str]) -> NoReturn:
-    options = re.findall(r"--[a-z-]+", parser.format_usage())
-    word = unknown[0].partition("=")[0]
-    nearest = find_nearest(word, options)
+    word = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
+    nearest = find_nearest(word, _list_options(parser))
     advice = f"Did you mean {nearest}?" if nearest else f"See '{parser.prog} --help'."
     parser.error(f"unknown option {word}. {advice}")
 

@@ -15,20 +15,25 @@ from penstock.jobs.repair import Repair, repair
 
 SUMMARY = "copy what is good of damaged files"
 DESCRIPTION = """\
-Write the good records of TFRecord files to files of the same names and compression in another folder. The
-input is only read. What is damaged goes to FOLDER/quarantine, one file for each damaged one, and
-FOLDER/quarantine/losses.jsonl says what was lost and why. Exit status 1 if a file could not be repaired."""
-EXAMPLE = "penstock repair pets/ --out mended/"
+Write the good records of TFRecord files to files of the same names and compression in another folder, OUT.
+The input is only read. What is damaged goes to OUT/quarantine, one file for each damaged one, and
+OUT/quarantine/losses.jsonl says what was lost and why. Exit status 1 if a file could not be repaired."""
+EXAMPLE = "penstock repair pets/ mended/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
+    parser.usage = "penstock repair [options] PATH [PATH ...] OUT"
     add_reading(parser)
+    # For the help alone: argparse gives every word to `paths`, and `run` takes the last of them.
     parser.add_argument(
-        "--out",
-        metavar="FOLDER",
-        help="where to write; not the input's folder. Without it the last PATH is the folder, as of cp",
+        "last",
+        nargs="?",
+        default=argparse.SUPPRESS,
+        metavar="OUT",
+        help="the folder to write to; not the input's. It is made if it is not there",
     )
+    parser.add_argument("--out", metavar="FOLDER", help="write there; then there is no OUT behind the paths")
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
     add_json(parser)
 

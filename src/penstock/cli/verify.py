@@ -38,18 +38,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_verification(found: Verification) -> None:
-    """Print a line a fault, and the sum of all."""
+    """Print a line a fault, the sum of all, and what was not looked into."""
     for fault in found.faults:
         print(word_fault(fault))
     files = write_count(len(found.files), "file")
     summary = f"{files}, {write_count(found.num_records, 'record')}, {write_size(found.num_bytes)}"
-    if not found.faults:
-        print(f"{summary}: sound")
-        return
     where = f" in {found.num_bad_files} of them" if len(found.files) > 1 and found.num_bad_files else ""
-    print(f"{summary}: {write_count(len(found.faults), 'fault')}{where}")
-    if found.num_records:
-        print("'penstock repair PATH --out FOLDER' copies what is good.")
+    print(f"{summary}: {write_count(len(found.faults), 'fault') + where if found.faults else 'sound'}")
+    if found.num_other:
+        print(
+            "1 record that is no Example: only its frame was checked"
+            if found.num_other == 1
+            else f"{found.num_other:,} records that are no Examples: only their frames were checked"
+        )
+    if found.faults and found.num_records:
+        print("'penstock repair PATH OUT' copies what is good.")
 
 
 def word_fault(fault: Fault) -> str:

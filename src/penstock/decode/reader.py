@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.status import make_error
+from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import PenstockError
 from penstock.read.rows import Rows
 from penstock.types import Columns
@@ -87,6 +87,8 @@ def _read_sound(
             if row in bad:
                 continue
             shard, record = rows.locate(row)
+            if fault[1] in INDEX_IS_WRONG:
+                shard.index.distrust()
             bad[row] = make_error(shard.path, record, int(shard.index.offsets[record]), fault, names)
         errors.update(bad)
         for row in sorted(errors):

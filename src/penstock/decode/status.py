@@ -13,6 +13,8 @@ from penstock import _native
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, PenstockError
 
 _PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS, _READ_FAILED = 1, 2, 3, 4
+# What a record is found to be where the index is wrong: then the index must be made anew.
+INDEX_IS_WRONG = (_FRAME_CHANGED, _FILE_ENDS)
 _WRONG_KIND, _WRONG_COUNT, _WRONG_SIZE, _MISSING, _WRONG_STEP_COUNT = 30, 31, 32, 33, 34
 
 _KINDS = {0: "no kind", 1: "bytes", 2: "float", 3: "int64"}

@@ -119,7 +119,7 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
     walk.finish()
     file.check_unchanged(file.identity)
     damages = {each[0]: Damage.from_core(each) for each in walk.damages()}
-    if stream.failure is None and holds_no_record(walk.num_records, damages):
+    if stream.failure is None and holds_no_record(walk.num_records - walk.num_damages, damages):
         raise not_tfrecord(file.path, first, damages)
     if stream.failure is not None:
         last = damages.get(walk.num_records - 1)
@@ -128,6 +128,9 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
     survey = tally.difference()
     faults = [Fault.from_damage(file.path, damage) for damage in damages.values()]
     faults += _list_malformed(file.path, walk, survey)
+    if walk.num_damages > len(walk.damages()):  # the core lists so many and counts the rest
+        more = walk.num_damages - len(walk.damages())
+        faults.append(Fault(file.path, None, None, f"{more} more damaged stretches"))
     faults.sort(key=lambda fault: (fault.record is None, fault.record))
     return FileCheck(
         file.path, file.identity, compression, walk.num_records, survey.records, survey.payload, tuple(faults)

@@ -87,7 +87,7 @@ def _show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
     yield Step("Is it sound?", (f"$ penstock verify {_quote(meadow)}",), verification, {"faults": faults})
 
     repaired = repair(meadow, mended)
-    typed = f"$ penstock repair {_quote(meadow)} --out {_quote(mended)}"
+    typed = f"$ penstock repair {_quote(meadow)} {_quote(mended)}"
     yield Step(
         "Save what is good", (typed,), repaired, {"kept": repaired.num_kept, "lost": len(repaired.losses)}
     )

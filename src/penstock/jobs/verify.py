@@ -17,6 +17,7 @@ from penstock.jobs.meter import Meter, Progress
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
 from penstock.storage.paths import PathLike, find_files
+from penstock.types import Payload
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,14 @@ class VerifiedFile:
         path: The file.
         num_records: Its records, sound or damaged; a damaged stretch counts as one. 0 if it is no TFRecord.
         num_bytes: Its size on disk.
+        payload: What its records are; of "other" only the frames were checked.
         faults: All that is wrong with it.
     """
 
     path: Path
     num_records: int
     num_bytes: int
+    payload: Payload
     faults: tuple[Fault, ...]
 
 
@@ -57,6 +60,11 @@ class Verification:
     def num_bytes(self) -> int:
         """What all files take on disk."""
         return sum(file.num_bytes for file in self.files)
+
+    @property
+    def num_other(self) -> int:
+        """The records of files whose records are no Examples: only their frames were checked."""
+        return sum(file.num_records for file in self.files if file.payload == "other")
 
     @property
     def num_bad_files(self) -> int:
@@ -110,5 +118,5 @@ def _verify_file(path: Path, options: ReadOptions, meter: Meter) -> VerifiedFile
             num_bytes = file.identity.size
             check = check_file(file, options, Tally())
     except (PenstockError, OSError) as error:
-        return VerifiedFile(path, 0, num_bytes, (Fault.from_error(path, error),))
-    return VerifiedFile(path, check.num_records, num_bytes, check.faults)
+        return VerifiedFile(path, 0, num_bytes, "empty", (Fault.from_error(path, error),))
+    return VerifiedFile(path, check.num_records, num_bytes, check.payload, check.faults)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -34,15 +35,27 @@ class FileIndex:
         damages: What is no sound record, by its number. Damage of payloads is not known before they are read.
         compression: How the file is compressed.
         identity: What the file was when it was indexed.
+        saved_as: The cache file that the index comes from, or None if it was made now.
     """
 
     offsets: NDArray[np.uint64]
     damages: Mapping[int, Damage]
     compression: Compression
     identity: FileIdentity
+    saved_as: Path | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def distrust(self) -> None:
+        """Delete the cache file that the index comes from: the bytes say something else."""
+        if self.saved_as is not None:
+            self.saved_as.unlink(missing_ok=True)
+
+    @cached_property
+    def damaged(self) -> list[int]:
+        """The numbers of what is damaged, in order."""
+        return sorted(self.damages)
 
 
 def check_compression(path: Path, first: bytes, told: Literal["auto"] | Compression) -> Compression:
@@ -80,11 +93,13 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
         failure = None
     else:
         offsets, found, failure = _walk_stream(inflate(file, compression), limits)
+    if len(found) > _native.MOST_DAMAGES:
+        raise _too_many(file.path)
     damages = {each[0]: Damage.from_core(each) for each in found}
     if failure is not None:
         offsets, damages = _add_failure(offsets, damages, failure)
     file.check_unchanged(file.identity)
-    if holds_no_record(len(offsets) - 1, damages):
+    if holds_no_record(len(offsets) - 1 - len(damages), damages):
         raise failure or not_tfrecord(file.path, first, damages)
     return FileIndex(offsets, damages, compression, file.identity)
 
@@ -127,10 +142,20 @@ def _begins_with_header(first: bytes) -> bool:
     return len(first) >= 12 and int.from_bytes(first[8:12], "little") == _native.masked_crc32c(first[:8])
 
 
-def holds_no_record(num_records: int, damages: Mapping[int, Damage]) -> bool:
-    """Whether nothing is in a file that only a TFRecord has: no record, and no header whose CRC fits."""
-    all_damaged = num_records > 0 and len(damages) == num_records
-    return all_damaged and not any(each.has_header for each in damages.values())
+def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:
+    """Tell whether a file of so many sound records, and with this damage, is no TFRecord."""
+    return num_sound == 0 and bool(damages) and not any(each.has_header for each in damages.values())
+
+
+def _too_many(path: Path) -> CorruptRecordError:
+    return CorruptRecordError(
+        "damaged stretches",
+        path=path,
+        field="length",
+        expected=f"at most {_native.MOST_DAMAGES}",
+        got="more",
+        advice=f"Save what is good with 'penstock repair {path} OUT'.",
+    )
 
 
 def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None = None) -> NotTFRecordError:

@@ -22,7 +22,7 @@ _SPLIT_WORDS = {
 }
 _SPLIT_OF_WORD = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
 _WORD = re.compile(r"[A-Za-z]+")
-_SHARD = re.compile(r"^(?P<stem>.*?)(?P<number>\d{3,})-of-(?P<count>\d{3,})(?P<rest>.*)$")
+_SHARD = re.compile(r"^(?P<stem>.*?)(?P<number>\d+)-of-(?P<count>\d+)(?P<rest>.*)$")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class ShardName:
     count: int
     rest: str
     width: int
+    count_width: int
 
     @classmethod
     def parse(cls, name: str) -> ShardName | None:
@@ -41,12 +42,12 @@ class ShardName:
         match = _SHARD.match(name)
         if match is None:
             return None
-        number = match["number"]
-        return cls(match["stem"], int(number), int(match["count"]), match["rest"], len(number))
+        number, count = match["number"], match["count"]
+        return cls(match["stem"], int(number), int(count), match["rest"], len(number), len(count))
 
     def spell(self, number: int) -> str:
         """Name another shard of the same set."""
-        return f"{self.stem}{number:0{self.width}}-of-{self.count:0{self.width}}{self.rest}"
+        return f"{self.stem}{number:0{self.width}}-of-{self.count:0{self.count_width}}{self.rest}"
 
 
 def split_of(path: Path) -> str:
@@ -84,36 +85,43 @@ def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, li
 
 
 def check_complete(paths: Iterable[Path]) -> None:
-    """Look for gaps in numbered sets.
+    """Look for gaps in numbered sets, counted from 0 or, where the last number is the count, from 1.
 
     Raises:
         MissingShardError: One is not there; its name is in the message.
-        PathError: A number is not below the count.
+        PathError: A number is above those of its set.
     """
-    sets: dict[tuple[Path, ShardName], set[int]] = defaultdict(set)
+    sets: dict[tuple[Path, ShardName], dict[int, ShardName]] = defaultdict(dict)
     for path in paths:
         name = ShardName.parse(path.name)
-        if name is None:
-            continue
-        if name.number >= name.count:
-            raise PathError(
-                "shard number is not below the count of shards",
-                path=path,
-                expected=f"at most {name.count - 1}",
-                got=name.number,
-                advice="The file's name is wrong.",
-            )
-        sets[path.parent, replace(name, number=0)].add(name.number)
-    for (folder, name), found in sets.items():
-        num_missing = name.count - len(found)
-        if num_missing:
-            # Not a list of all: a name may claim billions.
-            first = next(number for number in range(name.count) if number not in found)
-            more = f" and {num_missing - 1} more" if num_missing > 1 else ""
-            raise MissingShardError(
-                f"shard {name.spell(first)} is missing{more}",
-                path=folder,
-                expected=f"{name.count} files",
-                got=f"{len(found)}",
-                advice="Get the missing file, or name the files that are there one by one.",
-            )
+        if name is not None:
+            # Without the width of the number: 9 and 10 of 12 are one set.
+            sets[path.parent, replace(name, number=0, width=0)][name.number] = name
+    for (folder, _), found in sets.items():
+        _check_set(folder, found)
+
+
+def _check_set(folder: Path, found: Mapping[int, ShardName]) -> None:
+    some = min(found.values(), key=lambda name: name.width)
+    first = 1 if some.count in found and 0 not in found else 0
+    last = first + some.count - 1
+    if max(found) > last:
+        raise PathError(
+            "shard number is not below the count of shards",
+            path=folder / found[max(found)].spell(max(found)),
+            expected=f"at most {last}",
+            got=max(found),
+            advice="The file's name is wrong.",
+        )
+    num_missing = some.count - len(found)
+    if num_missing:
+        # Not a list of all: a name may claim billions.
+        missing = next(number for number in range(first, last + 1) if number not in found)
+        more = f" and {num_missing - 1} more" if num_missing > 1 else ""
+        raise MissingShardError(
+            f"shard {some.spell(missing)} is missing{more}",
+            path=folder,
+            expected=f"{some.count} files",
+            got=f"{len(found)}",
+            advice="Get the missing file, or name the files that are there one by one.",
+        )

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from penstock.errors import OptionError
+from penstock.schema.refusal import show
 from penstock.types import Compression
 
+MAX_RECORD_BYTES = 1 << 40
 OnError: TypeAlias = Literal["raise", "skip", "collect"]
 
 
@@ -20,7 +22,8 @@ class ReadOptions:
         max_skipped: How many records `on_error="skip"` and `"collect"` may lose before they give up. A
             thousand is a damaged disk, not a damaged record.
         max_record_bytes: A record larger than this is refused before memory is taken for it. Protobuf allows
-            2 GiB.
+            2 GiB. At most 1 << 40: lengths are added to offsets, and must not pass the end of what a number
+            holds; nothing real comes near it.
         allow_trailing_zeros: Take zeros at the end of a file for its end, as preallocated files have them.
         strict: Refuse what protobuf accepts but no sound writer makes: a key twice in one record, integers of
             more than 64 bits.
@@ -42,13 +45,46 @@ class ReadOptions:
             raise OptionError(
                 "compression",
                 expected="one of " + ", ".join(map(repr, choices)),
-                got=repr(self.compression),
+                got=show(self.compression),
                 advice="Leave it out to have it found by the bytes of each file.",
             )
-        for name, least in (("max_skipped", 0), ("max_record_bytes", 1)):
+        self._check_number("max_skipped", 0, None)
+        self._check_number("max_record_bytes", 1, MAX_RECORD_BYTES)
+        for name in ("allow_trailing_zeros", "strict"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise OptionError(name, expected=f"a whole number of at least {least}", got=repr(value))
+            if not isinstance(value, bool):
+                advice = f"Leave it out for {type(self).__dict__[name]}."
+                raise OptionError(name, expected="True or False", got=show(value), advice=advice)
+
+    def _check_number(self, name: str, least: int, most: int | None) -> None:
+        value = getattr(self, name)
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or value < least or (most is not None and value > most):
+            at_most = "" if most is None else f" and at most {most}"
+            raise OptionError(
+                name,
+                expected=f"a whole number of at least {least}{at_most}",
+                got=show(value),
+                advice=f"Leave it out for {type(self).__dict__[name]}.",
+            )
+
+
+def check_options(options: ReadOptions | None) -> ReadOptions:
+    """Return the options, or the usual ones for None.
+
+    Raises:
+        OptionError: They are something else.
+    """
+    if options is None:
+        return ReadOptions()
+    if not isinstance(options, ReadOptions):
+        raise OptionError(
+            "options",
+            expected="ReadOptions",
+            got=show(options),
+            advice="Make them, such as ps.ReadOptions(strict=True).",
+        )
+    return options
 
 
 def check_on_error(on_error: str) -> OnError:
@@ -61,4 +97,4 @@ def check_on_error(on_error: str) -> OnError:
         if on_error == choice:
             return choice  # type: ignore[no-any-return]
     choices = ", ".join(map(repr, get_args(OnError)))
-    raise OptionError("on_error", expected=f"one of {choices}", got=repr(on_error))
+    raise OptionError("on_error", expected=f"one of {choices}", got=show(on_error))

@@ -5,7 +5,7 @@ In: shards. Out: the row's place (file and record number), and the segments of a
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.read.damage import Damage
 from penstock.read.shard import Shard
+
+# A call that touches more files than these reads them into memory one after the other: a process has so many
+# descriptors.
+_MOST_OPEN = 64
 
 
 class Rows:
@@ -38,23 +42,26 @@ class Rows:
         if not self._damaged:
             return
         for shard, first, begin, end in self._parts(start, stop):
-            for number in sorted(shard.index.damages):
-                if begin <= number < end:
-                    yield first + number - begin, shard, shard.index.damages[number]
+            numbers = shard.index.damaged
+            for number in numbers[bisect_left(numbers, begin) : bisect_left(numbers, end)]:
+                yield first + number - begin, shard, shard.index.damages[number]
 
     def segments(self, start: int, stop: int) -> list[_native.Segment]:
         """Return where the frames of a range of rows are."""
-        return [shard.segment(slice(begin, end)) for shard, _, begin, end in self._parts(start, stop)]
+        parts = list(self._parts(start, stop))
+        is_loaded = len(parts) > _MOST_OPEN
+        return [shard.segment(slice(begin, end), is_loaded=is_loaded) for shard, _, begin, end in parts]
 
     def select(self, rows: NDArray[np.int64]) -> list[_native.Segment]:
         """Return where the frames of some rows are; they must be in order."""
-        segments = []
         bounds = np.searchsorted(rows, self._starts)
-        for i, shard in enumerate(self.shards):
-            chosen = rows[bounds[i] : bounds[i + 1]] - self._starts[i]
-            if len(chosen):
-                segments.append(shard.segment(chosen))
-        return segments
+        chosen = [
+            (shard, rows[bounds[i] : bounds[i + 1]] - self._starts[i])
+            for i, shard in enumerate(self.shards)
+            if bounds[i] < bounds[i + 1]
+        ]
+        is_loaded = len(chosen) > _MOST_OPEN
+        return [shard.segment(numbers, is_loaded=is_loaded) for shard, numbers in chosen]
 
     def in_order(self) -> Rows:
         """Return the same rows, to be read once from the first to the last."""

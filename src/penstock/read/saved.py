@@ -7,6 +7,7 @@ file: one line of JSON, then the sizes of all frames as little-endian uint32 or 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,12 @@ def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         saved = None
     if saved is not None and options.compression in ("auto", saved.compression):
-        return saved
+        return replace(saved, saved_as=path)
     index = build_index(file, options)
     smallest = _SMALLEST_PLAIN if index.compression == "none" else _SMALLEST_COMPRESSED
     # Damage is looked at anew each time: somebody may be mending the file.
-    if not index.damages and file.identity.size >= smallest:
+    # And with trailing zeros an index does not reach to the end of the file, by which saved ones are checked.
+    if not index.damages and file.identity.size >= smallest and not options.allow_trailing_zeros:
         write_cached(path, [_encode(index)])
     return index
 

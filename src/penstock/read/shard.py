@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.errors import PathError
+from penstock.errors import ChangedFileError, PathError
 from penstock.read.index import FileIndex
 from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache import cache_path, make_room, write_cached
@@ -39,15 +39,22 @@ class Shard:
     def __len__(self) -> int:
         return len(self.index)
 
-    def segment(self, selection: Selection) -> _native.Segment:
+    def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:
         """Return where the frames of the selected records are.
+
+        Args:
+            selection: The records.
+            is_loaded: Whether to read them now, and so to hold no file open.
 
         Raises:
             ChangedFileError: The file is no longer what was indexed.
         """
         begins, sizes = self._frames(selection)
         file = self._file.open()
-        return file.fd, None, 0, begins, sizes, file
+        if not is_loaded or len(begins) == 0:
+            return file.fd, None, 0, begins, sizes, file
+        first, last = int(begins.min()), int((begins + sizes).max())
+        return -1, file.read(first, last - first), first, begins, sizes, None
 
     def in_order(self) -> Shard:
         """Return a shard to read once from its first record to its last."""
@@ -75,7 +82,7 @@ class CompressedShard(Shard):
         self._copy = cache_path("inflated", path, *index.identity)
         self._uses_copy = False
 
-    def segment(self, selection: Selection) -> _native.Segment:
+    def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:  # noqa: ARG002
         """Return where the frames of the selected records are, in inflated bytes."""
         begins, sizes = self._frames(selection)
         if len(begins) == 0:
@@ -93,8 +100,26 @@ class CompressedShard(Shard):
                 self._window = self._new_window()
             inflated = self._window.read(first, last)
             if last == int(self.index.offsets[-1]):  # done with: what it holds is let go of
+                self._check_end()
                 self._window = self._new_window()
             return -1, inflated, first, begins, sizes, None
+
+    def _check_end(self) -> None:
+        """Compare the end of the stream with that of the index, which may come from the cache.
+
+        Raises:
+            ChangedFileError: The stream goes on.
+        """
+        if self.index.saved_as is None or self._window.is_at_end():
+            return
+        self.index.distrust()
+        raise ChangedFileError(
+            "the file holds more than its index says",
+            path=self.path,
+            expected=f"{int(self.index.offsets[-1])} inflated bytes",
+            got="more",
+            advice="Open it again: it will be indexed anew.",
+        )
 
     def in_order(self) -> Shard:
         """Return a shard with a stream of its own."""

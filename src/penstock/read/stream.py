@@ -46,3 +46,12 @@ class InflatedWindow:
             self._held_from = start
         self.start, self.stop = start, stop
         return bytes(memoryview(self._bytes)[: stop - start])
+
+    def is_at_end(self) -> bool:
+        """Tell whether the stream ends where the last read stopped."""
+        while self._held_from + len(self._bytes) <= self.stop:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return True
+            self._bytes += chunk
+        return False

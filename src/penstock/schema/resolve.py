@@ -96,7 +96,8 @@ def _fit_told(survey: Survey, inference: Inference, told: Schema, partial: froze
     for name, field in told.items():
         place = _find_place(name, field, entries, places, name in partial)
         if place is None:
-            if name in partial or not field.optional:
+            # Of a sample it is not known that no record has the field.
+            if (name in partial and not survey.is_sample) or not field.optional:
                 known = entries if field.key is None else [entry.key for entry in entries.values()]
                 raise unknown_name(field.wire_key(name), known)
             fitted.append(_Fitted(name, None, field, "told; in none of the records"))

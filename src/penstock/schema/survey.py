@@ -187,12 +187,13 @@ class Survey:
     def payload(self) -> Payload:
         """What the records are.
 
-        `other` is for records of which fewer than half carry a feature. ELWC records parse as
-        SequenceExamples by accident, and are taken as such.
+        `other` is for records of which fewer than one in ten carries a feature: bytes of something else may
+        parse by accident, and some damaged Examples do not make the others something else. ELWC records
+        parse as SequenceExamples by accident, and are taken as such.
         """
         if not self.records:
             return "empty"
         carrying = self.records - self.unparsable - self.featureless - self.empty
-        if 2 * carrying < self.records - self.empty:
+        if 10 * carrying < self.records - self.empty:
             return "other"
         return "sequence_example" if self.with_lists else "example"

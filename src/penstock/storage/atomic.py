@@ -124,7 +124,8 @@ def refuse_existing(path: Path) -> None:
         PathError: It is there.
     """
     if os.path.lexists(path):
-        raise PathError("exists already", path=path, advice="Choose another folder, or overwrite it.")
+        advice = "Choose another folder, or overwrite it: --overwrite, in Python overwrite=True."
+        raise PathError("exists already", path=path, advice=advice)
 
 
 def _sync_folder(folder: Path) -> None:

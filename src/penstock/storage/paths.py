@@ -9,43 +9,70 @@ import difflib
 import glob
 import os
 import re
+import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from penstock.errors import NoSuchPathError, PathError
+from penstock.errors import NoSuchPathError, OptionError, PathError
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 # What a TFRecord file is called in the wild: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz,
-# a.record, b.tfr-00000-of-00001, and any shard NAME-00000-of-00004, whatever the name says before it.
-_DATA_FILE = re.compile(r"tfrecord|\.tfr(\b|-)|\.records?(\b|-)|-\d{5,}-of-\d{5,}", re.IGNORECASE)
-# What lies beside them and is no data.
-_OTHER_FILE = re.compile(
-    r"\.(json|jsonl|txt|md|tfindex|idx|index|csv|parquet|npy|sha256|lock|tmp)$|^[._]", re.IGNORECASE
+# data_tfrecord_eval.gz, a.record, b.tfr-00000-of-00001, c.tfrec, and any shard NAME-00000-of-00004. To the
+# very end of the name: checksums, backups, archives and halves of downloads are called so too, and then more.
+# Compressions that cannot be read are among it: whoever opens such a file says so; a hole would be silent.
+_DATA_FILE = re.compile(
+    r"""
+    ( tfrecords?\d* | \.tfr | \.tfrecs? | \.records? | -\d{5,}-of-\d{5,} )
+    ( [-_][^\W_]* | \.\d+ | \.(train|training|validation|valid|val|dev|eval|test|testing)
+      | \.(gz|gzip|zlib|zz|z|zst|zstd|bz2|xz|lz4|snappy) )*\Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
+_HIDDEN = (".", "_")
 
 
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
     """Return the files that `paths` means, and whether each was named by itself rather than found.
 
+    A file counts once, under the first of its names: `a`, `./a` and a link to `a` are one.
+
     Raises:
+        OptionError: That is no path, and no paths.
         NoSuchPathError: There is no such path, a glob matches nothing, or a folder holds no data file.
     """
     if isinstance(paths, str | os.PathLike):
-        return _find(os.fspath(paths))
-    found: list[Path] = []
+        paths = [paths]
+    elif isinstance(paths, bytes | bytearray) or not isinstance(paths, Iterable):
+        raise _no_path("path", paths)
+    by_real_path: dict[str, Path] = {}
     by_name = True
-    for each in paths:
-        files, named = _find(os.fspath(each))
-        found.extend(files)
+    for number, each in enumerate(paths):
+        files, named = _find(each, number)
+        for file in files:
+            by_real_path.setdefault(os.path.realpath(file), file)
         by_name &= named
-    if not found:
+    if not by_real_path:
         raise NoSuchPathError("no paths were given", advice="Name a file, several, a glob or a folder.")
-    return list(dict.fromkeys(found)), by_name
+    return list(by_real_path.values()), by_name
 
 
-def _find(path: str) -> tuple[list[Path], bool]:
+def _no_path(what: str, got: object) -> OptionError:
+    return OptionError(
+        what,
+        expected="a str or an os.PathLike, or several",
+        got=reprlib.repr(got),
+        advice="Decode it with os.fsdecode."
+        if isinstance(got, bytes)
+        else "Name a file, several, a glob or a folder.",
+    )
+
+
+def _find(given: PathLike, number: int) -> tuple[list[Path], bool]:
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else given
+    if not isinstance(path, str):  # a PathLike may hold bytes
+        raise _no_path(f"path[{number}]", given)
     place = Path(path)
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long, or in a closed folder
         return _folder_files(place), False
@@ -67,7 +94,7 @@ def _folder_files(folder: Path) -> list[Path]:
         for entry in folder.rglob("*")
         # Links that lead nowhere and pipes count: whoever opens them says so; no data set has a silent hole.
         if not entry.is_dir()
-        and not _OTHER_FILE.search(entry.name)
+        and not entry.name.startswith(_HIDDEN)
         and _DATA_FILE.search(entry.name)
         and not any(
             part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1]

@@ -47,6 +47,19 @@ def test_no_command_lists_the_commands(capsys) -> None:
         (["inspct", "x"], "no command 'inspct'. Did you mean 'inspect'?"),
         (["zzz"], "no command 'zzz'. There are inspect, verify, repair, demo."),
         (["--json", "veri"], "no command 'veri'. Did you mean 'verify'?"),
+        (["--json", "inspect", "x"], "option --json goes behind the command: penstock inspect x --json"),
+        (
+            ["--head=3", "inspect", "a b"],
+            "option --head goes behind the command: penstock inspect 'a b' --head=3",
+        ),
+        (
+            ["--head", "3", "inspect", "x"],
+            "option --head goes behind the command: penstock inspect x --head 3",
+        ),
+        (["--jsn", "inspect", "x"], "unknown option --jsn. Did you mean --json?"),
+        (["inspect", "x", "--jsn", "y"], "unknown option --jsn. Did you mean --json?"),
+        (["repair", "x", "--overwrit", "y"], "unknown option --overwrit. Did you mean --overwrite?"),
+        (["demo", "x"], "unknown option x."),
         (["inspect", "x", "--jsn"], "unknown option --jsn. Did you mean --json?"),
         (["inspect", "x", "--heads=3"], "unknown option --heads. Did you mean --head?"),
         (["inspect", "x", "--zzz"], "unknown option --zzz. See 'penstock inspect --help'."),
@@ -69,10 +82,14 @@ def test_no_command_lists_the_commands(capsys) -> None:
             ["verify", "x", "--max-record-bytes", "0"],
             "max_record_bytes: expected a whole number of at least 1",
         ),
+        (
+            ["verify", "x", "--max-record-bytes", str(2**64)],
+            "max_record_bytes: expected a whole number of at least 1 and at most 1099511627776, got 1844674",
+        ),
         (["verify", "no\nsuch"], "no\\nsuch: no such file or folder."),
         (
             ["repair", "x"],
-            "output folder: expected a folder, got none. Say 'penstock repair pets/ --out mended/'.",
+            "output folder: expected a folder, got none. Say 'penstock repair pets/ mended/'.",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from record_files import FRAME_BYTES
 
 
 def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys) -> None:
-    assert main(["repair", str(damaged), "--out", str(tmp_path / "out")]) == 0
+    assert main(["repair", str(damaged), str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.splitlines()[2].split() == ["4", "1", "85", "B", str(damaged)]
@@ -18,10 +18,23 @@ def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys
     assert f"are in {tmp_path}/out/quarantine\n" in out
 
 
-def test_repair_without_the_option_takes_the_last_path_for_the_folder(damaged, zoo, tmp_path, capsys) -> None:
-    assert main(["repair", str(damaged), str(zoo), str(tmp_path / "out"), "--json"]) == 0
+@pytest.mark.parametrize("form", ["AZO-", "-AZO", "AZ-O", "A-ZO", "AZ=O", "=OAZ"])
+def test_repair_takes_the_last_path_or_the_option_for_the_folder(
+    form, damaged, zoo, tmp_path, capsys
+) -> None:
+    out = str(tmp_path / "out")
+    words = {"A": str(damaged), "Z": str(zoo), "O": out, "-": "--json", "=": "--out"}
+    assert main(["repair", *(words[letter] for letter in form), "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
-    assert (done["files"], done["out"]) == (3, str(tmp_path / "out"))
+    assert (done["files"], done["out"]) == (3, out)
+
+
+def test_repair_help_leads_with_the_folder_behind_the_paths(capsys) -> None:
+    assert main(["repair", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: penstock repair [options] PATH [PATH ...] OUT\n")
+    assert "  OUT                   the folder to write to" in out
+    assert out.index("  OUT  ") < out.index("--out FOLDER")
 
 
 def test_repair_that_forgets_the_folder_touches_no_input(damaged, zoo, capsys) -> None:
@@ -67,5 +80,7 @@ def test_repair_onto_existing_files_needs_overwrite(damaged, tmp_path, capsys) -
     argv = ["repair", str(damaged), "--out", str(tmp_path / "out")]
     assert main(argv) == 0
     assert main(argv) == 2
-    assert "exists already" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert err.startswith(f"penstock: error: {tmp_path}/out/damaged.tfrecord: exists already. ")
+    assert "--overwrite" in err
     assert main([*argv, "--overwrite"]) == 0

@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
+
 from penstock.cli.main import main
-from record_files import BASE, FRAME_BYTES
+from record_files import BASE, FRAME_BYTES, flip, write_plain
 
 
 def test_verify_sound_files_prints_one_line(zoo, capsys) -> None:
@@ -19,7 +21,34 @@ def test_verify_damaged_file_prints_a_line_a_fault(damaged, capsys) -> None:
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{damaged}: record 2 at byte {2 * FRAME_BYTES}: payload CRC: expected 0x")
     assert second == "1 file, 5 records, 425 B: 1 fault"
-    assert third == "'penstock repair PATH --out FOLDER' copies what is good."
+    assert third == "'penstock repair PATH OUT' copies what is good."
+
+
+@pytest.mark.parametrize(
+    ("num_records", "said"),
+    [
+        (2, "2 records that are no Examples: only their frames were checked"),
+        (1, "1 record that is no Example: only its frame was checked"),
+    ],
+)
+def test_verify_of_records_that_are_no_examples_says_so(num_records, said, zoo, capsys) -> None:
+    write_plain(zoo / "notes.tfrecord", [b"hello, world"] * num_records)
+    assert main(["verify", str(zoo)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"3 files, {30 + num_records} records, ")
+    assert first.endswith(": sound")
+    assert second == said
+
+
+def test_verify_of_damaged_records_that_are_no_examples_says_so_too(tmp_path, capsys) -> None:
+    path = write_plain(tmp_path / "notes.tfrecord", [b"hello, world"] * 3)
+    path.write_bytes(flip(path.read_bytes(), 14))
+    assert main(["verify", str(path)]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 file, 3 records, 84 B: 1 fault",
+        "3 records that are no Examples: only their frames were checked",
+        "'penstock repair PATH OUT' copies what is good.",
+    ]
 
 
 def test_verify_json_lists_the_faults(damaged, capsys) -> None:

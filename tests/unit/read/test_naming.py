@@ -1,5 +1,6 @@
 """Splits and complete sets, by the names of files."""
 
+import dataclasses
 import time
 from pathlib import Path
 
@@ -75,19 +76,23 @@ def test_split_of_a_file_whose_name_says_nothing_is_told_by_its_folder(path, spl
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("train-00003-of-00012", ("train-", 3, 12, "", 5)),
-        ("a.tfrecord-00003-of-00012.gz", ("a.tfrecord-", 3, 12, ".gz", 5)),
-        ("a-000-of-001.tfrecord", ("a-", 0, 1, ".tfrecord", 3)),
-        ("x2020-00000-of-00001", ("x2020-", 0, 1, "", 5)),
+        ("train-00003-of-00012", ("train-", 3, 12, "", 5, 5)),
+        ("a.tfrecord-00003-of-00012.gz", ("a.tfrecord-", 3, 12, ".gz", 5, 5)),
+        ("a-000-of-001.tfrecord", ("a-", 0, 1, ".tfrecord", 3, 3)),
+        ("a-00-of-02.tfrecord", ("a-", 0, 2, ".tfrecord", 2, 2)),
+        ("a-0-of-2.tfrecord", ("a-", 0, 2, ".tfrecord", 1, 1)),
+        ("a-3-of-12.tfrecord", ("a-", 3, 12, ".tfrecord", 1, 2)),
+        ("a-00003-of-12.tfrecord", ("a-", 3, 12, ".tfrecord", 5, 2)),
+        ("x2020-00000-of-00001", ("x2020-", 0, 1, "", 5, 5)),
     ],
 )
 def test_shard_name_is_taken_apart_and_spelt_again(name, parts):
     shard = ShardName.parse(name)
-    assert (shard.stem, shard.number, shard.count, shard.rest, shard.width) == parts
+    assert dataclasses.astuple(shard) == parts
     assert shard.spell(shard.number) == name
 
 
-@pytest.mark.parametrize("name", ["train.tfrecord", "a-1-of-2", "00000-of", "part-00000", "a-00000-0f-00001"])
+@pytest.mark.parametrize("name", ["train.tfrecord", "a-1-of-b", "00000-of", "part-00000", "a-00000-0f-00001"])
 def test_name_without_a_number_of_a_count_is_no_shard_name(name):
     assert ShardName.parse(name) is None
 
@@ -148,6 +153,33 @@ def test_number_not_below_the_count_is_refused():
         "/data/train-00004-of-00004: shard number is not below the count of shards: "
         "expected at most 3, got 4. The file's name is wrong."
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["a-0-of-2.tfrecord"], r"a-1-of-2\.tfrecord"),
+        (["a-01-of-02.tfrecord"], r"a-00-of-02\.tfrecord"),
+        ([f"a-{number}-of-12" for number in range(12) if number != 4], "a-4-of-12"),
+        ([f"a-{number}-of-12" for number in range(11)], "a-11-of-12"),
+    ],
+)
+def test_set_with_numbers_of_few_digits_and_a_gap_is_refused(names, missing):
+    with pytest.raises(MissingShardError, match=f"shard {missing} is missing: "):
+        check_complete([Path("/data") / name for name in names])
+
+
+def test_set_with_numbers_of_any_width_is_one_set():
+    check_complete([Path(f"/data/a-{number}-of-12.tfrecord") for number in range(12)])
+
+
+def test_set_counted_from_one_is_whole_without_a_shard_zero():
+    paths = [Path(f"/data/a-{number}-of-3.tfrecord") for number in (1, 2, 3)]
+    check_complete(paths)
+    with pytest.raises(MissingShardError, match=r"shard a-1-of-3\.tfrecord is missing: "):
+        check_complete(paths[1:])
+    with pytest.raises(PathError, match="expected at most 3, got 4"):
+        check_complete([*paths, Path("/data/a-4-of-3.tfrecord")])
 
 
 @pytest.mark.timeout(20)

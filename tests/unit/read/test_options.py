@@ -27,22 +27,32 @@ def test_options_are_named_never_counted():
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "value"),
+    ("name", "expected", "value", "usual"),
     [
-        ("max_skipped", 0, -1),
-        ("max_skipped", 0, 1.5),
-        ("max_skipped", 0, True),
-        ("max_skipped", 0, None),
-        ("max_record_bytes", 1, 0),
-        ("max_record_bytes", 1, "1 GB"),
+        ("max_skipped", "a whole number of at least 0", -1, 1000),
+        ("max_skipped", "a whole number of at least 0", 1.5, 1000),
+        ("max_skipped", "a whole number of at least 0", True, 1000),
+        ("max_skipped", "a whole number of at least 0", None, 1000),
+        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 0, 1 << 30),
+        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", "1 GB", 1 << 30),
+        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 2**40 + 1, 1 << 30),
+        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 2**64 - 1, 1 << 30),
+        ("strict", "True or False", "yes", False),
+        ("allow_trailing_zeros", "True or False", 1, False),
     ],
 )
-def test_option_out_of_its_range_is_refused(name, least, value):
+def test_option_out_of_its_range_is_refused(name, expected, value, usual):
     with pytest.raises(OptionError) as caught:
         ps.ReadOptions(**{name: value})
     assert isinstance(caught.value, ValueError)
-    assert str(caught.value) == f"{name}: expected a whole number of at least {least}, got {value!r}."
+    assert str(caught.value) == f"{name}: expected {expected}, got {value!r}. Leave it out for {usual}."
 
 
-def test_least_values_are_taken():
+def test_number_too_long_to_be_printed_is_refused():
+    with pytest.raises(OptionError, match="got an int of 33220 bits"):
+        ps.ReadOptions(max_record_bytes=10**10_000)
+
+
+def test_least_and_largest_values_are_taken():
     assert ps.ReadOptions(max_skipped=0, max_record_bytes=1).max_skipped == 0
+    assert ps.ReadOptions(max_record_bytes=1 << 40).max_record_bytes == 1 << 40

@@ -17,7 +17,7 @@ from penstock.storage.file import FileIdentity
 class Place(Shard):
     """A shard whose segments are what was asked for."""
 
-    def segment(self, selection):
+    def segment(self, selection, *, is_loaded=False):
         if isinstance(selection, slice):
             return [(self.path.name, number) for number in range(selection.start, selection.stop)]
         return [(self.path.name, number) for number in selection.tolist()]

@@ -12,13 +12,14 @@ from penstock.schema.survey import Survey
         ({"records": 5, "empty": 5}, "example"),
         ({"records": 5}, "example"),
         ({"records": 5, "with_lists": 1}, "sequence_example"),
-        ({"records": 5, "with_lists": 1, "unparsable": 3}, "other"),
+        ({"records": 5, "with_lists": 1, "unparsable": 3}, "sequence_example"),
         ({"records": 4, "unparsable": 2}, "example"),
-        ({"records": 4, "unparsable": 1, "featureless": 2}, "other"),
+        ({"records": 10, "unparsable": 7, "featureless": 2}, "example"),
+        ({"records": 11, "unparsable": 8, "featureless": 2}, "other"),
         ({"records": 5, "unparsable": 5}, "other"),
         ({"records": 5, "featureless": 5}, "other"),
-        ({"records": 9, "empty": 6, "featureless": 2}, "other"),
-        ({"records": 9, "empty": 6, "featureless": 1}, "example"),
+        ({"records": 29, "empty": 6, "featureless": 21}, "other"),
+        ({"records": 9, "empty": 6, "featureless": 2}, "example"),
     ],
 )
 def test_payload_of_totals_is_what_most_records_are(survey, totals, payload):

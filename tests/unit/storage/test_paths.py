@@ -1,10 +1,11 @@
 """What a caller names, and the files that it means."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from penstock.errors import NoSuchPathError
+from penstock.errors import NoSuchPathError, OptionError
 from penstock.storage.paths import find_files
 
 
@@ -49,6 +50,48 @@ def test_files_keep_their_order_and_each_counts_once(folder):
     assert find_files(paths) == ([folder / "c.record", folder / "b.tfrecord"], True)
 
 
+def test_file_named_in_two_spellings_counts_once_under_the_first(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "link").symlink_to(folder)
+    (folder / "z.tfrecord").symlink_to("b.tfrecord")
+    path = folder / "b.tfrecord"
+    assert find_files(["b.tfrecord", path, folder / "link" / "b.tfrecord", "z.tfrecord"]) == (
+        [Path("b.tfrecord")],
+        True,
+    )
+    assert find_files(["z.tfrecord", path])[0] == [Path("z.tfrecord")]
+    assert path in find_files(folder)[0]
+    assert folder / "z.tfrecord" not in find_files(folder)[0]
+    assert find_files(f"{folder}/[bz].tfrecord") == ([path], False)
+
+
+class BytesPath:
+    def __fspath__(self):
+        return b"x"
+
+    def __repr__(self):
+        return "BytesPath"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "path: expected a str or an os.PathLike, or several, got None. Name a file, several"),
+        (3, "path: expected a str or an os.PathLike, or several, got 3. Name a file, several, a glob"),
+        (b"x", "path: expected a str or an os.PathLike, or several, got b'x'. Decode it with os.fsdecode."),
+        (["a.tfrecord", None], "path[1]: expected a str or an os.PathLike, or several, got None. Name a"),
+        ([b"x"], "path[0]: expected a str or an os.PathLike, or several, got b'x'. Decode it with"),
+        (BytesPath(), "path[0]: expected a str or an os.PathLike, or several, got BytesPath. Name a"),
+    ],
+)
+def test_what_is_no_path_is_refused(given, said, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "a.tfrecord").touch()
+    with pytest.raises(OptionError) as caught:
+        find_files(given)
+    assert str(caught.value).startswith(said)
+
+
 def test_folder_is_its_data_files_sorted(folder):
     found, named_singly = find_files(folder)
     assert not named_singly
@@ -74,11 +117,27 @@ def test_folder_is_its_data_files_sorted(folder):
         ("sentences.tfe-tfrecord", True),
         ("test.tfr-00000-of-00001", True),
         ("X.TFRECORD", True),
+        ("discarded-data-00000-of-00001", True),
+        ("data_tfrecord_eval.gz", True),
+        ("toy.nocompress-tfe-tfrecord-00000-of-00002", True),
+        ("iris.tfrecords", True),
+        ("iris.tfrecords.gz", True),
+        ("x-00000-of-00001.tfrecord.gz", True),
+        ("small.tfrec", True),
+        ("mnist.tfrecord.train", True),
+        ("x.tfrecord.00001", True),
+        ("x.tfrecord.zst", True),
         ("my.recording", False),
         ("x.tfrx", False),
         ("x.tfrecord.sha256", False),
         ("x.tfrecord.tmp", False),
         ("x.idx", False),
+        ("x.tfrecord~", False),
+        ("tfrecord_reader.py", False),
+        ("train-00000-of-00002.json", False),
+        *((f"x.tfrecord.{ending}", False) for ending in ("md5", "sha1", "crc", "asc", "sig", "lock", "log")),
+        *((f"x.tfrecord.{ending}", False) for ending in ("bak", "bad", "old", "orig", "swp", "zip", "tar")),
+        *((f"x.tfrecord.{ending}", False) for ending in ("part", "crdownload", "tar.gz", "gz.md5", "gz~")),
     ],
 )
 def test_folder_takes_the_names_of_the_wild(tmp_path, name, is_data):
