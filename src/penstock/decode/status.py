@@ -8,14 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock import _native
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, PenstockError
 
-_PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS, _READ_FAILED = 1, 2, 3, 4
+_PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS = 1, 2, 3  # and 4: reading failed
 # What a record is found to be where the index is wrong: then the index must be made anew.
 INDEX_IS_WRONG = (_FRAME_CHANGED, _FILE_ENDS)
-_WRONG_KIND, _WRONG_COUNT, _WRONG_SIZE, _MISSING, _WRONG_STEP_COUNT = 30, 31, 32, 33, 34
+_WRONG_KIND, _MISSING = 30, 33
+_MISFITS = {
+    30: "kind",
+    31: "number of values",
+    32: "bytes of the raw tensor",
+    34: "number of values in a step",
+}
 
 _KINDS = {0: "no kind", 1: "bytes", 2: "float", 3: "int64"}
 
@@ -40,70 +47,66 @@ def describe_malformed(status: int) -> str:
     return f"payload is no Example: {_MALFORMED[status]}"
 
 
-def make_error(  # noqa: PLR0911 - a return for each status
+class _Wording(NamedTuple):
+    """A fault in the words of its error."""
+
+    error: type[PenstockError]
+    what: str
+    field: str
+    expected: object = None
+    got: object = None
+    advice: str = ""
+
+
+def make_error(
     path: Path, record: int, offset: int, fault: _native.Fault, names: Sequence[str]
 ) -> PenstockError:
     """Return the error for a fault that the core found in a record."""
     _, status, number, expected, got, detail = fault
     field = names[number] if number >= 0 else None
-    verify = f"Run 'penstock verify {path}'."
-
-    def corrupt(what: str, part: str, wanted: object = None, there: object = None) -> PenstockError:
-        return CorruptRecordError(
-            what,
-            path=path,
-            record=record,
-            offset=offset,
-            field=part,
-            expected=wanted,
-            got=there,
-            advice=verify,
-        )
-
-    if status == _PAYLOAD_CRC:
-        return corrupt("payload CRC", "payload", f"{expected:#010x}", f"{got & 0xFFFFFFFF:#010x}")
-    if status == _FRAME_CHANGED:
-        return corrupt(
-            "header (not the one that was indexed)", "length", f"length {expected}", f"length {got}"
-        )
-    if status == _FILE_ENDS:
-        return corrupt("frame (the file ends inside it)", "payload", f"{expected} bytes", f"{got} bytes")
-    if status == _READ_FAILED:
-        return corrupt(f"reading failed ({os.strerror(got)})", "payload")
     if status in _MALFORMED:
-        part = f"field {field!r}: " if field is not None else ""
-        shown = f" (it begins with {detail!r})" if detail else ""
-        return corrupt(part + describe_malformed(status) + shown, field or "payload")
+        wording = _word_message(status, field, detail)
+    elif field is None:
+        wording = _word_frame(status, expected, got)
+    else:
+        wording = _word_misfit(status, field, expected, got)
+    return wording.error(
+        wording.what,
+        path=path,
+        record=record,
+        offset=offset,
+        field=wording.field,
+        expected=wording.expected,
+        got=wording.got,
+        advice=wording.advice or f"Run 'penstock verify {path}'.",
+    )
 
-    def misfit(
-        kind: type[FieldError], what: str, wanted: object, there: object, advice: str
-    ) -> PenstockError:
-        return kind(
-            f"field {field!r}{what}",
-            path=path,
-            record=record,
-            offset=offset,
-            field=field,
-            expected=wanted,
-            got=there,
-            advice=advice,
-        )
 
+def _word_frame(status: int, expected: int, got: int) -> _Wording:
+    if status == _PAYLOAD_CRC:
+        crcs = f"{expected:#010x}", f"{got & 0xFFFFFFFF:#010x}"
+        return _Wording(CorruptRecordError, "payload CRC", "payload", *crcs)
+    if status == _FRAME_CHANGED:
+        what = "header (not the one that was indexed)"
+        return _Wording(CorruptRecordError, what, "length", f"length {expected}", f"length {got}")
+    if status == _FILE_ENDS:
+        what = "frame (the file ends inside it)"
+        return _Wording(CorruptRecordError, what, "payload", f"{expected} bytes", f"{got} bytes")
+    return _Wording(CorruptRecordError, f"reading failed ({os.strerror(got)})", "payload")
+
+
+def _word_message(status: int, field: str | None, detail: bytes) -> _Wording:
+    place = f"field {field!r}: " if field is not None else ""
+    shown = f" (it begins with {detail!r})" if detail else ""
+    return _Wording(CorruptRecordError, place + describe_malformed(status) + shown, field or "payload")
+
+
+def _word_misfit(status: int, field: str, expected: int, got: int) -> _Wording:
     if status == _MISSING:
-        return misfit(
-            MissingFieldError,
-            " is missing",
-            "a value",
-            "none",
-            "Declare it with a default, or with optional=True.",
-        )
-    tell = f"Tell what it is with fields={{{field!r}: …}}."
+        advice = "Declare it with a default, or with optional=True."
+        return _Wording(MissingFieldError, f"field {field!r} is missing", field, "a value", "none", advice)
+    what = f"field {field!r}: {_MISFITS[status]}"
+    advice = f"Tell what it is with fields={{{field!r}: …}}."
     if status == _WRONG_KIND:
-        return misfit(FieldError, ": kind", _KINDS[expected], _KINDS[got], tell)
-    if status == _WRONG_COUNT:
-        return misfit(FieldError, ": number of values", expected, got, tell)
-    if status == _WRONG_STEP_COUNT:
-        return misfit(FieldError, ": number of values in a step", expected, got, tell)
-    if status == _WRONG_SIZE:
-        return misfit(FieldError, ": bytes of the raw tensor", expected, got, tell)
-    return corrupt(f"unknown status {status}", "payload")
+        return _Wording(FieldError, what, field, _KINDS[expected], _KINDS[got], advice)
+    return _Wording(FieldError, what, field, expected, got, advice)
