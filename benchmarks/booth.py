@@ -1,4 +1,4 @@
-"""The process of one contestant: pins itself, opens the reader, then times its passes whenever it is told to go.
+"""The process of one contestant: pins itself, opens the reader, then times passes when told to go.
 
 In: the contestant, data set and cores as JSON on the command line, then a line on stdin for each turn.
 Out: one line of JSON for each on a pipe of its own; whatever the libraries print goes to stderr.
@@ -84,7 +84,7 @@ def time_pass(contestant: Contestant) -> dict[str, Any]:
 
 
 def time_turn(contestant: Contestant, task: Task) -> dict[str, Any]:
-    """Time passes until they fill a turn: what neighbours on the machine take comes and goes by the second."""
+    """Time passes until they fill a turn: what neighbours take comes and goes by the second."""
     total: dict[str, Any] = {"num_records": 0, "label_sum": 0, "seconds": 0.0, "cpu_seconds": 0.0}
     while total["seconds"] < TURN_SECONDS:
         figures = time_pass(contestant)
