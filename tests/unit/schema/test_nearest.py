@@ -1,6 +1,5 @@
 """The name that was probably meant."""
 
-
 import pytest
 
 from penstock.errors import UnknownNameError
