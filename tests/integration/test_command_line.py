@@ -16,7 +16,6 @@ from penstock.wire.frame import write_record
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, example, flip, write_gzip, write_plain
 
 PENSTOCK = Path(sysconfig.get_path("scripts")) / "penstock"
-pytestmark = pytest.mark.skipif(not PENSTOCK.exists(), reason="the command is not installed")
 
 
 def run(*argv: object, **options) -> subprocess.CompletedProcess[str]:
