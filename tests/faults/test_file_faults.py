@@ -29,9 +29,9 @@ FOREIGN = {
     "JSON": (b'{"error": "not found", "code": 404}', "JSON"),
     "Parquet": (b"PAR1" + bytes(100), "a Parquet file"),
     "NumPy": (b"\x93NUMPY\x01\x00" + bytes(100), "a NumPy array"),
-    "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), "0x"),
-    "text": (b"id,name\n" + b"1,Rex\n" * 100, "0x"),
-    "noise": (np.random.default_rng(1).bytes(100_000), "0x"),
+    "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), "CRC 0x"),
+    "text": (b"id,name\n" + b"1,Rex\n" * 100, "CRC 0x"),
+    "noise": (np.random.default_rng(1).bytes(100_000), "CRC 0x"),
 }
 
 
@@ -46,7 +46,9 @@ def test_f20_file_that_is_something_else_is_refused_naming_it(tmp_path, kind):
         error = caught.value
         assert (error.path, error.record, error.offset) == (str(path), 0, 0)
         assert error.got.startswith(got)
-        assert str(error).startswith(f"{path}: not a TFRecord file: expected ")
+        assert str(error).startswith(
+            f"{path}: not a TFRecord file: expected a record header whose CRC fits, got "
+        )
         assert str(error).endswith(" Check how the file came here.")
 
 

@@ -162,13 +162,17 @@ def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None 
     """Return the error for a file in which no record was found."""
     known = name_content(first)
     damage = damages[0] if damages else None
+    found = "other bytes"
+    if damage is not None:
+        is_cut = damage.field == "header"
+        found = damage.got if is_cut else f"CRC {damage.expected} where {damage.got} fits"
     return NotTFRecordError(
         "not a TFRecord file",
         path=path,
         record=0,
         offset=0,
         field="length" if damage is None else damage.field,
-        expected="a record header whose CRC fits" if damage is None or known else damage.expected,
-        got=known or (damage.got if damage else "other bytes"),
+        expected="a record header whose CRC fits",
+        got=known or found,
         advice="Check how the file came here.",
     )
