@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from booth import Order
-from machine import read_busy_seconds
+from machine import read_busy_seconds, read_kernel_seconds
 
 BOOTH = Path(__file__).resolve().parent / "booth.py"
 # A pass takes seconds; an answer that takes this long is not coming.
@@ -25,7 +25,10 @@ LIMIT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Turn:
-    """One timed pass; `other_load` says how many cores were busy with something else meanwhile."""
+    """One timed pass; `other_load` says how many cores were busy with something else meanwhile.
+
+    Writers also say how many bytes they wrote, and how long `sync` took after them.
+    """
 
     entry: str
     dataset: str
@@ -35,10 +38,16 @@ class Turn:
     seconds: float
     cpu_seconds: float
     other_load: float
+    num_bytes: int = 0
+    sync_seconds: float = 0.0
 
     @property
     def records_per_second(self) -> float:
         return self.num_records / self.seconds
+
+    @property
+    def synced_per_second(self) -> float:
+        return self.num_records / (self.seconds + self.sync_seconds)
 
 
 @dataclass
@@ -57,11 +66,11 @@ class BoothError(RuntimeError):
 class Booth:
     """The arena's end of a contestant's process, which waits idle between its turns."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, script: Path = BOOTH) -> None:
         self.order = order
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
-            [sys.executable, str(BOOTH), order.to_json()],
+            [sys.executable, str(script), order.to_json()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -87,15 +96,17 @@ class Booth:
 
     def run(self, round: int) -> Turn:
         """Have it make one timed pass."""
-        start, busy_start = time.perf_counter(), read_busy_seconds()
+        start, busy_start, kernel_start = time.perf_counter(), read_busy_seconds(), read_kernel_seconds()
         pipe = self._process.stdin
         if pipe is None or self._process.poll() is not None:
             raise BoothError(f"died with status {self._process.poll()}: {self._read_last_line()}")
         pipe.write("go\n")
         pipe.flush()
         figures = self.receive()
-        del figures["label_sum"]
-        others = read_busy_seconds() - busy_start - figures["cpu_seconds"]
+        figures.pop("label_sum", None)
+        # The kernel's threads put on the disk what the contestant has written: they are none of the others.
+        kernel = read_kernel_seconds() - kernel_start
+        others = read_busy_seconds() - busy_start - figures["cpu_seconds"] - max(0.0, kernel)
         other_load = max(0.0, others / (time.perf_counter() - start))
         return Turn(*self.key, round=round, other_load=other_load, **figures)
 
@@ -110,7 +121,9 @@ class Booth:
         return (self._log.read().strip().splitlines() or ["(it said nothing)"])[-1]
 
 
-def hold_rounds(orders: list[Order], num_rounds: int, num_opened_at_once: int = 1) -> Score:
+def hold_rounds(
+    orders: list[Order], num_rounds: int, num_opened_at_once: int = 1, script: Path = BOOTH
+) -> Score:
     """Open a booth for each order, let them take turns, and drop those that fail.
 
     Opening several at once saves time, and spoils the figures of the opening.
@@ -119,7 +132,7 @@ def hold_rounds(orders: list[Order], num_rounds: int, num_opened_at_once: int = 
     booths: list[Booth] = []
     try:
         for start in range(0, len(orders), num_opened_at_once):
-            fresh = [Booth(order) for order in orders[start : start + num_opened_at_once]]
+            fresh = [Booth(order, script) for order in orders[start : start + num_opened_at_once]]
             booths += fresh
             for booth in fresh:
                 _say(f"opening {booth.order.entry} on {booth.order.dataset}, {booth.order.num_cores} core(s)")

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -118,7 +119,7 @@ def serve(order: Order, commands: TextIO, answers: TextIO) -> None:
         answers.write(json.dumps(time_turn(contestant, task)) + "\n")
 
 
-def main() -> None:
+def attend(serve: Callable[[Order, TextIO, TextIO], None]) -> None:
     """Run a booth; every failure is an answer too."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -133,4 +134,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    attend(serve)

@@ -8,10 +8,23 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("penstock", "numpy", "tensorflow-cpu", "tensorflow", "pyarrow", "tfrecord")
+PACKAGES = (
+    "penstock",
+    "numpy",
+    "tensorflow-cpu",
+    "tensorflow",
+    "tensorflow-datasets",
+    "protobuf",
+    "pyarrow",
+    "pandas",
+    "tfrecord",
+)
 # Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
 STANDING_STILL = (3, 4)
 NUM_COUNTED = 8
+# The parent of all threads of the kernel, and the columns of /proc/PID/stat behind the name of the program.
+KERNEL_PARENT = "2"
+PARENT, USER_TICKS, SYSTEM_TICKS = 1, 11, 12
 
 
 def describe_machine() -> dict[str, object]:
@@ -32,6 +45,19 @@ def read_busy_seconds() -> float:
     counts = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     busy = sum(count for i, count in enumerate(counts[:NUM_COUNTED]) if i not in STANDING_STILL)
     return busy / os.sysconf("SC_CLK_TCK")
+
+
+def read_kernel_seconds() -> float:
+    """Return for how long the threads of the kernel have worked that are there now."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            columns = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if columns[PARENT] == KERNEL_PARENT:
+            ticks += int(columns[USER_TICKS]) + int(columns[SYSTEM_TICKS])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _read_cpu_model() -> str:

@@ -5,6 +5,7 @@ Two passes of the same round ran within seconds of each other; a machine that sl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
@@ -25,15 +26,18 @@ def pick_turns(score: Score, entry: str, dataset: str, num_cores: int) -> dict[i
     return {turn.round: turn for turn in score.turns if (turn.entry, turn.dataset, turn.num_cores) == wanted}
 
 
-def compare(ours: dict[int, Turn], theirs: dict[int, Turn]) -> Ratio | None:
+def compare(
+    ours: dict[int, Turn],
+    theirs: dict[int, Turn],
+    rate: Callable[[Turn], float] = lambda turn: turn.records_per_second,
+) -> Ratio | None:
     """Divide records per second round by round; None if the two share no round."""
-    rates = [
-        ours[round].records_per_second / theirs[round].records_per_second
-        for round in sorted(ours.keys() & theirs.keys())
-    ]
+    rates = [rate(ours[round]) / rate(theirs[round]) for round in sorted(ours.keys() & theirs.keys())]
     return Ratio(median(rates), min(rates), max(rates)) if rates else None
 
 
-def find_rate(turns: dict[int, Turn]) -> float | None:
+def find_rate(
+    turns: dict[int, Turn], rate: Callable[[Turn], float] = lambda turn: turn.records_per_second
+) -> float | None:
     """Return the median records per second."""
-    return median(turn.records_per_second for turn in turns.values()) if turns else None
+    return median(map(rate, turns.values())) if turns else None

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from arena import Score
 from contestants import BASELINE, ENTRIES, Entry
 from datasets import DatasetSpec
-from ratios import Ratio, compare, find_rate, pick_turns
+from drawing import add_disturbance, count_cores, draw, format_ratio
+from ratios import compare, find_rate, pick_turns
 
 NOTES = """\
 Ratios are records per second of Penstock over those of the row, round by round: median (lowest - highest).
 MB/s counts TFRecord bytes, framing included, for Parquet too. Warm page cache, every batch consumed.
 Penstock and tf.data verify both CRCs of every record; the tfrecord package and pyarrow verify nothing."""
-# What others take of a core, from where on it is worth a warning: about what the rounds differ by anyway.
-QUIET_LOAD = 0.05
 
 
 def format_dataset(score: Score, spec: DatasetSpec, num_cores: int, entries: Sequence[Entry]) -> str:
@@ -40,26 +39,26 @@ def format_dataset(score: Score, spec: DatasetSpec, num_cores: int, entries: Seq
                 _name_row(entry, spec),
                 f"{rate:,.0f}",
                 f"{rate * bytes_per_record / 1e6:,.0f}",
-                _format_ratio(ratio),
+                format_ratio(ratio),
                 f"{score.openings[key] * 1e3:,.0f} ms",
             ]
         )
     heading = (
         f"{spec.name}: {spec.title}; {spec.num_records:,} records of {bytes_per_record:,.0f} bytes, "
-        f"batches of {spec.batch_size}, {_count_cores(num_cores)}"
+        f"batches of {spec.batch_size}, {count_cores(num_cores)}"
     )
-    return f"{heading}\n\n{_draw(['reader', 'records/s', 'MB/s', 'Penstock is', 'opening'], rows)}"
+    return f"{heading}\n\n{draw(['reader', 'records/s', 'MB/s', 'Penstock is', 'opening'], rows)}"
 
 
 def format_derived(score: Score, datasets: Sequence[str], cores: Sequence[int]) -> str:
     """Draw what Penstock's own rows say about each other."""
     pairs = [
-        (f"4 of 40 fields over all, {_count_cores(n)}", ("penstock-4-of-40", "T", n), (BASELINE, "T", n))
+        (f"4 of 40 fields over all, {count_cores(n)}", ("penstock-4-of-40", "T", n), (BASELINE, "T", n))
         for n in cores
     ]
     pairs += [
         (
-            f"random key order over one order, {_count_cores(n)}",
+            f"random key order over one order, {count_cores(n)}",
             ("penstock-shuffled", "T", n),
             (BASELINE, "T", n),
         )
@@ -72,20 +71,13 @@ def format_derived(score: Score, datasets: Sequence[str], cores: Sequence[int]) 
         if n > 1
     ]
     ratios = [(text, compare(pick_turns(score, *a), pick_turns(score, *b))) for text, a, b in pairs]
-    rows = [[text, _format_ratio(ratio)] for text, ratio in ratios if ratio]
-    return _draw(["Penstock against itself", "speed"], rows) if rows else ""
+    rows = [[text, format_ratio(ratio)] for text, ratio in ratios if ratio]
+    return draw(["Penstock against itself", "speed"], rows) if rows else ""
 
 
 def format_notes(score: Score) -> str:
     """Say how to read the tables, and whether the machine was quiet while they were measured."""
-    disturbed = [turn for turn in score.turns if turn.other_load > QUIET_LOAD]
-    if not disturbed:
-        return NOTES
-    worst = max(turn.other_load for turn in disturbed)
-    return (
-        f"{NOTES}\nNOT A QUIET MACHINE: in {len(disturbed)} of {len(score.turns)} passes other processes "
-        f"used more than {QUIET_LOAD:.0%} of a core, at worst {worst:.0%}."
-    )
+    return add_disturbance(NOTES, score)
 
 
 def list_entries(dataset: str, names: Sequence[str]) -> list[Entry]:
@@ -96,27 +88,3 @@ def list_entries(dataset: str, names: Sequence[str]) -> list[Entry]:
 def _name_row(entry: Entry, spec: DatasetSpec) -> str:
     most_records = entry.most_records.get(spec.name, spec.num_records)
     return entry.title + (f" (first {most_records:,})" if most_records < spec.num_records else "")
-
-
-def _count_cores(num_cores: int) -> str:
-    return f"{num_cores} core" if num_cores == 1 else f"{num_cores} cores"
-
-
-def _format_ratio(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return ""
-    digits = 2 if ratio.middle < 10 else 1
-    return f"{ratio.middle:.{digits}f}× ({ratio.low:.{digits}f} - {ratio.high:.{digits}f})"
-
-
-def _draw(heads: list[str], rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
-    rule = ["-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    lines = [
-        [
-            text.rjust(width) if i else text.ljust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in [heads, *rows]
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])

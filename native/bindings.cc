@@ -1,6 +1,6 @@
-// The one file that knows Python: turns arguments into spans and specs, buffers into arrays. See src/penstock/_native.pyi.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// What Python sees of reading: turns arguments into spans and specs, buffers into arrays. See src/penstock/_native.pyi.
+#include "bindings.h"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,54 +11,14 @@
 #include "crc32c.h"
 #include "decode.h"
 #include "frame.h"
-#include "pool.h"
 #include "scan.h"
 #include "sieve.h"
 #include "survey.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-// A borrowed view of a bytes-like object.
-class BytesView {
- public:
-  explicit BytesView(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  ~BytesView() { PyBuffer_Release(&view_); }
-  BytesView(const BytesView&) = delete;
-  BytesView& operator=(const BytesView&) = delete;
-  Span span() const { return Span{static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
-
- private:
-  Py_buffer view_;
-};
-
-// An array over a pooled buffer; the buffer goes back to the pool with the last array that shows it.
-template <typename T>
-nb::object as_array(Buffer buffer, size_t count) {
-  auto* const owned = new Buffer(std::move(buffer));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {count}, owner));
-}
-
-template <typename T>
-nb::object as_matrix(Buffer buffer, size_t rows, size_t columns) {
-  auto* const owned = new Buffer(std::move(buffer));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(owned->data(), {rows, columns}, owner));
-}
-
-template <typename T>
-nb::object as_array(Growing<T>& values) {
-  const size_t count = values.size();
-  Buffer buffer = values.release();
-  if (buffer.data() == nullptr) buffer = Buffer(1);
-  return as_array<T>(std::move(buffer), count);
-}
 
 using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -415,6 +375,7 @@ NB_MODULE(_native, m) {
   m.attr("MOST_DAMAGES") = IndexVisitor::kMostDamages;
   m.def("pooled_bytes", &pooled_bytes);
   m.def("empty_pool", &empty_pool);
+  bind_writing(m);
   m.def("scan_file", &scan_file, "fd"_a, "size"_a, "max_record_bytes"_a, "allow_trailing_zeros"_a);
   m.def("fetch", &fetch, "segments"_a);
 

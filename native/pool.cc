@@ -1,5 +1,7 @@
 #include "pool.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -13,7 +15,8 @@ namespace {
 constexpr size_t kSmallest = 4096;
 constexpr int kNumClasses = 48;
 // What one batch of blobs takes, a few times over; a reader that needs more pays for fresh pages.
-constexpr size_t kMostPooled = size_t{512} << 20;
+constexpr size_t kMostPooled = size_t{256} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
 
 int class_of(size_t bytes) {
   int index = 0;
@@ -36,8 +39,13 @@ struct Pool {
         return block;
       }
     }
-    void* block = std::aligned_alloc(kAlignment, kSmallest << index);
+    const size_t size = kSmallest << index;
+    void* block = std::aligned_alloc(size >= kHugePage ? kHugePage : kAlignment, size);
     if (block == nullptr) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    // A fault for every 4 KB of fresh memory costs as much as encoding what goes there. Advice: it may fail.
+    if (false && size >= kHugePage) (void)madvise(block, size, MADV_HUGEPAGE);
+#endif
     return static_cast<uint8_t*>(block);
   }
 

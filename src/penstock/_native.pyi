@@ -83,3 +83,72 @@ class SieveWalk:
     def take(self) -> tuple[bytes, bytes, list[tuple[Damage, int]]]: ...
     @property
     def num_good(self) -> int: ...
+
+# Writing: what encode/ and shards/ ask of the core. Hashes are part of the format and never change.
+def hash_bytes(data: Buffer) -> int: ...
+def hash_strings(
+    arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> NDArray[np.uint64]: ...
+def mix_rows(seed: int, first_row: int, num_rows: int) -> NDArray[np.uint64]: ...
+def mix_hashes(seed: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
+
+# (how many numbers, NaN, infinite, zero; of the finite ones least, greatest, mean, squared distances from it)
+Measured: TypeAlias = tuple[int, int, int, int, float, float, float, float]
+
+def measure_ints(values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> Measured: ...
+def measure_floats(values: NDArray[np.float32], keep: NDArray[np.bool_] | None) -> Measured: ...
+def measure_doubles(values: NDArray[np.float64], keep: NDArray[np.bool_] | None) -> Measured: ...
+
+# (key, source, whether it is a feature list); sources are numbered in native/encode.h
+EncodeField: TypeAlias = tuple[str, int, bool]
+# (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing
+EncodeColumn: TypeAlias = tuple[
+    NDArray[Any],
+    NDArray[np.int64] | None,
+    NDArray[np.int64] | None,
+    NDArray[np.int64] | None,
+    NDArray[np.int64] | bool | None,
+    int,
+    NDArray[np.bool_] | None,
+]
+
+class Encoder:
+    def __init__(self, fields: Sequence[EncodeField], sequence_example: bool) -> None: ...
+    # (bodies, where each begins, and the last ends)
+    def encode(
+        self, columns: Sequence[EncodeColumn], num_rows: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+    def hash_rows(
+        self, columns: Sequence[EncodeColumn], num_rows: int, fields: Sequence[int], is_named: bool
+    ) -> NDArray[np.uint64]: ...
+
+# Byte strings, taken from some arenas, one behind the other
+def gather(
+    arenas: Sequence[NDArray[np.uint8]],
+    arena_of: NDArray[np.uint32],
+    begins: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> NDArray[np.uint8]: ...
+
+# Bodies, taken from some arenas, as frames: (frames one behind the other, size of each)
+def compose(
+    arenas: Sequence[NDArray[np.uint8]],
+    arena_of: NDArray[np.uint32],
+    begins: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    late: Sequence[tuple[str, Sequence[Buffer | None]]],
+    is_message: bool,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+
+class Tally:
+    def __init__(self, max_values: int) -> None: ...
+    def add_strings(
+        self,
+        arena: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        keep: NDArray[np.bool_] | None,
+    ) -> None: ...
+    def add_ints(self, values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> None: ...
+    # (values in the order of first appearance, their counts, how many came when there was no more room)
+    def take(self) -> tuple[list[bytes] | NDArray[np.int64], NDArray[np.int64], int]: ...

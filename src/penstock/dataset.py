@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
@@ -23,10 +24,19 @@ from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.resolve import Resolution, resolve_schema
 from penstock.schema.schema import Schema
+from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
 from penstock.types import Columns, Payload
 
+if TYPE_CHECKING:
+    from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which reading needs for nothing else
+
 _log = logging.getLogger("penstock")
+
+_BLOCK_ROWS = 1 << 14
+_BLOCK_BYTES = 16 << 20
+_ARROW_ROWS = 1 << 16
+_ARROW_BYTES = 32 << 20
 
 
 def open(
@@ -41,8 +51,12 @@ def open(
 ) -> Dataset:
     """Open TFRecords that anybody wrote: finds compression, splits, record counts and the schema.
 
+    Of a folder that Penstock wrote, the manifest says all that, and nothing is scanned. Each of its shards
+    must be there and be what the manifest says. Several such folders are one data set if their schemas agree.
+
     Args:
-        path: A file, several, a glob, or a folder. Files are grouped into splits by their names.
+        path: A file, several, a glob, or a folder. Files that no manifest describes are grouped into splits
+            by their names.
         schema: The schema, if it is known; fields that are not in it are not read. Otherwise it is inferred,
             of data above 64 MiB from a part of the records: a rare field that is in none of those is not read
             unless it is told. Fields that cannot be read are named in the log and in `Dataset.notes`.
@@ -56,8 +70,10 @@ def open(
 
     Raises:
         NoSuchPathError: A path leads to no file.
-        MissingShardError: A file of an `-of-N` set is missing.
+        MissingShardError: A file of an `-of-N` set, or of a manifest, is missing.
         NotTFRecordError: A file is no TFRecord.
+        CorruptRecordError: A shard is not what its manifest says, and `on_error` is "raise".
+        ManifestError: A manifest is not what it should be.
         OptionError: An argument has a value that it cannot have.
         SchemaError: The schema or a field is impossible, or the records cannot hold it.
 
@@ -75,8 +91,15 @@ def open(
                 got=show(told),
                 advice="Write them as {'age': ps.fields.Number('int64')}.",
             )
-    opened = open_files(path, options)
-    resolution = resolve_schema(opened.survey(), schema, fields, target, weight, id)
+    opened = open_files(path, options, on_error)
+    for name, note in opened.notes.items():
+        _log.warning("file %r: %s", name, note)
+    declared = opened.declared_schema() if schema is None else schema
+    if opened.is_described and isinstance(declared, Schema) and schema is None and not fields:
+        notes = dict.fromkeys(declared, "declared in the manifest")
+        resolution = Resolution(declared.with_roles(target, weight, id), notes)
+    else:
+        resolution = resolve_schema(opened.survey(), declared, fields, target, weight, id)
     for name, note in resolution.notes.items():
         if name not in resolution.schema:
             _log.warning("field %r is not read: %s", name, note)
@@ -90,7 +113,9 @@ class Dataset:
         schema: What a record holds.
         splits: The names of the splits.
         payload: What the records are: "example", "sequence_example", "other" or "empty".
-        notes: Why each field is what it is, and why a field of the records is not in the schema.
+        notes: Why each field is what it is, why a field of the records is not in the schema, and why a file
+            is not read as one would expect.
+        manifest: What the folder says of itself, if one folder with a manifest was opened; else None.
 
     Example:
         >>> pets = open("pets/")
@@ -102,7 +127,8 @@ class Dataset:
         self, opened: OpenedFiles, resolution: Resolution, on_error: OnError, options: ReadOptions
     ) -> None:
         self.schema = schema = resolution.schema
-        self.notes = resolution.notes
+        self.notes = {**resolution.notes, **opened.notes}
+        self.manifest: Manifest | None = opened.manifest
         self.payload: Payload = opened.payload
         self._splits = {
             name: Split(name, rows, schema, self.payload, Losses(on_error, options.max_skipped), options)
@@ -114,10 +140,37 @@ class Dataset:
         """The names of the splits."""
         return tuple(self._splits)
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, split by split."""
+        return tuple(path for split in self._splits.values() for path in split.paths)
+
     def __getitem__(self, name: str) -> Split:
         if name not in self._splits:
             raise unknown_name(name, self._splits, what="split")
         return self._splits[name]
+
+    def to_arrow(self, split: str | None = None, fields: Iterable[str] | None = None) -> Table:
+        """Return the records of a split, or of all splits one behind the other, as an Arrow table.
+
+        Numbers keep their type, texts are `large_string`, images and bytes `large_binary`, sequences
+        `large_list`, tensors `fixed_shape_tensor`. What a record lacks is null, unless its field has a
+        default.
+
+        Args:
+            split: The name of the split; all, if not given.
+            fields: Names of the fields wanted; all, if not given.
+
+        Raises:
+            UnknownNameError: There is no such split or field.
+            FieldError: A text is not UTF-8, which is all that Arrow holds.
+        """
+        from penstock.decode.arrow import make_table  # noqa: PLC0415
+
+        names = None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
+        chosen = self._splits.values() if split is None else [self[split]]
+        schema = self.schema if names is None else self.schema.select(names)
+        return make_table(schema, (batch for each in chosen for batch in each.iter_arrow(names)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._splits)
@@ -131,6 +184,20 @@ class Dataset:
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {len(split)}" for name, split in self._splits.items())
         return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
+
+
+class Block(NamedTuple):
+    """Some records of a split.
+
+    Attributes:
+        columns: Their values.
+        num_rows: How many they are: a schema of no fields has no column that would tell.
+        num_bytes: What their frames take.
+    """
+
+    columns: Columns
+    num_rows: int
+    num_bytes: int
 
 
 class Split:
@@ -175,6 +242,11 @@ class Split:
         rows = self._rows.in_order()
         return each_block(rows, self._losses, lambda a, b, losses: self._samples(a, b, losses, rows))
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, in the order of their records."""
+        return tuple(shard.path for shard in self._rows.shards)
+
     def records(self) -> Iterator[bytes]:
         """Yield the payload of each record, whatever it is."""
         rows = self._rows.in_order()
@@ -198,6 +270,38 @@ class Split:
         _, plan = self._plan(fields)
         columns, _ = read_columns(self._rows, plan, self._losses, start, max(start, stop))
         return columns
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all records in order as columns, at most 16,384 rows and some 16 MiB each."""
+        _, plan = self._plan(None)
+        rows = self._rows.in_order()
+        for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+            columns, num_rows = read_columns(rows, plan, self._losses, start, stop)
+            yield Block(columns, num_rows, rows.frame_bytes(start, stop))
+
+    def iter_arrow(self, fields: Iterable[str] | None = None) -> Iterator[RecordBatch]:
+        """Yield the records in order as Arrow record batches, at most some 32 MiB each.
+
+        Args:
+            fields: Names of the fields wanted; all, if not given.
+
+        Raises:
+            FieldError: A text is not UTF-8, which is all that Arrow holds.
+        """
+        from penstock.decode.arrow import arrow_schema, make_batch  # noqa: PLC0415
+
+        schema, plan = self._plan(fields)
+        target = arrow_schema(schema)
+        rows = self._rows.in_order()
+        for start, stop in rows.blocks(_ARROW_ROWS, _ARROW_BYTES):
+            columns, _ = read_columns(rows, plan, self._losses, start, stop)
+            yield make_batch(columns, schema, target)
+
+    def to_arrow(self, fields: Iterable[str] | None = None) -> Table:
+        """Return all records as an Arrow table; see `iter_arrow`."""
+        from penstock.decode.arrow import make_table  # noqa: PLC0415
+
+        return make_table(self._plan(fields)[0], self.iter_arrow(fields))
 
     @property
     def num_skipped(self) -> int:

@@ -5,15 +5,20 @@ PenstockError
 │   └── NotTFRecordError                   a file that is no TFRecord at all
 ├── FieldError (ValueError)                a record is sound, but a field in it is not what the schema says
 │   └── MissingFieldError                  … because a required field is not there
+├── SourceError (ValueError)               raw data cannot be read as what it is told to be
+│   └── CellError (FieldError)             … because a value in it does not fit its field
 ├── PayloadError (TypeError)               the records are no Examples, and the call needs Examples
 ├── SchemaError (ValueError)               a schema, or a field of it, cannot be what it is told to be
+├── ManifestError (ValueError)             the manifest of a data set is not what it should be
 ├── UnknownNameError (KeyError)            no such field or split
 ├── OptionError (ValueError)               an option has a value that it cannot have
 ├── PathError (OSError)                    a path cannot be read or written as asked
 │   ├── NoSuchPathError (FileNotFoundError)
 │   └── MissingShardError (FileNotFoundError)
 ├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
+├── BusyError (OSError)                    another process is writing there
 ├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
+├── MissingPackageError (ImportError)      a package is not installed that the call needs
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
 
 A message reads *where: what: expected X, got Y. What to do.*; the same facts are attributes.
@@ -108,12 +113,47 @@ class MissingFieldError(FieldError):
     """A record lacks a field that the schema requires."""
 
 
+class SourceError(PenstockError, ValueError):
+    """Raw data cannot be read as what it is told to be.
+
+    Attributes:
+        row: Number of the row in its file, or of the sample, counted from 1 as people do; or None.
+        line: The line of the file where that row begins, counted from 1; or None.
+    """
+
+    def __init__(self, what: str, *, row: int | None = None, line: int | None = None, **facts: Any) -> None:
+        self.row = row
+        self.line = line
+        super().__init__(what, **facts)
+
+    def _place(self) -> str:
+        place = name_place(self.row, self.line)
+        if place:
+            place = f" in {place}"
+        return place if self.offset is None else f"{place} at byte {self.offset}"
+
+
+class CellError(SourceError, FieldError):
+    """A value of raw data does not fit the field that its column is to become."""
+
+
+def name_place(row: int | None, line: int | None) -> str:
+    """Write where a row is: `row 17 (line 19)`, or as much of that as is known."""
+    if row is None:
+        return "" if line is None else f"line {line}"
+    return f"row {row}" if line is None else f"row {row} (line {line})"
+
+
 class PayloadError(PenstockError, TypeError):
     """The records are no Examples, and the call needs Examples."""
 
 
 class SchemaError(PenstockError, ValueError):
     """A schema or a field declaration is impossible."""
+
+
+class ManifestError(PenstockError, ValueError):
+    """The manifest of a data set is not what it should be."""
 
 
 class UnknownNameError(PenstockError, KeyError):
@@ -140,8 +180,24 @@ class WriteError(PenstockError, OSError):
     """A file could not be written."""
 
 
+class BusyError(PenstockError, OSError):
+    """Another process is writing there."""
+
+
 class ChangedFileError(PenstockError, OSError):
     """A file is no longer what it was when it was opened."""
+
+
+class MissingPackageError(PenstockError, ImportError):
+    """A package is not installed that the call needs."""
+
+    @classmethod
+    def from_import(cls, error: ModuleNotFoundError, needed_by: str) -> MissingPackageError:
+        """Make the error for an import that failed."""
+        return cls(
+            f"{needed_by} needs the package {error.name!r}, which is not installed",
+            advice="Run: pip install 'penstock[convert]'.",
+        )
 
 
 class TooManySkippedError(PenstockError, RuntimeError):

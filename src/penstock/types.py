@@ -147,6 +147,45 @@ class Ragged:
         return f"Ragged(rows={len(self)}, values={self.values!r}{_mask_text(self.present)})"
 
 
+class Deferred:
+    """A column of large byte strings that are fetched when their record is written: only conversion has such.
+
+    Attributes:
+        sizes: How many bytes each row has; 0 where it is not present.
+        digests: `_native.hash_bytes` of each; what is fetched later must still have it.
+        paths: The files that hold them, absolute; or None.
+        values: The objects themselves, which live as long as the source; or None.
+        widths: Of images, in pixels; 0 where that is not known.
+        heights: Likewise.
+        present: Which rows have one; None if all do.
+    """
+
+    __slots__ = ("digests", "heights", "paths", "present", "sizes", "values", "widths")
+
+    def __init__(
+        self,
+        sizes: NDArray[np.int64],
+        digests: NDArray[np.uint64],
+        paths: list[str] | None = None,
+        values: list[bytes | memoryview] | None = None,
+        pixels: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+        present: Mask | None = None,
+    ) -> None:
+        self.sizes = sizes
+        self.digests = digests
+        self.paths = paths
+        self.values = values
+        self.widths = None if pixels is None else pixels[0]
+        self.heights = None if pixels is None else pixels[1]
+        self.present = present
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"Deferred(rows={len(self)}, bytes={int(self.sizes.sum())}{_mask_text(self.present)})"
+
+
 Column: TypeAlias = Union[Dense, Bytes, Ragged]  # noqa: UP007 - classes defined above, evaluated here
 Columns: TypeAlias = Mapping[str, Column]
 

@@ -1,6 +1,10 @@
-"""Files in which every fault shows the same, whether they are compressed or not."""
+"""Files in which every fault shows the same, compressed or not; a place for processes that are killed."""
 
 import gzip
+import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +24,15 @@ def store(form, tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def swift_path(tmp_path):
+    """A folder in memory where there is one: a kill loses nothing there, and a sync takes no time."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="penstock-", dir=memory))
+    yield folder
+    shutil.rmtree(folder)

@@ -1,17 +1,21 @@
-"""The code blocks of README and docs run, one document after the other, each in a folder of its own."""
+"""The code blocks of README and docs run, and so do the examples, each document in a folder of its own."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from penstock.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a person types at the project's root, which the tests themselves are started by.
 NOT_RUN = re.compile(r"^(make|git|pip) ")
@@ -26,32 +30,37 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
         if not line.startswith("$ ") or NOT_RUN.match(line[2:]):
             continue
         command, _, comment = line[2:].partition("#")
+        wanted = 1 if "exits with 1" in comment else 0
+        if command.startswith("penstock ") and ">" not in command:
+            # The same without a new interpreter; test_command_line.py runs the command itself.
+            assert main(shlex.split(command)[1:]) == wanted, line
+            continue
         done = subprocess.run(
             command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        wanted = 1 if "exits with 1" in comment else 0
         assert done.returncode == wanted, f"{line}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_code_blocks_of_document_run(document: Path, tmp_path: Path) -> None:
+def test_code_blocks_of_document_run(document: Path, tmp_path: Path, monkeypatch) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    script = ""
-    for language, block in find_blocks(document):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for number, (language, block) in enumerate(find_blocks(document), 1):
         if language == "console":
             run_console(block, tmp_path, environment)
-            continue
-        script += block
-        # Blocks build on those before them, as a reader types them; those were run already and are quick.
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", script],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
+        else:
+            # Blocks build on those before them, as a reader types them.
+            exec(compile(block, f"{document.name}, block {number}", "exec"), names)  # noqa: S102
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs_twice_in_a_folder_of_its_own(script: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        command = [sys.executable, "-W", "error", str(script)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert done.stdout
 
 
 def test_readme_has_blocks_of_both_kinds() -> None:

@@ -9,12 +9,15 @@ import pytest
 
 from penstock import errors
 from penstock.errors import (
+    CellError,
     ChangedFileError,
     CorruptRecordError,
     FieldError,
+    MissingPackageError,
     NoSuchPathError,
     NotTFRecordError,
     PenstockError,
+    SourceError,
     TooManySkippedError,
     UnknownNameError,
 )
@@ -132,3 +135,36 @@ def test_builtin_that_fits_catches_an_error():
         raise ChangedFileError("something")
     with pytest.raises(ValueError, match="something"):
         raise NotTFRecordError("something")
+
+
+@pytest.mark.parametrize(
+    ("facts", "place"),
+    [
+        ({"row": 17, "line": 19}, " in row 17 (line 19)"),
+        ({"row": 17}, " in row 17"),
+        ({"line": 19}, " in line 19"),
+        ({"row": 17, "offset": 88}, " in row 17 at byte 88"),
+        ({}, ""),
+    ],
+)
+def test_message_of_raw_data_names_the_row_and_the_line(facts, place):
+    error = CellError("column 'age'", path="pets.csv", expected="a number", got="'old'", **facts)
+    assert str(error) == f"pets.csv: column 'age'{place}: expected a number, got 'old'."
+    assert (error.row, error.line) == (facts.get("row"), facts.get("line"))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (again.row, again.line, str(again)) == (error.row, error.line, str(error))
+
+
+def test_cell_that_does_not_fit_is_caught_as_raw_data_and_as_a_field():
+    for kind in (SourceError, FieldError, ValueError):
+        with pytest.raises(kind):
+            raise CellError("column 'age'")
+
+
+def test_package_that_is_missing_is_named_with_what_to_install():
+    error = MissingPackageError.from_import(ModuleNotFoundError("no", name="pyarrow"), "penstock convert")
+    assert isinstance(error, ImportError)
+    assert str(error) == (
+        "penstock convert needs the package 'pyarrow', which is not installed. "
+        "Run: pip install 'penstock[convert]'."
+    )

@@ -26,7 +26,17 @@ print(json.dumps({"seconds": seconds, "modules": sorted(sys.modules)}))
 
 
 def test_public_names_are_these():
-    assert penstock.__all__ == ["Dataset", "ReadOptions", "Schema", "errors", "fields", "open"]
+    assert penstock.__all__ == [
+        "ConvertOptions",
+        "Dataset",
+        "ReadOptions",
+        "Schema",
+        "Writer",
+        "convert",
+        "errors",
+        "fields",
+        "open",
+    ]
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 
 
@@ -74,3 +84,28 @@ def test_open_and_read_load_nothing_heavy_and_no_part_that_comes_later(pets):
     loaded = set(import_in_a_process(pets)["modules"])
     assert loaded.isdisjoint(HEAVY)
     assert loaded.isdisjoint(PARTS_FOR_LATER)
+
+
+def test_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'penstock' has no attribute 'covnert'"):
+        penstock.covnert  # noqa: B018
+
+
+def test_name_that_is_used_late_without_its_package_says_what_to_install():
+    program = """
+import sys
+for name in ("pyarrow", "pyarrow.parquet"):
+    sys.modules[name] = None
+import penstock
+try:
+    penstock.convert
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == (
+        "MissingPackageError penstock.convert needs the package 'pyarrow', which is not installed. "
+        "Run: pip install 'penstock[convert]'.\n"
+    )

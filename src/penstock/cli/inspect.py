@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.cli.making import summarise_fields, write_making
 from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.table import format_table, shorten, terminal_width
@@ -19,6 +20,7 @@ from penstock.cli.wording import complain, escape, write_count, write_size, writ
 from penstock.decode.sample import Sample
 from penstock.jobs.check import FileCheck
 from penstock.jobs.inspect import Inspection, InspectOptions, inspect
+from penstock.jobs.parsing import write_parser
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
@@ -26,7 +28,8 @@ from penstock.schema.survey import FieldSurvey, ListSurvey
 SUMMARY = "show what is in TFRecord files"
 DESCRIPTION = """\
 Show what is in TFRecord files that anybody wrote: their fields with type, lengths and an example, counts,
-sizes and compression. Reads every byte once. Exit status 1 if a file is damaged or no TFRecord."""
+sizes and compression; of a folder with a manifest, also how it was made, and statistics of its fields. Reads
+every byte once. Exit status 1 if a file is damaged or no TFRecord."""
 EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
 
 _PAYLOADS = {
@@ -43,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head", type=_parse_number, default=0, metavar="N", help="show the first N samples as well"
     )
+    parser.add_argument(
+        "--tf",
+        action="store_true",
+        help="print Python code that parses the records with TensorFlow, and nothing else",
+    )
     add_telling(parser)
     add_json(parser)
 
@@ -58,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     options = InspectOptions(read=read_options(args), num_samples=args.head, **told_fields(args))
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
-    if args.json:
+    if args.tf:
+        print(write_parser(found.schema, found.survey.payload), end="")
+    elif args.json:
         print(json.dumps(_to_json(found), allow_nan=False))
     else:
         print_inspection(found)
@@ -75,13 +85,19 @@ def run(args: argparse.Namespace) -> int:
 def print_inspection(found: Inspection) -> None:
     """Print the fields, the first samples if they are wanted, and the sums."""
     has_roles = any(field.role != "input" for field in found.schema.values())
-    header = ["field", "type", *(["role"] if has_roles else []), "kind", "values", "missing", "example"]
+    statistics = summarise_fields(found.manifest)
+    header = ["field", "type", *(["role"] if has_roles else []), "kind", "values", "missing"]
+    header += ["statistics", "example"] if statistics else ["example"]
     fields = dict(found.schema)
     examples: Sample = {}
     for sample in reversed(found.samples):
         examples |= sample
     rows = [
-        _row(name, entry, fields.get(name), examples.get(name), has_roles)
+        [
+            *_row(name, entry, fields.get(name), has_roles),
+            *([statistics.get(name, "")] if statistics else []),
+            "–" if name not in examples else write_value(examples[name]),
+        ]
         for name, entry in found.entries.items()
     ]
     if rows:
@@ -96,11 +112,11 @@ def print_inspection(found: Inspection) -> None:
     records = write_count(found.survey.records, "record") + _PAYLOADS[found.survey.payload]
     files = write_count(len(found.files), "file")
     print(f"{files}, {records}, {write_size(found.num_bytes)}, {compression}")
+    if found.manifest is not None:
+        print("\n".join(write_making(found.manifest)))
 
 
-def _row(
-    name: str, entry: FieldSurvey | ListSurvey, field: Field | None, example: Any, has_roles: bool
-) -> list[str]:
+def _row(name: str, entry: FieldSurvey | ListSurvey, field: Field | None, has_roles: bool) -> list[str]:
     values = entry.steps if isinstance(entry, ListSurvey) else entry
     return [
         escape(name) or "''",
@@ -109,7 +125,6 @@ def _row(
         values.kind or "none",
         _describe(field, entry),
         f"{entry.missing:,}",
-        "–" if example is None else write_value(example),
     ]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn, Protocol
 
-from penstock.cli import demo, inspect, repair, verify
+from penstock.cli import convert, demo, inspect, repair, verify
 from penstock.cli.wording import complain
 from penstock.errors import (
     MissingShardError,
@@ -44,7 +44,13 @@ class Command(Protocol):
         """Run it, and return the exit status."""
 
 
-COMMANDS: dict[str, Command] = {"inspect": inspect, "verify": verify, "repair": repair, "demo": demo}
+COMMANDS: dict[str, Command] = {
+    "convert": convert,
+    "inspect": inspect,
+    "verify": verify,
+    "repair": repair,
+    "demo": demo,
+}
 _WRONG_CALLS = (OptionError, PathError, PayloadError, SchemaError, UnknownNameError)
 
 
@@ -67,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_stdout()
         is_wrong_call = isinstance(error, _WRONG_CALLS) and not isinstance(error, MissingShardError)
         return 2 if is_wrong_call else 1
+    except MemoryError:
+        complain("error: out of memory. Close other programs, or use a machine with more of it.")
+        return 1
     except Exception as error:  # a fault of ours: one line that says where, for a report
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename}:{place.lineno}"
@@ -114,7 +123,7 @@ class _Parser(argparse.ArgumentParser):
 def _make_parsers() -> tuple[_Parser, dict[str, _Parser]]:
     parser = _Parser(
         prog="penstock",
-        description="Looks into TFRecord files, checks them, and repairs them.",
+        description="Makes TFRecord data sets from raw data, looks into any, checks them, and repairs them.",
         epilog="'penstock COMMAND --help' explains a command. Start with 'penstock demo'.",
         allow_abbrev=False,
     )

@@ -35,10 +35,14 @@ class ProgressBar:
 
     def show(self, done_bytes: int, total_bytes: int) -> None:
         """Take notice of how far it has come; this is the `Progress` of jobs."""
+        self.show_line(lambda seconds: self._line(done_bytes, total_bytes, seconds))
+
+    def show_line(self, make: Callable[[float], str]) -> None:
+        """Show the line that `make` returns for the seconds since the beginning, if it is time for one."""
         if not self._is_terminal or (now := self._clock()) < self._next:
             return
         self._next = now + _SECONDS_BETWEEN
-        line = shorten(self._line(done_bytes, total_bytes, now - self._begun), terminal_width() - 1)
+        line = shorten(make(now - self._begun), terminal_width() - 1)
         self._stream.write(f"\r{line}\x1b[K")
         self._stream.flush()
         self._is_shown = True
@@ -48,7 +52,7 @@ class ProgressBar:
         filled = round(share * _BAR_CHARS)
         bar = "█" * filled + "░" * (_BAR_CHARS - filled)
         rate = done / seconds
-        left = _write_seconds((total - done) / rate) if rate else "?"
+        left = write_seconds((total - done) / rate) if rate else "?"
         sizes = f"{write_size(done)} of {write_size(total)}"
         return f"{self._label} {bar} {share:4.0%}  {sizes}  {write_size(rate)}/s  {left} left"
 
@@ -63,7 +67,8 @@ class ProgressBar:
             self._stream.flush()
 
 
-def _write_seconds(seconds: float) -> str:
+def write_seconds(seconds: float) -> str:
+    """Write a time as a person would say it."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -14,9 +14,10 @@ from penstock.jobs.verify import Verification, verify
 SUMMARY = "check every byte of TFRecord files"
 DESCRIPTION = """\
 Check every byte of TFRecord files: the compressed stream, both CRCs of each record, and that each payload
-parses, where the payloads are Examples. Prints a line for each fault, with the file, the record's number
-and the byte where it begins (counted in the inflated bytes of a compressed file). Exit status 1 if there
-is any."""
+parses, where the payloads are Examples. In a folder with a manifest, also that every shard has the size,
+the records and the SHA-256 that the manifest says, and that its indexes are its own. Prints a line for each
+fault, with the file, the record's number and the byte where it begins (counted in the inflated bytes of a
+compressed file). Exit status 1 if there is any."""
 EXAMPLE = "penstock verify pets/"
 
 

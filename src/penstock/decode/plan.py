@@ -15,6 +15,7 @@ from penstock import _native
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
+from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged
 
@@ -92,6 +93,8 @@ def _layout(field: Field) -> tuple[int, int]:
         return (_STRINGS if field.kind == "bytes" else _LIST), -1
     if isinstance(field, Tensor):
         return (_RAW, field.num_bytes) if field.kind == "bytes" else (_FIXED, field.size)
+    if _is_double(field):
+        return _RAW, 8
     return (_STRING if field.kind == "bytes" else _SCALAR), 1
 
 
@@ -109,6 +112,8 @@ def _wire_values(field: Field) -> list[Any]:
         if field.kind == "bytes":
             return [np.ascontiguousarray(array).astype(np.dtype(field.dtype).newbyteorder("<")).tobytes()]
         return [int(value) if field.kind == "int64" else float(value) for value in array.ravel()]
+    if _is_double(field):
+        return [np.float64(default).astype("<f8").tobytes()]
     if not isinstance(field, SequenceField):
         return [_encode(default)]
     if not field.is_feature_list:
@@ -121,10 +126,15 @@ def _encode(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
+def _is_double(field: Field) -> bool:
+    """Whether a field is a number that is kept as its eight bytes."""
+    return isinstance(field, Number) and field.dtype == "float64"
+
+
 def _tensor(field: Field, number: int) -> _Make:
-    if not isinstance(field, Tensor):
+    if not isinstance(field, Tensor | Number):
         raise TypeError(f"{field!r} has no fixed shape")
-    shape, dtype = field.shape, np.dtype(field.dtype)
+    shape, dtype = field.shape if isinstance(field, Tensor) else (), np.dtype(field.dtype)
 
     def make(arrays: _Arrays, present: Mask | None) -> Column:
         flat: NDArray[Any] = arrays.values[number]

@@ -12,15 +12,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.dataset import open as open_dataset
-from penstock.errors import PathError
+from penstock.errors import CellError, PathError
+from penstock.jobs.convert import plan_conversion, run_conversion
 from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.jobs.meadow import write_meadow
+from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.repair import repair
+from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.verify import verify
 from penstock.storage.paths import PathLike
 
 DAMAGED_RECORD: Final = 17
-_SHOWN = ("species", "petal_cm", "visit_hours")
+_TOLD: Final = PlanOverrides(id="id", target="sets_seed")
+_FLAGS = "--id id --target sets_seed"
+_SHOWN = ("sets_seed", "petal_cm", "visit_hours")
+_NUM_LINES = 4
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Step:
     Attributes:
         title: What it shows.
         typed: What a user would type, line by line: a command after `$`, or Python after `>>>`.
-        result: What comes of it: a text, a sample, columns, or what a job returned.
+        result: What comes of it: a text, a sample, columns, an error, or what a job returned.
         facts: The same in a few JSON values.
     """
 
@@ -41,7 +47,7 @@ class Step:
 
 
 def demo(folder: PathLike) -> Iterator[Step]:
-    """Write a data set, look into it, damage it, find the damage, repair it.
+    """Convert a table with images, look into what came of it, damage it, find the damage, repair it.
 
     Each step is done when it is asked for.
 
@@ -51,33 +57,63 @@ def demo(folder: PathLike) -> Iterator[Step]:
     place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise PathError("is there, and is not empty", path=place, advice="Name a folder that does not exist.")
+    flowers, more = write_meadow(place)
     meadow, mended = place / "meadow", place / "mended"
+    yield from _show_converting(flowers, meadow)
     yield from _show_reading(meadow)
+    yield from _show_rejects(flowers, more, meadow)
     yield from _show_repair(meadow, mended)
 
 
+def _show_converting(flowers: Path, meadow: Path) -> Iterator[Step]:
+    lines = flowers.read_text().splitlines()
+    head = "\n".join(lines[:_NUM_LINES])
+    facts = {"table": str(flowers), "rows": len(lines) - 1}
+    yield Step("A table, and a photo for each row", (f"$ head -{_NUM_LINES} {_quote(flowers)}",), head, facts)
+
+    typed = f"$ penstock convert {_quote(flowers)} {_quote(meadow)} {_FLAGS}"
+    plan = plan_conversion(flowers, _TOLD, ConvertOptions())
+    yield Step("What would become of each column?", (f"{typed} --plan",), plan, {"warnings": plan.warnings})
+
+    converted = run_conversion(flowers, meadow, _TOLD, ConvertOptions())
+    splits = {name: split.num_records for name, split in converted.manifest.splits.items()}
+    yield Step("From the table to a data set", (typed,), converted, {"folder": str(meadow), "splits": splits})
+
+
 def _show_reading(meadow: Path) -> Iterator[Step]:
-    paths = write_meadow(meadow)
-    text = f"{len(paths)} files in {meadow}, such as any program could have written."
-    yield Step("A data set of flowers", (), text, {"folder": str(meadow), "files": len(paths)})
-
-    found = inspect(meadow, InspectOptions(target="species", id="id"))
-    typed = f"$ penstock inspect {_quote(meadow)} --target species --id id"
+    found = inspect(meadow, InspectOptions())
     facts = {"records": found.survey.records, "fields": {n: f.type_name for n, f in found.schema.items()}}
-    yield Step("What is in it?", (typed,), found, facts)
+    yield Step("What is in it?", (f"$ penstock inspect {_quote(meadow)}",), found, facts)
 
-    opened = f'>>> flowers = ps.open({str(meadow)!r}, target="species")'
-    flowers = open_dataset(meadow, target="species")
-    typed_lines = (">>> import penstock as ps", opened, '>>> flowers["train"][0]')
-    yield Step("A sample in Python", typed_lines, flowers["train"][0])
+    flowers = open_dataset(meadow)
+    opened = f">>> flowers = ps.open({str(meadow)!r})"
+    typed = (">>> import penstock as ps", opened, '>>> flowers["train"][0]')
+    yield Step("A sample in Python", typed, flowers["train"][0])
 
     columns = flowers["train"].columns(0, 100, _SHOWN)
     yield Step("Columns, ready for a model", (f'>>> flowers["train"].columns(0, 100, {_SHOWN})',), columns)
 
 
+def _show_rejects(flowers: Path, more: Path, meadow: Path) -> Iterator[Step]:
+    sources = [str(flowers), str(more)]
+    typed = f"$ penstock convert {_quote(flowers)} {_quote(more)} {_quote(meadow)} {_FLAGS} --overwrite"
+    try:
+        run_conversion(sources, meadow, _TOLD, ConvertOptions(overwrite=True))
+    except CellError as error:
+        yield Step("More rows, and one whose photo is lost", (typed,), error, {"error": str(error)})
+
+    lenient = ConvertOptions(overwrite=True, on_error="collect")
+    converted = run_conversion(sources, meadow, _TOLD, lenient)
+    facts = {"rejected": converted.manifest.rejects["count"], "converted": converted.manifest.num_records}
+    yield Step("All but that row", (f"{typed} --on-error collect",), converted, facts)
+
+    rejects = meadow / "rejects.jsonl"
+    yield Step("Why it was left out", (f"$ cat {_quote(rejects)}",), rejects.read_text().rstrip())
+
+
 def _show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
     ids = _read_ids(meadow)
-    shard = meadow / "train-00001-of-00002.tfrecord"
+    shard = meadow / "train-00000-of-00001.tfrecord"
     offset = _damage(shard)
     text = f"Byte {offset} of {shard.name} is no longer what was written: one bit of it has turned."
     yield Step("A bit turns on the disk", (), text, {"damaged_byte": offset})
@@ -88,9 +124,8 @@ def _show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
 
     repaired = repair(meadow, mended)
     typed = f"$ penstock repair {_quote(meadow)} {_quote(mended)}"
-    yield Step(
-        "Save what is good", (typed,), repaired, {"kept": repaired.num_kept, "lost": len(repaired.losses)}
-    )
+    facts = {"kept": repaired.num_kept, "lost": len(repaired.losses)}
+    yield Step("Save what is good", (typed,), repaired, facts)
 
     left = _read_ids(mended)
     gone = [each for each in ids if each not in left]

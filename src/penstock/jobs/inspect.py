@@ -17,14 +17,15 @@ from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.told import FieldType, declare_fields
-from penstock.read.naming import group_files
+from penstock.read.folder import declared_schema, find_groups
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.naming import name_entries
 from penstock.schema.resolve import resolve_schema
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
-from penstock.storage.paths import PathLike, find_files
+from penstock.shards.manifest import Manifest
+from penstock.storage.paths import PathLike
 
 _EXAMPLE_BYTES = 4 << 20  # of records, to find a value of each field to show
 
@@ -70,6 +71,7 @@ class Inspection:
         samples: The first samples, at least as many as were asked for if there are so many.
         payloads: The first payloads, where the records are no Examples.
         num_samples: How many samples were asked for.
+        manifest: What the folder says of itself, if one folder with a manifest is all that was named.
     """
 
     splits: Mapping[str, tuple[FileCheck, ...]]
@@ -78,6 +80,7 @@ class Inspection:
     samples: tuple[Sample, ...]
     payloads: tuple[bytes, ...]
     num_samples: int
+    manifest: Manifest | None = None
 
     @property
     def files(self) -> tuple[FileCheck, ...]:
@@ -121,7 +124,7 @@ class Inspection:
                     "min_len": entry.min_len,
                     "max_len": entry.max_len,
                 }
-        form = {
+        form: dict[str, Any] = {
             "files": len(self.files),
             "records": self.survey.records,
             "bytes": self.num_bytes,
@@ -129,7 +132,27 @@ class Inspection:
             "payload": self.survey.payload,
             "fields": fields,
         }
-        return {**form, "feature_lists": lists} if self.survey.payload == "sequence_example" else form
+        if self.survey.payload == "sequence_example":
+            form["feature_lists"] = lists
+        if self.manifest is not None:
+            form["manifest"] = _describe_manifest(self.manifest)
+        return form
+
+
+def _describe_manifest(manifest: Manifest) -> dict[str, Any]:
+    """Return what a manifest says beside the files of its splits, which are many."""
+    return {
+        "penstock": manifest.version,
+        "splits": {
+            name: {"records": split.num_records, "bytes": split.num_bytes, "shards": len(split.shards)}
+            for name, split in manifest.splits.items()
+        },
+        "split": manifest.split,
+        "order": manifest.order,
+        "rejects": manifest.rejects,
+        "source": list(manifest.source),
+        "statistics": manifest.statistics,
+    }
 
 
 def inspect(
@@ -154,9 +177,9 @@ def inspect(
         (3, 'text')
     """
     options = options or InspectOptions()
-    found, named_singly = find_files(paths)
-    groups = group_files(found, named_singly=named_singly)
-    meter = Meter(found, on_progress)
+    folders, groups = find_groups(paths)
+    in_order = [path for group in groups.values() for path in group]
+    meter = Meter(in_order, on_progress)
     tally = Tally()
     splits: dict[str, list[FileCheck]] = {name: [] for name in groups}
     for name, path in ((name, path) for name, group in groups.items() for path in group):
@@ -164,11 +187,13 @@ def inspect(
             splits[name].append(check_file(file, options.read, tally))
     survey = tally.survey()
     fields = {**declare_fields(survey, options.types), **options.fields}
-    schema = resolve_schema(survey, None, fields, options.target, options.weight, options.id).schema
-    in_order = [path for group in groups.values() for path in group]
+    declared = declared_schema(folders)
+    schema = resolve_schema(survey, declared, fields, options.target, options.weight, options.id).schema
     frames = read_head(in_order, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
     is_other = survey.payload == "other"
     samples = [] if is_other else decode_frames(frames, schema)
     payloads = [payload_of(frame) for frame in frames] if is_other else []
     checked = {name: tuple(files) for name, files in splits.items()}
-    return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), options.num_samples)
+    has_all = sum(len(list(folder.manifest.shards())) for folder in folders) == len(in_order)
+    manifest = folders[0].manifest if len(folders) == 1 and has_all else None
+    return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), options.num_samples, manifest)

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock.errors import ManifestError, PenstockError
 from penstock.jobs.check import Tally, check_file
 from penstock.jobs.fault import Fault
 from penstock.jobs.meter import Meter, Progress
+from penstock.jobs.promise import compare_indexes, compare_shard
+from penstock.read.folder import find_folders
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
+from penstock.shards.entry import ShardEntry
 from penstock.storage.paths import PathLike, find_files
 from penstock.types import Payload
 
@@ -89,7 +92,8 @@ def verify(
     """Look at every byte of every file.
 
     A record is sound if its frame is, with both CRCs, and if it is an Example in a file of Examples, or a
-    SequenceExample in a file of such. A file of something else need only have sound frames.
+    SequenceExample in a file of such. A file of something else need only have sound frames. The shards of a
+    folder with a manifest must also be what that says, and their indexes must be theirs.
 
     Raises:
         NoSuchPathError: A path leads to no file.
@@ -99,24 +103,45 @@ def verify(
         ()
     """
     options = options or ReadOptions()
-    files, named_singly = find_files(paths)
+    named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes) else paths
     faults: list[Fault] = []
     try:
-        group_files(files, named_singly=named_singly)
-    except PenstockError as error:
+        folders, rest = find_folders(named)
+    except ManifestError as error:
         faults.append(Fault.from_error(Path(error.path or ""), error))
-    meter = Meter(files, on_progress)
-    verified = [_verify_file(path, options, meter) for path in files]
+        folders, rest = [], named
+    shards = [shard for folder in folders for files in folder.splits().values() for shard in files]
+    bare: list[Path] = []
+    if rest or not folders:
+        bare, named_singly = find_files(rest)
+        try:
+            group_files(bare, named_singly=named_singly)
+        except PenstockError as error:
+            faults.append(Fault.from_error(Path(error.path or ""), error))
+    meter = Meter([*(path for path, _ in shards), *bare], on_progress)
+    verified = [_verify_file(path, options, meter, entry) for path, entry in shards]
+    verified += [_verify_file(path, options, meter) for path in bare]
     faults += [fault for file in verified for fault in file.faults]
     return Verification(tuple(verified), tuple(faults))
 
 
-def _verify_file(path: Path, options: ReadOptions, meter: Meter) -> VerifiedFile:
+def _verify_file(
+    path: Path, options: ReadOptions, meter: Meter, entry: ShardEntry | None = None
+) -> VerifiedFile:
+    """Look at every byte of a file, and compare it with what a manifest says of it."""
     num_bytes = 0
+    promises: list[Fault] = []
     try:
         with meter.open(path) as file:
             num_bytes = file.identity.size
-            check = check_file(file, options, Tally())
+            if entry is None:
+                check = check_file(file, options, Tally())
+            else:
+                file.begin_hash()
+                check = check_file(file, options, Tally())
+                promises += compare_shard(check, file.finish_hash(), entry)
+                if not check.faults and not promises:
+                    promises += compare_indexes(path, entry, options)
     except (PenstockError, OSError) as error:
         return VerifiedFile(path, 0, num_bytes, "empty", (Fault.from_error(path, error),))
-    return VerifiedFile(path, check.num_records, num_bytes, check.payload, check.faults)
+    return VerifiedFile(path, check.num_records, num_bytes, check.payload, (*check.faults, *promises))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,44 @@ from penstock.storage.inflate import inflate
 from penstock.types import Compression
 
 
+class Index(Protocol):
+    """Where the records of one file are: `FileIndex`, or one that is loaded when it is needed."""
+
+    @property
+    def offsets(self) -> NDArray[np.uint64]:
+        """Where each record begins, and the last ends."""
+
+    @property
+    def damages(self) -> Mapping[int, Damage]:
+        """What is no sound record, by its number."""
+
+    @property
+    def damaged(self) -> list[int]:
+        """The numbers of what is damaged, in order."""
+
+    @property
+    def compression(self) -> Compression:
+        """How the file is compressed."""
+
+    @property
+    def identity(self) -> FileIdentity:
+        """What the file was when it was indexed."""
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether the index was made now, from the bytes of the file."""
+
+    @property
+    def note(self) -> str:
+        """What a user may want to know of how it was made, or ""."""
+
+    def __len__(self) -> int:
+        """Return how many records there are, sound or damaged."""
+
+    def distrust(self) -> None:
+        """Learn that the bytes say something else."""
+
+
 @dataclass(frozen=True)
 class FileIndex:
     """The records of one file.
@@ -35,7 +73,9 @@ class FileIndex:
         damages: What is no sound record, by its number. Damage of payloads is not known before they are read.
         compression: How the file is compressed.
         identity: What the file was when it was indexed.
-        saved_as: The cache file that the index comes from, or None if it was made now.
+        saved_as: The cache file that the index comes from, or None.
+        is_scanned: Whether it was made now, from the bytes of the file.
+        note: What a user may want to know of how it was made, or "".
     """
 
     offsets: NDArray[np.uint64]
@@ -43,6 +83,8 @@ class FileIndex:
     compression: Compression
     identity: FileIdentity
     saved_as: Path | None = None
+    is_scanned: bool = True
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

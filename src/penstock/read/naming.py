@@ -65,6 +65,16 @@ def split_of(path: Path) -> str:
     return _SPLIT_OF_WORD.get(folder, "all")
 
 
+def canonical_split(word: str) -> str:
+    """Return the usual name of a split that is called by another word; else the word itself.
+
+    Example:
+        >>> canonical_split("Val"), canonical_split("fold_3")
+        ('validation', 'fold_3')
+    """
+    return _SPLIT_OF_WORD.get(word.lower(), word)
+
+
 def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, list[Path]]:
     """Group files into splits.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError
-from penstock.read.index import FileIndex
+from penstock.read.index import Index
 from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache import cache_path, make_room, write_cached
 from penstock.storage.file import OpenFile
@@ -30,7 +30,7 @@ class Shard:
     `files` are shared by the shards of a data set, which may be more than a process can have open.
     """
 
-    def __init__(self, path: Path, index: FileIndex, files: KeptFiles | None = None) -> None:
+    def __init__(self, path: Path, index: Index, files: KeptFiles | None = None) -> None:
         self.path = path
         self.index = index
         self._files = files or KeptFiles()
@@ -73,7 +73,7 @@ class CompressedShard(Shard):
     """A gzip or zlib file: inflated as it goes when read in order, into the cache for any other order."""
 
     def __init__(
-        self, path: Path, index: FileIndex, files: KeptFiles | None = None, *, goes_forward: bool = False
+        self, path: Path, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
     ) -> None:
         super().__init__(path, index, files)
         self._goes_forward = goes_forward  # what is left out on the way is inflated and thrown away
@@ -105,12 +105,12 @@ class CompressedShard(Shard):
             return -1, inflated, first, begins, sizes, None
 
     def _check_end(self) -> None:
-        """Compare the end of the stream with that of the index, which may come from the cache.
+        """Compare the end of the stream with that of the index, which may be of another file.
 
         Raises:
             ChangedFileError: The stream goes on.
         """
-        if self.index.saved_as is None or self._window.is_at_end():
+        if self.index.is_scanned or self._window.is_at_end():
             return
         self.index.distrust()
         raise ChangedFileError(

@@ -44,6 +44,18 @@ def check_float32(owner: str, place: str, value: object) -> float:
     return float(value)
 
 
+def check_float64(owner: str, place: str, value: object) -> float:
+    """Return a float; NaN and the infinities are such."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise refuse(owner, place, expected="a number", got=show(value))
+    try:
+        return float(value)
+    except OverflowError:
+        raise refuse(owner, place, expected="a number in the range of float64", got=show(value)) from None
+
+
 def check_string(owner: str, place: str, value: object) -> str:
     """Return a str that UTF-8 can write."""
     if not isinstance(value, str):
@@ -66,6 +78,7 @@ def check_bytes(owner: str, place: str, value: object) -> bytes:
 VALUE_CHECKS: dict[str, Check] = {
     "int64": check_int64,
     "float32": check_float32,
+    "float64": check_float64,
     "string": check_string,
     "bytes": check_bytes,
 }

@@ -15,7 +15,7 @@ import numpy as np
 from penstock.schema.refusal import list_choices, refuse, show
 from penstock.types import Kind
 
-NumberDtype: TypeAlias = Literal["float32", "int64"]
+NumberDtype: TypeAlias = Literal["float32", "int64", "float64"]
 CategoryDtype: TypeAlias = Literal["string", "int64"]
 SequenceDtype: TypeAlias = Literal["int64", "float32", "string", "bytes"]
 TensorDtype: TypeAlias = Literal[

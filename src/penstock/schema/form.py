@@ -148,7 +148,7 @@ def _load_list(place: str, value: object, dtype: str, levels: int) -> list[Any]:
 def _load_value(place: str, value: object, dtype: str) -> Any:
     if dtype == "bytes":
         return _load_bytes(place, value)
-    if dtype == "float32" and isinstance(value, Mapping):
+    if dtype in ("float32", "float64") and isinstance(value, Mapping):
         _need_keys(place, value, ("float",))
         name = value.get("float")
         if not isinstance(name, str) or name not in _NON_FINITE:

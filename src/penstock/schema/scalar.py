@@ -24,6 +24,9 @@ MAX_CATEGORIES: Final = 1 << 16
 class Number(Field):
     """One number a record.
 
+    A TFRecord's float lists hold float32. A float64 is kept exactly, as its eight bytes, little-endian, in a
+    bytes list: other readers decode it with `decode_raw`.
+
     Example:
         >>> Number("int64", default=-1).kind
         'int64'
@@ -35,11 +38,11 @@ class Number(Field):
     @property
     def kind(self) -> Kind:
         """The kind of list that holds the field in a record."""
-        return "int64" if self.dtype == "int64" else "float"
+        return "int64" if self.dtype == "int64" else "float" if self.dtype == "float32" else "bytes"
 
     def describe(self) -> str:
         """Say in a few words how many values of what a record holds."""
-        return f"scalar {self.dtype}"
+        return f"scalar {self.dtype}{' (raw)' if self.dtype == 'float64' else ''}"
 
     def _check(self, owner: str) -> None:
         self._keep(dtype=check_dtype(owner, self.dtype, get_args(NumberDtype)))

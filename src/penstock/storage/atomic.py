@@ -6,12 +6,25 @@ In: bytes. Out: a file: temporary name in the same folder, flush, fsync, rename,
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
 from types import TracebackType
 
 from penstock.errors import PathError, WriteError
+
+# So many bytes behind each other are handed to the disk while the next are made. With it 256 MB with their
+# SHA-256 took 0.37 s, fsync at the end 0.01 s of that; without, 0.47 s and 0.12 s (ext4 on a virtual disk).
+_WRITEBACK_BYTES = 16 << 20
+
+_ADVICE = {
+    errno.EFBIG: "Raise the limit of file sizes ('ulimit -f'), or write smaller files.",
+    errno.EMFILE: "Raise the limit of open files ('ulimit -n').",
+    errno.EACCES: "Choose a folder that you may write to.",
+    errno.EPERM: "Choose a folder that you may write to.",
+    errno.EROFS: "Choose a folder that you may write to.",
+}
 
 
 class AtomicFile:
@@ -22,8 +35,17 @@ class AtomicFile:
         ...     file.write(b"all or nothing")
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, overwrite: bool = False, planned_bytes: int = 0, syncs_folder: bool = True
+    ) -> None:
         """Begin a file.
+
+        Args:
+            path: Its place.
+            overwrite: Whether it may take the place of another file.
+            planned_bytes: How many bytes it shall have, where that is known: a full disk is told with it.
+            syncs_folder: Whether its name is on the disk when it is in place. Who writes many files to one
+                folder says False, and calls `sync_folder` for all of them.
 
         Raises:
             PathError: It exists, and `overwrite` is False.
@@ -32,6 +54,10 @@ class AtomicFile:
         self.path = path
         self.num_bytes = 0
         self._overwrite = overwrite
+        self._planned_bytes = planned_bytes
+        self._syncs_folder = syncs_folder
+        self._num_sent = 0
+        self._fd = -1
         if not overwrite:
             refuse_existing(path)
         # Hidden, so that nobody takes it for data. The name itself is not in it: it may be of full length.
@@ -42,29 +68,42 @@ class AtomicFile:
             # 0o666 less the umask, like any file; what `tempfile` makes only its owner could read.
             self._fd = os.open(self._temporary, flags, 0o666)
         except OSError as error:
-            raise self._failure(error) from error
+            raise write_failure(path, error) from error
 
-    def write(self, data: bytes) -> None:
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was committed or discarded."""
+        return self._fd < 0
+
+    def write(self, data: bytes | memoryview) -> None:
         """Append bytes.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full, or fails; or the file is closed.
         """
         rest = memoryview(data)
+        if self.is_closed:
+            raise WriteError("is closed already", path=self.path)
         try:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError as error:
-            raise self._failure(error, f"{len(rest)} of {len(data)} bytes are left to write") from error
+            end = self.num_bytes + len(data)
+            total = max(self._planned_bytes, end)
+            left = f"{total - end + len(rest)} of {total} bytes are left to write"
+            raise write_failure(self.path, error, left) from error
         self.num_bytes += len(data)
+        self._begin_writeback()
 
     def truncate(self, num_bytes: int) -> None:
         """Drop what was written beyond some bytes."""
         try:
             os.ftruncate(self._fd, num_bytes)
+            os.lseek(self._fd, num_bytes, os.SEEK_SET)
         except OSError as error:
-            raise self._failure(error) from error
+            raise write_failure(self.path, error) from error
         self.num_bytes = num_bytes
+        self._num_sent = min(self._num_sent, num_bytes)
 
     def commit(self) -> None:
         """Put the file in its place; one that was discarded stays so.
@@ -73,7 +112,7 @@ class AtomicFile:
             PathError: Somebody else has put one there, and `overwrite` is False.
             WriteError: The disk is full, or fails.
         """
-        if self._fd < 0:
+        if self.is_closed:
             return
         if not self._overwrite:
             refuse_existing(self.path)
@@ -81,9 +120,10 @@ class AtomicFile:
             os.fsync(self._fd)
             self._close()
             self._temporary.replace(self.path)
-            _sync_folder(self.path.parent)
+            if self._syncs_folder:
+                sync_folder(self.path.parent)
         except OSError as error:
-            raise self._failure(error) from error
+            raise write_failure(self.path, error, f"{self.num_bytes} bytes in all") from error
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -91,18 +131,18 @@ class AtomicFile:
         with contextlib.suppress(OSError):
             self._temporary.unlink()
 
+    def _begin_writeback(self) -> None:
+        """Have the kernel write what is complete; it drops no page of it, since none is clean yet."""
+        num_bytes = self.num_bytes - self._num_sent
+        if num_bytes >= _WRITEBACK_BYTES and hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):  # advice that a file system does not take costs time alone
+                os.posix_fadvise(self._fd, self._num_sent, num_bytes, os.POSIX_FADV_DONTNEED)
+            self._num_sent = self.num_bytes
+
     def _close(self) -> None:
-        if self._fd >= 0:
+        if not self.is_closed:
             fd, self._fd = self._fd, -1
             os.close(fd)
-
-    def _failure(self, error: OSError, more: str = "") -> WriteError:
-        reason = error.strerror or str(error)
-        return WriteError(
-            f"cannot be written ({reason}{'; ' if more else ''}{more})",
-            path=self.path,
-            advice="Make room there, or choose another place.",
-        )
 
     def __enter__(self) -> AtomicFile:
         return self
@@ -117,6 +157,16 @@ class AtomicFile:
             self.discard()
 
 
+def write_failure(path: Path, error: OSError, more: str = "") -> WriteError:
+    """Make the error for what the system says of writing a file."""
+    reason = error.strerror or str(error)
+    return WriteError(
+        f"cannot be written ({reason}{'; ' if more else ''}{more})",
+        path=path,
+        advice=_ADVICE.get(error.errno or 0, "Make room there, or choose another place."),
+    )
+
+
 def refuse_existing(path: Path) -> None:
     """Refuse to write over a file.
 
@@ -128,7 +178,8 @@ def refuse_existing(path: Path) -> None:
         raise PathError("exists already", path=path, advice=advice)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Bring to the disk which files a folder holds, under which names."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -5,6 +5,7 @@ In: a path. Out: `OpenFile` with a descriptor, and the facts that tell whether t
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -97,9 +98,13 @@ def _open_regular(path: Path) -> int:
     except FileNotFoundError as error:
         raise NoSuchPathError("no such file", path=path, advice="Check the path.") from error
     except OSError as error:
-        raise PathError(
-            f"cannot be opened ({error.strerror})", path=path, advice="Check what it is and who may read it."
-        ) from error
+        is_too_many = error.errno in (errno.EMFILE, errno.ENFILE)
+        advice = (
+            "Raise the limit of open files ('ulimit -n')."
+            if is_too_many
+            else "Check what it is and who may read it."
+        )
+        raise PathError(f"cannot be opened ({error.strerror})", path=path, advice=advice) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return fd

@@ -5,10 +5,12 @@ In: a path. Out: an `OpenFile`, opened now or still open from before.
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from penstock.errors import PathError
 from penstock.storage.file import FileIdentity, OpenFile
 
 # Opening costs as much as reading a few records; a process may have 1024 files open, a data set has more.
@@ -36,12 +38,22 @@ class KeptFiles:
         with self._lock:
             file = self._files.get(path)
             if file is None:
-                file = self._files[path] = OpenFile(path)
+                file = self._files[path] = self._open(path)
                 if len(self._files) > self._most_files:
                     self._files.popitem(last=False)
             else:
                 self._files.move_to_end(path)
             return file
+
+    def _open(self, path: Path) -> OpenFile:
+        try:
+            return OpenFile(path)
+        except PathError as error:
+            is_too_many = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE
+            if not is_too_many or not self._files:
+                raise
+        self._files.clear()  # few are allowed here: those that are kept must go
+        return OpenFile(path)
 
     def forget(self, path: Path) -> None:
         """Open the file anew next time."""

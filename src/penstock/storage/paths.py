@@ -33,6 +33,11 @@ _DATA_FILE = re.compile(
 _HIDDEN = (".", "_")
 
 
+def is_named_like_tfrecord(name: str) -> bool:
+    """Tell whether a file is named like a TFRecord."""
+    return _DATA_FILE.search(name) is not None
+
+
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
     """Return the files that `paths` means, and whether each was named by itself rather than found.
 

@@ -1,9 +1,11 @@
 """Verification of sets of files."""
 
+import hashlib
 import os
 
 import pytest
 
+from manifest_folders import write_dataset
 from penstock.errors import NoSuchPathError
 from penstock.jobs.verify import verify
 from penstock.read.options import ReadOptions
@@ -75,3 +77,67 @@ def test_verify_tells_how_far_it_is_in_bytes_on_disk(tmp_path) -> None:
     total = FILE_BYTES + size + 6
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_verify_data_set_holds_it_against_its_manifest_and_indexes(tmp_path) -> None:
+    write_dataset(tmp_path / "pets")
+    assert verify(tmp_path / "pets").to_json()["faults"] == []
+    write_dataset(tmp_path / "packed", compression="gzip")
+    found = verify([tmp_path / "pets", tmp_path / "packed"])
+    assert (found.faults, found.num_records) == ((), 12)
+
+
+def test_verify_sound_file_that_is_another_than_the_manifest_says_names_what_differs(tmp_path) -> None:
+    write_dataset(tmp_path, {"train": [PAYLOADS]})
+    shard = tmp_path / "train-00000-of-00001.tfrecord"
+    sha256 = hashlib.sha256(shard.read_bytes()).hexdigest()
+    write_plain(shard, PAYLOADS[:3])
+    faults = [fault.what for fault in verify(tmp_path).faults]
+    assert faults == [
+        f"size of the shard, by the manifest: expected 425, got {3 * FRAME_BYTES}",
+        "number of records, by the manifest: expected 5, got 3",
+        f"SHA-256, by the manifest: expected {sha256}, got {hashlib.sha256(shard.read_bytes()).hexdigest()}",
+    ]
+    write_plain(shard, PAYLOADS[::-1])
+    assert [fault.what.split(":")[0] for fault in verify(tmp_path).faults] == ["SHA-256, by the manifest"]
+
+
+def test_verify_damaged_shard_of_a_data_set_names_the_record_and_the_hash(tmp_path) -> None:
+    write_dataset(tmp_path, {"train": [PAYLOADS]}, compression="gzip")
+    shard = tmp_path / "train-00000-of-00001.tfrecord"
+    shard.write_bytes(shard.read_bytes()[:-4] + b"\0\0\0\0")
+    found = verify(tmp_path)
+    assert [fault.record for fault in found.faults] == [5, None]
+    assert found.faults[1].what.startswith("SHA-256, by the manifest: expected ")
+
+
+def test_verify_missing_shard_of_a_data_set_is_a_fault_and_the_others_are_read(tmp_path) -> None:
+    write_dataset(tmp_path)
+    (tmp_path / "train-00000-of-00002.tfrecord").unlink()
+    found = verify(tmp_path)
+    assert [(fault.path.name, fault.what) for fault in found.faults] == [
+        ("train-00000-of-00002.tfrecord", "no such file")
+    ]
+    assert found.num_records == 3
+
+
+def test_verify_index_that_is_not_that_of_its_shard_is_named(tmp_path) -> None:
+    write_dataset(tmp_path, {"train": [PAYLOADS]})
+    index = tmp_path / "index" / "train-00000-of-00001.tfrecord.idx"
+    index.write_bytes(index.read_bytes()[:-1] + b"\1")
+    (tmp_path / "train-00000-of-00001.tfindex").write_bytes(b"0 425\n")
+    assert [(fault.path.name, fault.what) for fault in verify(tmp_path).faults] == [
+        ("train-00000-of-00001.tfrecord.idx", "is not the index of train-00000-of-00001.tfrecord"),
+        ("train-00000-of-00001.tfindex", "is not the index of train-00000-of-00001.tfrecord"),
+    ]
+    index.unlink()
+    (tmp_path / "train-00000-of-00001.tfindex").unlink()
+    assert verify(tmp_path).faults == ()
+
+
+def test_verify_manifest_that_is_none_is_a_fault_and_the_files_are_read(tmp_path) -> None:
+    write_dataset(tmp_path)
+    (tmp_path / "penstock.json").write_text("{")
+    found = verify(tmp_path)
+    assert [fault.path.name for fault in found.faults] == ["penstock.json"]
+    assert found.num_records == 6

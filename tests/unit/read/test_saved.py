@@ -10,8 +10,6 @@ import penstock as ps
 from penstock._native import crc32c
 from penstock.errors import CorruptRecordError
 from penstock.read import saved
-from penstock.read.index import FileIndex
-from penstock.storage.file import FileIdentity
 from record_files import (
     BASE,
     FRAME_BYTES,
@@ -241,12 +239,3 @@ def test_cache_entry_of_another_form_is_made_anew(path, cache, num_scans, facts)
     file.write_bytes(forge(file.read_bytes(), [85] * 5, **facts))
     assert numbers(path) == [0, 1, 2, 3, 4]
     assert num_scans() == 2
-
-
-def test_records_beyond_32_bits_are_kept_in_64():
-    offsets = np.array([0, 2**33, 2**33 + 16], np.uint64)
-    identity = FileIdentity(2**33 + 16, 1, 2)
-    entry = saved._encode(FileIndex(offsets, {}, "none", identity))
-    assert saved._decode(entry, identity, 2**40).offsets.tolist() == offsets.tolist()
-    assert saved._decode(entry, identity, 2**32) is None  # a record is above the limit
-    assert saved._decode(entry, identity._replace(size=2**33), 2**40) is None  # it is of another file

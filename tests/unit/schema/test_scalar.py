@@ -41,16 +41,26 @@ def test_number_default_nan_is_kept():
     ("make", "place", "message"),
     [
         (
-            lambda: Number("float64"),
+            lambda: Number("float16"),
             "dtype",
-            "dtype of Number: expected 'float32' or 'int64', got 'float64'. A TFRecord's float lists hold "
-            "float32; "
-            "Tensor(shape, 'float64', 'raw') holds doubles.",
+            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'float16'.",
         ),
-        (lambda: Number(None), "dtype", "dtype of Number: expected 'float32' or 'int64', got None."),
-        (lambda: Number("f4"), "dtype", "dtype of Number: expected 'float32' or 'int64', got 'f4'."),
-        (lambda: Number(np.str_), "dtype", "dtype of Number: expected 'float32' or 'int64', got 'str'."),
-        (lambda: Number([]), "dtype", "dtype of Number: expected 'float32' or 'int64', got []."),
+        (
+            lambda: Number(None),
+            "dtype",
+            "dtype of Number: expected 'float32', 'int64' or 'float64', got None.",
+        ),
+        (
+            lambda: Number("f4"),
+            "dtype",
+            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'f4'.",
+        ),
+        (
+            lambda: Number(np.str_),
+            "dtype",
+            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'str'.",
+        ),
+        (lambda: Number([]), "dtype", "dtype of Number: expected 'float32', 'int64' or 'float64', got []."),
         (lambda: Number(default="1"), "default", "default of Number: expected a number, got '1'."),
         (lambda: Number(default=True), "default", "default of Number: expected a number, got True."),
         (lambda: Number(default=np.True_), "default", "default of Number: expected a number, got True."),

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from penstock.errors import PathError, WriteError
-from penstock.storage.atomic import AtomicFile
+from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
 
 def test_atomic_file_appears_only_when_it_is_complete(tmp_path) -> None:
@@ -118,3 +118,58 @@ def test_atomic_file_is_synced_before_it_is_renamed_and_its_folder_after(tmp_pat
     with AtomicFile(tmp_path / "file") as file:
         file.write(b"safe")
     assert calls == ["file", "rename", "folder"]
+
+
+def test_atomic_file_of_many_in_a_folder_leaves_the_folder_to_the_caller(tmp_path, monkeypatch) -> None:
+    synced = []
+    sync = os.fsync
+
+    def note(fd: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(fd).st_mode))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", note)
+    for name in "ab":
+        with AtomicFile(tmp_path / name, syncs_folder=False) as file:
+            file.write(b"safe")
+    sync_folder(tmp_path)
+    assert synced == [False, False, True]
+
+
+def test_atomic_file_that_is_closed_takes_no_more(tmp_path) -> None:
+    with AtomicFile(tmp_path / "file") as file:
+        assert not file.is_closed
+        file.commit()
+        assert file.is_closed
+        with pytest.raises(WriteError, match="file: is closed already"):
+            file.write(b"late")
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_atomic_file_goes_on_where_it_was_cut(tmp_path) -> None:
+    with AtomicFile(tmp_path / "file") as file:
+        file.write(b"keep drop")
+        file.truncate(5)
+        file.write(b"more")
+    assert (tmp_path / "file").read_bytes() == b"keep more"
+
+
+def test_atomic_file_of_megabytes_is_handed_to_the_disk_while_it_is_written(tmp_path, monkeypatch) -> None:
+    handed = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, start, size, advice: handed.append((start, size)))
+    part = bytes(10 << 20)
+    with AtomicFile(tmp_path / "file") as file:
+        for _ in range(5):
+            file.write(part)
+    assert handed == [(0, 20 << 20), (20 << 20, 20 << 20)]
+    assert (tmp_path / "file").stat().st_size == 50 << 20
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(24, "ulimit -n"), (27, "ulimit -f"), (30, "that you may write to"), (28, "Make room")],
+)
+def test_write_failure_says_what_to_do_about_it(tmp_path, number, advice) -> None:
+    error = write_failure(tmp_path, OSError(number, os.strerror(number)), "5 bytes left")
+    assert f"cannot be written ({os.strerror(number)}; 5 bytes left)" in str(error)
+    assert advice in error.advice

@@ -1,0 +1,94 @@
+"""The memory that a conversion of a large CSV takes, sampled from outside and asked of the kernel at its end.
+
+In: a number of bytes. Out: the highest resident set, how much of it was the process's own, time and speed.
+"""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from datasets import HERE
+from material import run_production
+
+SAMPLE_SECONDS = 0.05
+# A process of its own, with nothing in it but the conversion.
+PROGRAM = """
+import sys
+import penstock as ps
+dataset = ps.convert(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]))
+print(sum(len(dataset[name]) for name in dataset.splits))
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What one conversion took; of the peak, `own_bytes` is without pages of files that are mapped."""
+
+    source_bytes: int
+    num_records: int
+    seconds: float
+    peak_bytes: int
+    own_bytes: int
+    num_workers: int
+
+
+def ensure_large(num_bytes: int) -> Path:
+    """Make a CSV of at least so many bytes, with no two rows alike, if it is not there."""
+    path = HERE / "data" / "sources" / "large" / f"T-{num_bytes}.csv"
+    if not path.exists():
+        print(f"making {num_bytes / 1e9:g} GB of CSV at {path}", flush=True)
+        run_production(["large", "--path", str(path), "--bytes", str(num_bytes)])
+    return path
+
+
+def measure_footprint(source: Path, out: Path, num_workers: int) -> Footprint:
+    """Convert in a fresh process and watch it."""
+    command = [sys.executable, "-c", PROGRAM, str(source), str(out), str(num_workers)]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    own_bytes = 0
+    try:
+        # It writes one line when it is done, then waits, so that the kernel can still be asked about it.
+        while not _has_answered(process):
+            own_bytes = max(own_bytes, _read_status(process.pid, "RssAnon"))
+            time.sleep(SAMPLE_SECONDS)
+        seconds = time.perf_counter() - start
+        line = process.stdout.readline() if process.stdout else ""
+        if not line:
+            raise RuntimeError(f"the conversion of {source} ended with status {process.wait()}")
+        peak_bytes = _read_status(process.pid, "VmHWM")
+    finally:
+        process.kill()
+        process.communicate()
+    return Footprint(source.stat().st_size, int(line), seconds, peak_bytes, own_bytes, num_workers)
+
+
+def format_footprint(footprint: Footprint) -> str:
+    """Say it in a line."""
+    return (
+        f"{footprint.source_bytes / 1e9:.2f} GB of CSV, {footprint.num_records:,} rows, "
+        f"{footprint.num_workers} worker(s): peak memory {footprint.peak_bytes / 1e6:,.0f} MB "
+        f"({footprint.own_bytes / 1e6:,.0f} MB without mapped files), {footprint.seconds:.1f} s, "
+        f"{footprint.source_bytes / 1e6 / footprint.seconds:.0f} MB/s of CSV"
+    )
+
+
+def _has_answered(process: subprocess.Popen[str]) -> bool:
+
+    return bool(select.select([process.stdout], [], [], 0)[0])
+
+
+def _read_status(process: int, name: str) -> int:
+    """Return a figure of /proc/PID/status, given there in kB; 0 if the process is gone."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)

@@ -1,0 +1,82 @@
+"""The writers that are measured against each other: which there are, and what each of them is given.
+
+In: nothing. Out: `ENTRIES`, in the order of the table. A writer is imported only in the process that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from material import Material
+
+IN_MEMORY = ("T", "S", "B")
+QUICK_SHARE = 10
+ALL = (*IN_MEMORY, "csv", "parquet", "images")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the table.
+
+    Attributes:
+        name: What the row is called, here and on the command line.
+        module: The module of this package whose `Writer` does the work.
+        title: One line for people.
+        writes: The materials it is given.
+        spreads: Those of them that are also measured on more than one core.
+        most_records: By material, how many records a slow writer is spared to.
+        variant: The form of columns in memory.
+        has_labels: Whether what it writes are records, whose labels can be read back.
+    """
+
+    name: str
+    module: str
+    title: str
+    writes: tuple[str, ...] = ALL
+    spreads: tuple[str, ...] = ()
+    most_records: Mapping[str, int] = field(default_factory=dict)
+    variant: str = "arrays"
+    has_labels: bool = True
+
+    def limit(self, material: Material) -> int:
+        """Return how many records it writes; a smoke test spares it even more."""
+        most_records = self.most_records.get(material.name)
+        if most_records is None:
+            return material.num_records
+        return min(material.num_records, most_records // QUICK_SHARE if material.is_quick else most_records)
+
+
+ENTRIES = (
+    Entry("penstock", "conversion", "Penstock", spreads=("T", "B", "images")),
+    Entry("penstock-lists", "conversion", "Penstock, from Python lists", ("T", "S"), variant="lists"),
+    Entry(
+        "tf-tutorial",
+        "tutorial",
+        "tf.train.Example, as tutorials write it",
+        most_records={"T": 20_000, "S": 50_000, "csv": 20_000, "parquet": 20_000},
+    ),
+    Entry(
+        "tf-filled",
+        "filled",
+        "tf.train.Example, filled in place",
+        most_records={"T": 50_000, "S": 100_000, "csv": 50_000, "parquet": 50_000},
+    ),
+    Entry(
+        "tfrecord",
+        "package",
+        "tfrecord (PyPI)",
+        (*IN_MEMORY, "images"),
+        most_records={"T": 10_000, "S": 20_000, "B": 10_000},
+    ),
+    Entry(
+        "tfds",
+        "builder",
+        "TensorFlow Datasets, a builder",
+        (*IN_MEMORY, "images"),
+        most_records={"T": 4_000, "S": 10_000, "B": 4_000, "images": 2_000},
+    ),
+    Entry("copy", "copy", "cp -r of the shards; of the images", has_labels=False),
+    Entry("stream", "stream", "write + fsync of as many bytes", has_labels=False),
+)
+BASELINE = "penstock"

@@ -1,0 +1,106 @@
+"""`penstock convert`: raw data to a data set of TFRecord shards, and back to Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from penstock.cli.planning import add_planning
+from penstock.cli.reading import add_json
+
+SUMMARY = "make a data set from CSV, Parquet, images, TFRecords, …"
+DESCRIPTION = """\
+Convert raw data to TFRecord shards that describe themselves: checked, split without leakage, shuffled, with
+statistics, readable by every TFRecord program. SOURCE is a CSV, TSV, Parquet, JSON-lines or Arrow file, several,
+or a glob; a folder of images; or TFRecords and data sets, which are written anew. OUT is a folder, which appears
+when it is complete; or a .parquet file, to which a data set goes back."""
+EXAMPLE = "penstock convert pets.csv pets/ --image photo --target adopted"
+
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.usage = "penstock convert [options] SOURCE [SOURCE ...] OUT"
+    parser.add_argument("paths", nargs="*", metavar="SOURCE", help="what to convert")
+    # For the help alone: argparse gives every word to `paths`, and the last of them is the output.
+    parser.add_argument(
+        "last", nargs="?", default=argparse.SUPPRESS, metavar="OUT", help="the folder to write, or a .parquet"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print what would become of each column, to edit; write nothing"
+    )
+    parser.add_argument("--plan-file", metavar="FILE", help="do what an edited plan says")
+    add_planning(parser)
+    _add_splitting(parser.add_argument_group("splits"))
+    _add_writing(parser.add_argument_group("writing"))
+    _add_reading(parser.add_argument_group("reading"))
+    add_json(parser)
+
+
+def _add_splitting(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--split", metavar="SHARES", help="shares of the splits (default: train=0.8,validation=0.1,test=0.1)"
+    )
+    group.add_argument("--group", metavar="COLUMN", help="rows of one value stay in one split")
+    group.add_argument(
+        "--stratify",
+        nargs="?",
+        const=True,
+        metavar="FIELD",
+        help="the same shares for each value of the target, or of FIELD",
+    )
+    group.add_argument("--split-by", metavar="COLUMN", help="the column names the split of each row")
+    group.add_argument("--time", metavar="COLUMN", help="the oldest rows train, the newest test")
+    group.add_argument("--seed", type=int, metavar="N", help="of the splits and the order (default: 0)")
+
+
+def _add_writing(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--no-shuffle", action="store_true", help="keep the order of the rows")
+    group.add_argument(
+        "--shard-size",
+        type=_parse_size,
+        metavar="SIZE",
+        help="about how large a shard is, such as 256MB (default: 128MB)",
+    )
+    group.add_argument("--num-shards", type=int, metavar="N", help="shards of the largest split instead")
+    group.add_argument("--compression", choices=("none", "gzip"), help="of the shards (default: none)")
+    group.add_argument("--resize", type=int, metavar="N", help="shrink images to a shorter side of N pixels")
+    group.add_argument("--workers", type=int, metavar="N", help="how many threads (default: the cores)")
+    group.add_argument(
+        "--on-error",
+        choices=("raise", "skip", "collect"),
+        help="what a row gets that does not fit; collect: into OUT/rejects.jsonl (default: raise)",
+    )
+    group.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
+    group.add_argument("--overwrite", action="store_true", help="replace a data set that is there")
+    group.add_argument("--resume", action="store_true", help="go on where a run was cut off")
+
+
+def _add_reading(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV (default: a comma)")
+    group.add_argument("--encoding", metavar="NAME", help="of a CSV (default: utf-8)")
+    group.add_argument(
+        "--missing",
+        action="append",
+        metavar="WORD",
+        help="a cell that means nothing is there, beside an empty one; may be given again",
+    )
+    group.add_argument(
+        "--short-rows", choices=("raise", "fill"), help="what a row of a CSV with too few cells gets"
+    )
+
+
+def _parse_size(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"expected a size such as 128MB, got {text!r}")
+    return max(1, int(float(match[1]) * _UNITS[match[2]]))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert, print, and return the exit status."""
+    # What reads raw data is loaded by this command alone: the others work without pyarrow.
+    from penstock.cli.converting import run_convert  # noqa: PLC0415
+
+    return run_convert(args)

@@ -1,0 +1,141 @@
+"""Columns as Arrow arrays, for tables and Parquet files.
+
+In: a schema, and columns that were decoded with it. Out: an Arrow schema, and record batches that share the
+columns' memory. What a record lacks is null, unless the field has a default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import FieldError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.schema import Schema
+from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged
+
+Table: TypeAlias = pa.Table
+RecordBatch: TypeAlias = pa.RecordBatch
+_Array: TypeAlias = "pa.Array[Any]"
+
+SCHEMA_KEY = b"penstock.schema"
+"""Where an Arrow schema keeps the one that it was made from, as JSON."""
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of a data set, with its own one in the metadata."""
+    fields = [pa.field(name, _type_of(field), nullable=_can_be_null(field)) for name, field in schema.items()]
+    return pa.schema(fields, {SCHEMA_KEY: json.dumps(schema.to_json(), allow_nan=False).encode()})
+
+
+def make_batch(columns: Columns, schema: Schema, target: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of some columns as a record batch.
+
+    Args:
+        columns: A column a field.
+        schema: What they were decoded with.
+        target: What `arrow_schema` made of it.
+
+    Raises:
+        FieldError: A text is not UTF-8, which is all that Arrow holds.
+    """
+    arrays = [_make_array(name, schema[name], columns[name], target.field(name).type) for name in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def make_table(schema: Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Return record batches of a schema as one table."""
+    return pa.Table.from_batches(batches, arrow_schema(schema))
+
+
+def _can_be_null(field: Field) -> bool:
+    return field.optional and field.default is None
+
+
+def _type_of(field: Field) -> pa.DataType:
+    if isinstance(field, Tensor):
+        item = pa.from_numpy_dtype(np.dtype(field.dtype))
+        return pa.fixed_shape_tensor(item, field.shape) if field.shape else item
+    if isinstance(field, Sequence):
+        return pa.large_list(_step_type(field))
+    if isinstance(field, Number):
+        return pa.from_numpy_dtype(np.dtype(field.dtype))
+    if field.kind == "int64":
+        return pa.int64()
+    return pa.large_string() if isinstance(field, Text | Category) else pa.large_binary()
+
+
+def _step_type(field: Sequence) -> pa.DataType:
+    items: dict[str, pa.DataType] = {
+        "int64": pa.int64(),
+        "float32": pa.float32(),
+        "string": pa.large_string(),
+        "bytes": pa.large_binary(),
+    }
+    item = items[field.dtype]
+    if field.shape == ():
+        return item
+    per_step = field.num_step_values
+    if per_step is None or field.kind == "bytes":
+        return pa.large_list(item)
+    return pa.list_(item, per_step)
+
+
+def _make_array(name: str, field: Field, column: Column, target: pa.DataType) -> _Array:
+    present = column.present if _can_be_null(field) else None
+    array = _convert(column, target, present)
+    try:
+        array.validate(full=pa.types.is_large_string(_innermost(target)))
+    except pa.ArrowInvalid as error:
+        advice = f"Declare it as bytes with fields={{{name!r}: …}}."
+        raise FieldError(f"field {name!r}: {error}", field=name, advice=advice) from None
+    return array
+
+
+def _innermost(target: Any) -> Any:
+    while pa.types.is_large_list(target) or pa.types.is_fixed_size_list(target):
+        target = target.value_type
+    return target
+
+
+def _convert(column: Any, target: Any, present: Mask | None) -> _Array:
+    """Return the array for a column, or for the values inside one."""
+    if isinstance(column, Dense):
+        column = column.values
+    if isinstance(column, np.ndarray):
+        return _convert_dense(column, target, present)
+    if isinstance(column, Bytes):
+        packed = column.pack()
+        buffers = [_validity(present), _buffer(packed.offsets), _buffer(packed.arena)]
+        return pa.Array.from_buffers(target, len(packed), buffers)
+    if not isinstance(column, Ragged):
+        raise TypeError(f"{column!r} is no column")
+    values = _convert(column.values, target.value_type, None)
+    buffers = [_validity(present), _buffer(column.offsets)]
+    return pa.Array.from_buffers(target, len(column), buffers, children=[values])
+
+
+def _convert_dense(values: NDArray[Any], target: Any, present: Mask | None) -> _Array:
+    if values.ndim == 1:
+        made: _Array = pa.array(values, target, mask=None if present is None else ~present)
+        return made
+    is_tensor = isinstance(target, pa.BaseExtensionType)
+    storage: Any = target.storage_type if is_tensor else target
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1), storage.value_type)
+    lists: _Array = pa.Array.from_buffers(storage, len(values), [_validity(present)], children=[flat])
+    return pa.ExtensionArray.from_storage(target, lists) if is_tensor else lists
+
+
+def _validity(present: Mask | None) -> pa.Buffer | None:
+    return None if present is None else _buffer(np.packbits(present, bitorder="little"))
+
+
+def _buffer(array: NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(np.ascontiguousarray(array).data)

@@ -1,0 +1,1 @@
+"""Raw columns into the columns of a schema, and those into record bytes."""

@@ -1,0 +1,111 @@
+"""Opaque byte strings, one a row.
+
+In: raw columns of bytes, of text, or of paths of files. Out: `Bytes`, or `Deferred` for files and for large
+values of a table in memory, which are not copied before their record is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.encode.cell import refuse_all
+from penstock.encode.fault import Report, report_rows
+from penstock.encode.file import explain, read_file, read_paths
+from penstock.encode.missing import present_objects
+from penstock.encode.plain import group_objects, settle
+from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.schema.plan import Form
+from penstock.schema.refusal import show
+from penstock.source.block import LARGE_BYTES, Block, RawColumn
+from penstock.types import Bytes, Deferred
+
+
+def encode_bytes(form: Form, raw: RawColumn, block: Block, report: Report) -> Bytes | Deferred:
+    """Return byte strings, or references to them."""
+    if form == "path":
+        return _defer_files(raw, block, report)
+    if block.is_resident and isinstance(raw, np.ndarray) and (deferred := _defer_objects(raw)) is not None:
+        return deferred
+    return defer_large(convert_bytes(raw, report), raw, block)
+
+
+def convert_bytes(raw: RawColumn, report: Report) -> Bytes:
+    """Return byte strings; text as UTF-8."""
+    column = settle(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "O" and column.ndim == 1:
+            return _convert_objects(column, report)
+        if column.dtype.kind == "V" and column.dtype.names is None and column.ndim == 1:
+            return join_bytes(map(bytes, column))
+    elif is_bytes(column.type) or is_string(column.type):
+        return as_bytes(column)
+    advice = "Declare the field as a Tensor to keep arrays." if isinstance(column, np.ndarray) else ""
+    return no_bytes(len(column), refuse_all(column, "bytes", report, advice))
+
+
+def defer_large(
+    column: Bytes,
+    raw: RawColumn,
+    block: Block,
+    pixels: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> Bytes | Deferred:
+    """Return references to values that are large and live as long as the source; others as they are."""
+    sizes = column.stops - column.starts
+    num_present = len(column) if column.present is None else int(column.present.sum())
+    is_large = num_present and int(sizes.sum()) >= LARGE_BYTES * num_present
+    if not block.is_resident or not is_large:
+        return column
+    view = column.arena.data
+    spans = zip(column.starts.tolist(), column.stops.tolist(), strict=True)
+    values: list[bytes | memoryview] = [view[start:stop] for start, stop in spans]
+    if isinstance(raw, np.ndarray):
+        # The column is a copy, which must not live as long as the objects do.
+        values = [
+            cell if isinstance(cell, bytes) else bytes(value) for cell, value in zip(raw, values, strict=True)
+        ]
+    digests = np.fromiter(map(_native.hash_bytes, values), np.uint64, len(values))
+    return Deferred(sizes, digests, values=values, pixels=pixels, present=column.present)
+
+
+def _defer_objects(raw: NDArray[Any]) -> Deferred | None:
+    """Return references to large byte strings as they are; None for what is none, or smaller, or mixed."""
+    if raw.dtype != object or raw.ndim != 1 or not set(map(type, raw)) <= {bytes, type(None)}:
+        return None
+    present = present_objects(raw)
+    values = [b"" if value is None else value for value in raw]
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    if int(sizes.sum()) < LARGE_BYTES * max(1, len(raw) if present is None else int(present.sum())):
+        return None
+    digests = np.fromiter(map(_native.hash_bytes, values), np.uint64, len(values))
+    return Deferred(sizes, digests, values=list(values), present=present)
+
+
+def _convert_objects(objects: NDArray[Any], report: Report) -> Bytes:
+    cells: list[bytes | None] = [None] * len(objects)
+    for rows, column in group_objects(objects):
+        if column is None:
+            report(int(rows[0]), "bytes", show(objects[rows[0]]))
+            cells[rows[0]] = b""
+            continue
+        for row, value in zip(rows.tolist(), convert_bytes(column, report_rows(report, rows)), strict=True):
+            cells[row] = value
+    return join_bytes(cells)
+
+
+def _defer_files(raw: RawColumn, block: Block, report: Report) -> Deferred:
+    paths, present = read_paths(raw, block, report)
+    sizes, digests = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.uint64)
+    for row, path in enumerate(paths):
+        if present is not None and not present[row]:
+            continue
+        try:
+            data = read_file(path)
+        except OSError as error:
+            report(row, "a file", f"{show(path)}, {explain(error)}")
+            continue
+        sizes[row], digests[row] = len(data), _native.hash_bytes(data)
+    return Deferred(sizes, digests, paths=paths, present=present)

@@ -1,0 +1,154 @@
+"""Dates and points in time as whole numbers.
+
+In: columns of Arrow's, NumPy's or Python's dates and times, or of text in ISO 8601. Out: `Dense` of int64.
+
+Dates become days since 1970-01-01; points in time microseconds since 1970-01-01T00:00 UTC, and those without a
+zone are taken as UTC; times of day and durations become microseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.encode.cell import refuse_all
+from penstock.encode.fault import Report, report_rows
+from penstock.encode.missing import merge, present_cells, present_objects, tidy
+from penstock.encode.plain import settle
+from penstock.encode.primitive import is_temporal, primitive_values
+from penstock.encode.scatter import convert_objects
+from penstock.encode.strings import as_bytes, is_bytes, is_string, trim
+from penstock.encode.text import decode_cells
+from penstock.schema.refusal import show
+from penstock.source.block import RawColumn
+from penstock.types import Dense, Mask
+
+EXPECTED: Final = "a date or time in ISO 8601"
+_INT64_MAX: Final = (1 << 63) - 1
+_DAY_CHARS: Final = len("2024-02-29")
+_ZONE: Final = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_DAY: Final = 86_400_000_000
+_MICROSECONDS: Final = {
+    "W": 7 * _DAY,
+    "D": _DAY,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1000,
+    "us": 1,
+}
+_PER_MICROSECOND: Final = {"ns": 1000, "ps": 10**6, "fs": 10**9, "as": 10**12}
+
+
+def convert_dates(raw: RawColumn, report: Report) -> Dense:
+    """Return dates as days; what has a time of day other than midnight is reported."""
+    times = convert_times(raw, report)
+    days, rest = np.divmod(times.values, _DAY)
+    for row in np.flatnonzero(rest).tolist():
+        report(row, "a date without a time", _show_time(times.values[row]))
+    return Dense(days, times.present)
+
+
+def convert_times(raw: RawColumn, report: Report) -> Dense:
+    """Return points in time as microseconds; a date alone is its midnight."""
+    column = settle(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "O" and column.ndim == 1:
+            present = present_objects(column)
+            numbers = convert_objects(column, "int64", convert_times, lambda _: EXPECTED, report)
+            return Dense(numbers.values, present)
+        if column.dtype.kind in "mM" and column.ndim == 1:
+            return _count_times(column, report)
+    elif is_temporal(column.type):
+        return _count_cells(column, report)
+    elif is_string(column.type) or is_bytes(column.type):
+        return _parse(decode_cells(column, report), report)
+    return Dense(np.zeros(len(column), np.int64), refuse_all(column, EXPECTED, report))
+
+
+def convert_temporal(column: RawColumn, report: Report) -> Dense:
+    """Return a column whose type is that of dates or of times as days or microseconds, by that type."""
+    if isinstance(column, np.ndarray):
+        by_day = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("Y", "M", "W", "D")
+    else:
+        by_day = pa.types.is_date(column.type)
+    return convert_dates(column, report) if by_day else convert_times(column, report)
+
+
+def _show_time(microseconds: Any) -> str:
+    return str(np.datetime64(int(microseconds), "us"))
+
+
+def _count_cells(array: pa.Array[Any], report: Report) -> Dense:
+    values, present = primitive_values(array), present_cells(array)
+    if pa.types.is_date32(array.type):
+        values = values.astype("M8[D]")
+    if isinstance(array.type, pa.Time32Type):
+        values = values.astype(np.int64).view(f"m8[{array.type.unit}]")
+    numbers = _count_times(values, report)
+    return Dense(numbers.values, merge(present, numbers.present))
+
+
+def _count_times(times: NDArray[Any], report: Report) -> Dense:
+    unit, step = np.datetime_data(times.dtype)
+    is_there = ~np.isnat(times)
+    present = tidy(is_there)
+    if times.dtype.kind == "M" and unit in ("Y", "M"):
+        times, unit, step = times.astype("M8[D]"), "D", 1
+    counts = np.where(is_there, times.astype(np.int64), 0)
+    if unit in _PER_MICROSECOND and step == 1:
+        micros, rest = np.divmod(counts, _PER_MICROSECOND[unit])
+        bad, expected = rest != 0, "a time of whole microseconds"
+    elif unit in _MICROSECONDS:
+        factor = step * _MICROSECONDS[unit]
+        limit = _INT64_MAX // factor
+        bad, expected = (counts > limit) | (counts < -limit), "a time that 64 bits of microseconds hold"
+        micros = np.where(bad, 0, counts) * factor
+    else:
+        bad, expected = is_there, EXPECTED
+        micros = np.zeros(len(times), np.int64)
+    for row in np.flatnonzero(bad).tolist():
+        report(row, expected, str(times[row]))
+    return Dense(micros, present)
+
+
+def _parse(text: pa.Array[Any], report: Report) -> Dense:
+    present = present_cells(text)
+    is_there = np.ones(len(text), np.bool_) if present is None else present
+    if not is_there.any():
+        return Dense(np.zeros(len(text), np.int64), present)
+    trimmed: Any = trim(text)
+    has_zone = pc.match_substring_regex(trimmed, _ZONE).fill_null(False).to_numpy(zero_copy_only=False)
+    # A date ends like a zone: 2024-01-30.
+    strings = as_bytes(trimmed)
+    has_zone &= strings.stops - strings.starts > _DAY_CHARS
+    parts: dict[pa.DataType, Mask] = {
+        pa.timestamp("us"): is_there & ~has_zone,
+        pa.timestamp("us", "UTC"): is_there & has_zone,
+    }
+    values = np.zeros(len(text), np.int64)
+    for kind, mask in parts.items():
+        rows = np.flatnonzero(mask)
+        moments = _cast_sound(trimmed.take(rows), kind, report_rows(report, rows))
+        values[rows] = primitive_values(moments).astype(np.int64)
+    return Dense(values, present)
+
+
+def _cast_sound(text: pa.Array[Any], kind: pa.DataType, report: Report, first: int = 0) -> Any:
+    """Cast text to a type; report the cells that are none, found by halving, and leave them null."""
+    try:
+        return pc.cast(text, kind)
+    except pa.ArrowInvalid:
+        if len(text) == 1:
+            report(first, EXPECTED, show(text[0].as_py()))
+            return pa.array([None], kind)
+    middle = len(text) // 2
+    halves = (
+        _cast_sound(text[:middle], kind, report, first),
+        _cast_sound(text[middle:], kind, report, first + middle),
+    )
+    return pa.concat_arrays(halves)

@@ -1,0 +1,203 @@
+"""Encoded images, one a row.
+
+In: raw columns of paths, of encoded images, of {bytes, path} structs, of pixels, of PIL images. Out: `Bytes`,
+or `Deferred` for files and for large values of a table in memory. Files and encoded images are kept byte for
+byte unless they are to be shrunk; pixels become PNGs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image as Pillow
+
+from penstock import _native
+from penstock.encode.bytes import defer_large
+from penstock.encode.cell import refuse_all
+from penstock.encode.fault import Report, report_rows
+from penstock.encode.file import explain, read_file, read_paths
+from penstock.encode.missing import is_missing
+from penstock.encode.options import EncodeOptions
+from penstock.encode.picture import draw_array, draw_image, shrink
+from penstock.encode.plain import as_objects, settle
+from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
+from penstock.schema.plan import Form
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Image
+from penstock.source.block import Block, RawColumn
+from penstock.types import Bytes, Deferred
+
+EXPECTED: Final = "a JPEG, PNG, WebP, GIF or BMP image"
+_NAMES: Final = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "gif": "GIF", "bmp": "BMP"}
+_PIXELS: Final = (
+    "Pixels are uint8 (height, width) or (height, width, 1, 3 or 4), or uint16 (height, width); "
+    "declare the field as a Tensor to keep other arrays."
+)
+
+
+def encode_image(
+    field: Image, form: Form, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
+) -> Bytes | Deferred:
+    """Return images, or references to them."""
+    encoder = _ImageEncoder(field, block, options, report)
+    return encoder.encode_files(raw) if form == "path" else encoder.encode(raw)
+
+
+class _ImageEncoder:
+    """Encodes one column of images of one block."""
+
+    def __init__(self, field: Image, block: Block, options: EncodeOptions, report: Report) -> None:
+        self._format = field.format
+        self._block = block
+        self._options = options
+        self._report = report
+
+    def encode(self, raw: RawColumn) -> Bytes | Deferred:
+        """Return the images that a column holds in one way or another."""
+        column = settle(raw)
+        if isinstance(column, np.ndarray):
+            return self._encode_objects(column)
+        if is_bytes(column.type):
+            return self._encode_encoded(as_bytes(column), raw)
+        if isinstance(column, pa.StructArray) and {"bytes", "path"} & set(column.type.names):
+            return self._encode_structs(column)
+        advice = "Say that the column holds paths." if is_string(column.type) else _PIXELS
+        return no_bytes(len(column), refuse_all(column, EXPECTED, self._report, advice))
+
+    def encode_files(self, raw: RawColumn) -> Bytes | Deferred:
+        """Return references to files; the images themselves, if they are to be shrunk."""
+        paths, present = read_paths(raw, self._block, self._report)
+        if self._options.resize is not None:
+            is_there = [True] * len(paths) if present is None else present.tolist()
+            cells = enumerate(zip(paths, is_there, strict=True))
+            return join_bytes(self._encode_file(row, path) if there else None for row, (path, there) in cells)
+        sizes, digests = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.uint64)
+        widths, heights = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
+        for row in range(len(paths)) if present is None else np.flatnonzero(present).tolist():
+            data = self._read(row, paths[row])
+            picture = None if data is None else self._check(row, data, paths[row])
+            if data is not None and picture is not None:
+                sizes[row], digests[row] = len(data), _native.hash_bytes(data)
+                widths[row], heights[row] = picture.width, picture.height
+        return Deferred(sizes, digests, paths=paths, pixels=(widths, heights), present=present)
+
+    def _encode_encoded(self, column: Bytes, raw: RawColumn) -> Bytes | Deferred:
+        spans = zip(column.starts.tolist(), column.stops.tolist(), strict=True)
+        cells: list[memoryview | None] = [column.arena.data[start:stop] for start, stop in spans]
+        if column.present is not None:
+            for row in np.flatnonzero(~column.present).tolist():
+                cells[row] = None
+        if self._options.resize is not None:
+            kept = (cell if cell is None else self._keep(row, bytes(cell)) for row, cell in enumerate(cells))
+            return join_bytes(kept)
+        widths, heights = np.zeros(len(cells), np.int64), np.zeros(len(cells), np.int64)
+        for row, cell in enumerate(cells):
+            picture = None if cell is None else self._check(row, cell)
+            if picture is not None:
+                widths[row], heights[row] = picture.width, picture.height
+        return defer_large(column, raw, self._block, (widths, heights))
+
+    def _encode_structs(self, structs: pa.StructArray) -> Bytes | Deferred:
+        """Return images that are there as bytes or else as a path, as Hugging Face has them."""
+        children = {name: pc.struct_field(structs, name) for name in structs.type.names}
+        data = settle(children.get("bytes", pa.nulls(len(structs))))
+        paths = children.get("path", pa.nulls(len(structs)))
+        if isinstance(data, np.ndarray) or data.null_count == structs.null_count:
+            return self.encode(data)
+        if data.null_count == len(structs):
+            return self.encode_files(paths)
+        cells = zip(data.to_pylist(), paths.to_pylist(), strict=True)
+        return self._encode_objects({"bytes": blob, "path": path} for blob, path in cells)
+
+    def _encode_objects(self, cells: Iterable[Any]) -> Bytes:
+        return join_bytes(self._encode_object(row, cell) for row, cell in enumerate(cells))
+
+    def _encode_object(self, row: int, cell: Any) -> bytes | None:
+        """Return the image that an object is; None where it is missing, b"" where it is none."""
+        if isinstance(cell, Mapping):
+            blob, path = cell.get("bytes"), cell.get("path")
+            if blob is None and path is not None:
+                report = report_rows(self._report, np.array([row]))
+                (absolute,), _ = read_paths(as_objects([path]), self._block, report)
+                return self._encode_file(row, absolute)
+            cell = blob
+        if is_missing(cell):
+            return None
+        try:
+            return self._keep(row, self._draw(cell))
+        except ValueError as error:
+            self._report(row, EXPECTED, str(error), _PIXELS)
+            return b""
+
+    def _draw(self, cell: Any) -> bytes:
+        """Return the encoded image that an object is, or shows."""
+        if isinstance(cell, np.ndarray):
+            return draw_array(cell, self._options)
+        if isinstance(cell, Pillow.Image):
+            return draw_image(cell, self._options)
+        if isinstance(cell, (bytes, bytearray, memoryview)):
+            return bytes(cell)
+        raise ValueError(show(cell))
+
+    def _encode_file(self, row: int, path: str) -> bytes:
+        data = self._read(row, path)
+        return b"" if data is None else self._keep(row, data, path)
+
+    def _read(self, row: int, path: str) -> bytes | None:
+        try:
+            return read_file(path)
+        except OSError as error:
+            self._report(row, self._expected(), f"{show(path)}, {explain(error)}")
+            return None
+
+    def _keep(self, row: int, data: bytes, path: str = "") -> bytes:
+        """Return an image as it is to be stored; b"" where it is none."""
+        picture = self._check(row, data, path)
+        if picture is None or self._options.resize is None:
+            return data if picture is not None else b""
+        try:
+            return shrink(data, picture, self._options)
+        except ValueError as error:
+            self._refuse(row, path, str(error))
+            return b""
+
+    def _check(self, row: int, data: bytes | memoryview, path: str = "") -> Picture | None:
+        """Return what the header of an image says; None, with a report, where it is not the image wanted."""
+        picture = read_picture(bytes(data[:HEAD_BYTES]))
+        if picture is not None and not picture.width and len(data) > HEAD_BYTES:
+            picture = read_picture(bytes(data))
+        if picture is None:
+            self._refuse(row, path, _describe(bytes(data[:HEAD_BYTES])))
+            return None
+        found = f"a {_NAMES[picture.format]} image"
+        if self._format is not None and picture.format != self._format:
+            self._refuse(row, path, found)
+            return None
+        if not picture.width:
+            self._refuse(row, path, f"{found} that is damaged, or cut off, before it says its size")
+            return None
+        return picture
+
+    def _refuse(self, row: int, path: str, got: str) -> None:
+        self._report(row, self._expected(), f"{show(path)}, {got}" if path else got)
+
+    def _expected(self) -> str:
+        return EXPECTED if self._format is None else f"a {_NAMES[self._format]} image"
+
+
+def _describe(head: bytes) -> str:
+    """Say what bytes are that are no image."""
+    if not head:
+        return "no bytes"
+    if head.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer"
+    text = head.decode(errors="replace")
+    # The last character may have been cut off with the rest of the file.
+    if all(letter.isprintable() or letter.isspace() for letter in text[:-1]) and "\ufffd" not in text[:-1]:
+        return "text"
+    return f"bytes that begin with {head[:8]!r}"

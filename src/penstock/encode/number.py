@@ -1,0 +1,136 @@
+"""Numbers, one a row.
+
+In: raw columns of numbers, of text that holds numbers, of times and bools. Out: `Dense`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.encode.cast import cast_values
+from penstock.encode.cell import refuse_all
+from penstock.encode.date import convert_temporal
+from penstock.encode.fault import Report, report_all
+from penstock.encode.missing import present_cells
+from penstock.encode.parse import parse_floats, parse_whole
+from penstock.encode.plain import settle
+from penstock.encode.primitive import is_temporal, primitive_values
+from penstock.encode.scatter import convert_objects
+from penstock.encode.strings import is_bytes, is_string
+from penstock.encode.text import decode_cells
+from penstock.schema.refusal import count, show
+from penstock.source.block import RawColumn
+from penstock.types import Dense, Mask
+
+
+def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missing: bool = False) -> Dense:
+    """Return numbers of one type.
+
+    Args:
+        raw: The values.
+        dtype: A type of bools, ints or floats, by its NumPy name.
+        report: Takes the values that are no such number.
+        nan_is_missing: Whether NaN where whole numbers are wanted marks a missing value, as pandas has it.
+    """
+
+    def convert(column: RawColumn, report: Report) -> Dense:
+        return fit_numbers(_read_numbers(column, dtype, report), dtype, report, nan_is_missing=nan_is_missing)
+
+    def expect(value: object) -> str:
+        # Arrow knows every int that 64 bits hold.
+        return expect_number(dtype) + (" of 64 bits" if isinstance(value, int) else "")
+
+    column = settle(raw)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O" and column.ndim == 1:
+        return convert_objects(column, dtype, convert, expect, report)
+    return convert(column, report)
+
+
+def fit_numbers(numbers: Dense, dtype: str, report: Report, *, nan_is_missing: bool = False) -> Dense:
+    """Return numbers in another type, and report those that it cannot hold."""
+    values, present = numbers.values, numbers.present
+    cast, lost = cast_values(values, dtype)
+    if lost is None:
+        return Dense(cast, present)
+    if nan_is_missing and values.dtype.kind == "f" and np.dtype(dtype).kind != "f":
+        is_number = ~np.isnan(values)
+        present = is_number if present is None else present & is_number
+        lost &= is_number
+    _report_lost(values, lost, dtype, report)
+    return Dense(cast, present)
+
+
+def expect_number(dtype: str) -> str:
+    """Say what a type of number takes."""
+    return {"f": "a number", "b": "true or false"}.get(np.dtype(dtype).kind, "a whole number")
+
+
+def _read_numbers(column: RawColumn, dtype: str, report: Report) -> Dense:
+    """Return the numbers that a plain column holds, in a type that it has them in."""
+    if isinstance(column, np.ndarray):
+        return _read_array(column, dtype, report)
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return Dense(primitive_values(column), present_cells(column))
+    if is_temporal(kind):
+        return convert_temporal(column, report)
+    if pa.types.is_decimal(kind):
+        return _read_decimals(column, dtype, report)
+    if is_string(kind) or is_bytes(kind):
+        text = decode_cells(column, report)
+        return parse_floats(text, report) if np.dtype(dtype).kind == "f" else parse_whole(text, report)
+    return _read_nothing(column, dtype, report)
+
+
+def _read_array(column: NDArray[Any], dtype: str, report: Report) -> Dense:
+    if column.dtype.kind not in "biufmM":
+        return _read_nothing(column, dtype, report)
+    if column.ndim > 1:
+        column = _squeeze(column, dtype, report)
+    return convert_temporal(column, report) if column.dtype.kind in "mM" else Dense(column)
+
+
+def _read_decimals(column: pa.Array[Any], dtype: str, report: Report) -> Dense:
+    if np.dtype(dtype).kind != "f":
+        try:
+            whole = pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:
+            return parse_whole(pc.cast(column, pa.string()), report)
+        return Dense(primitive_values(whole), present_cells(column))
+    return Dense(primitive_values(pc.cast(column, pa.float64())), present_cells(column))
+
+
+def _read_nothing(column: RawColumn, dtype: str, report: Report) -> Dense:
+    return Dense(np.zeros(len(column), dtype), refuse_all(column, expect_number(dtype), report))
+
+
+def _squeeze(column: NDArray[Any], dtype: str, report: Report) -> NDArray[Any]:
+    """Return an array of one number a row; arrays of several are reported."""
+    num_rows, num_values = len(column), int(np.prod(column.shape[1:]))
+    if num_values == 1:
+        return column.reshape(num_rows)
+    advice = "Declare the field as a Tensor."
+    report_all(report, range(num_rows), expect_number(dtype), count(num_values, "value"), advice)
+    return np.zeros(num_rows, column.dtype)
+
+
+def _report_lost(values: NDArray[Any], lost: Mask, dtype: str, report: Report) -> None:
+    target = np.dtype(dtype)
+    for position in np.flatnonzero(lost).tolist():
+        value = values.flat[position].item()
+        expected, advice = expect_number(dtype), ""
+        if target.kind == "f":
+            expected = f"a number that {dtype} holds"
+            advice = "Number and Tensor can be float64." if dtype == "float32" else ""
+        elif isinstance(value, float) and np.isnan(value):
+            advice = "Whole numbers have no NaN; one that marks a missing value needs optional=True."
+        elif target.kind in "iu" and (isinstance(value, int) or value.is_integer()):
+            expected = f"{expected} of {8 * target.itemsize} bits"
+            if target.kind == "u":
+                expected += " without a sign"
+        report(position, expected, show(value), advice)

@@ -1,0 +1,106 @@
+"""Text that holds numbers.
+
+In: Arrow arrays of strings. Out: `Dense` of int64 or float64.
+
+White space around a number is passed over. A whole number may be written `7`, `+7`, `7.0` or `7e0`;
+hexadecimal digits, grouping and the digits of other scripts make no number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.encode.fault import Faults, Report, report_rows
+from penstock.encode.missing import present_cells
+from penstock.encode.primitive import primitive_values
+from penstock.encode.strings import as_bytes, trim
+from penstock.schema.refusal import show
+from penstock.types import Dense
+
+_WHOLE: Final = "^[+-]?[0-9]+$"
+_FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:nan|inf|infinity)$"
+_EXACT: Final = float(1 << 53)  # whole numbers up to here are exact in float64
+_IS_PLAIN: Final = np.isin(np.arange(256), list(b"0123456789-"))
+_MOST_DIGITS: Final = 18  # a number of so many fits into 64 bits, whatever it is
+
+
+def parse_whole(text: pa.Array[Any], report: Report) -> Dense:
+    """Return the whole numbers that texts hold, as int64."""
+    # Arrow takes 0x1F for a number, and needs ten times as long to refuse a cell as to read one.
+    if _IS_PLAIN[as_bytes(text).arena].all():
+        try:
+            return _dense(pc.cast(text, pa.int64()))
+        except pa.ArrowInvalid:
+            pass  # one is too large, or has its minus elsewhere; which, is found below
+    trimmed = trim(text)
+    is_whole = pc.match_substring_regex(trimmed, _WHOLE)
+    digits = pc.utf8_ltrim(_only(trimmed, is_whole), "+")
+    numbers = _dense(pc.cast(_fit(digits, report), pa.int64()))
+    numbers.present = present_cells(text)
+    rows = _rows(pc.invert(is_whole))
+    if len(rows):
+        numbers.values[rows] = _parse_exact(trimmed.take(rows), report_rows(report, rows)).values
+    return numbers
+
+
+def parse_floats(text: pa.Array[Any], report: Report) -> Dense:
+    """Return the numbers that texts hold, as float64; `nan` and `inf` are such, in any case."""
+    trimmed = trim(text)
+    try:
+        numbers = _dense(pc.cast(trimmed, pa.float64()))
+    except pa.ArrowInvalid:
+        is_float = pc.match_substring_regex(trimmed, _FLOAT)
+        for row in _rows(pc.invert(is_float)).tolist():
+            report(row, "a number", show(text[row].as_py()))
+        numbers = _dense(pc.cast(_only(trimmed, is_float), pa.float64()))
+        numbers.present = present_cells(text)
+    for row in np.flatnonzero(np.isinf(numbers.values)).tolist():
+        written = trimmed[row].as_py()
+        if "inf" not in written.lower():
+            numbers.values[row] = 0
+            report(row, "a number that float64 holds", show(written))
+    return numbers
+
+
+def _dense(array: pa.Array[Any]) -> Dense:
+    values = primitive_values(array)
+    return Dense(values if values.flags.writeable else values.copy(), present_cells(array))
+
+
+def _rows(mask: pa.Array[Any]) -> NDArray[np.int64]:
+    """Return where a mask is true; a null is not."""
+    return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+def _only(text: pa.Array[Any], mask: pa.Array[Any]) -> Any:
+    return pc.if_else(mask, text, pa.scalar(None, text.type))
+
+
+def _fit(digits: pa.Array[Any], report: Report) -> pa.Array[Any]:
+    """Return the digits of whole numbers without those of more than 64 bits, which are reported."""
+    column = as_bytes(digits)
+    keep = np.ones(len(digits), np.bool_)
+    for row in np.flatnonzero(column.stops - column.starts > _MOST_DIGITS).tolist():
+        written = digits[row].as_py()
+        significant = written.lstrip("-").lstrip("0")
+        # Twenty digits are too many; Python refuses to read thousands of them.
+        if len(significant) > 19 or not -(1 << 63) <= int(written) < 1 << 63:
+            keep[row] = False
+            report(row, "a whole number of 64 bits", show(written))
+    return digits if keep.all() else _only(digits, pa.array(keep))
+
+
+def _parse_exact(text: pa.Array[Any], report: Report) -> Dense:
+    """Return whole numbers that are written as floats, such as 7.0 or 1e3, where floats hold them exactly."""
+    refused = Faults("")
+    floats = parse_floats(text, refused.add).values
+    is_exact = (np.abs(floats) <= _EXACT) & (np.floor(floats) == floats)
+    is_exact[[fault.row for fault in refused.in_order()]] = False
+    for row in np.flatnonzero(~is_exact).tolist():
+        report(row, "a whole number", show(text[row].as_py()))
+    return Dense(np.where(is_exact, floats, 0).astype(np.int64))

@@ -1,0 +1,288 @@
+"""The engine of every conversion: blocks of rows in, a complete data set out.
+
+In: blocks, in the order of the source, from a reader or a program. Out: `Manifest`. Rows are worked on by
+several threads and kept in order; when all have come, splits are made, shards are written by several threads,
+and the folder is put in its place. How many threads there are changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from penstock.errors import OptionError
+from penstock.jobs.rejects import Rejects
+from penstock.jobs.remeasure import measure_shards
+from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
+from penstock.jobs.settings import ConvertOptions
+from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
+from penstock.jobs.splitnames import SplitNames, Strata
+from penstock.schema.schema import Schema
+from penstock.schema.statistics import Statistics
+from penstock.shards.assign import assign
+from penstock.shards.entry import ShardEntry, SplitEntry
+from penstock.shards.ledger import Ledger
+from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
+from penstock.shards.place import REJECTS_NAME
+from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
+from penstock.shards.staging import Staging
+from penstock.shards.store import RowStore
+from penstock.shards.tfds import describe_tfds
+
+Settle: TypeAlias = Callable[[Mapping[str, int]], Schema]
+"""Returns the schema that is written, once it is known how many rows lack each field."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a conversion has come.
+
+    Attributes:
+        stage: "reading" or "writing".
+        num_rows: Rows read so far, of `total_rows` if that is known.
+        num_bytes: Bytes of the source read, or of the shards written, so far.
+        total_bytes: … of so many, if that is known.
+        num_rejects: Rows left out so far.
+        splits: Rows of each split, as far as that is known.
+    """
+
+    stage: str
+    num_rows: int
+    num_bytes: int
+    total_bytes: int | None
+    num_rejects: int
+    splits: Mapping[str, int] = field(default_factory=dict)
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the manifest says beside what the engine knows.
+
+    Attributes:
+        plan: What became of each column, or None.
+        source: Where the rows come from.
+        resize: To what images were shrunk, or None.
+    """
+
+    plan: Mapping[str, Any] | None = None
+    source: tuple[Mapping[str, Any], ...] = ()
+    resize: int | None = None
+
+
+class Conversion:
+    """One data set being written; used by one thread, which gives it the blocks in order.
+
+    Attributes:
+        num_rows: How many rows have come, rejected ones among them.
+        notes: What the summary should say beside the manifest, complete when it is finished.
+    """
+
+    def __init__(
+        self,
+        work: RowWork,
+        split: SplitOptions,
+        options: ConvertOptions,
+        staging: Staging,
+        *,
+        expected_bytes: int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self.num_rows = 0
+        self.notes: list[str] = []
+        self.rejects = Rejects(options.on_error, options.max_rejects)
+        self._work = work
+        self._split = split
+        self._options = options
+        self._staging = staging
+        self._expected_bytes = expected_bytes
+        self._on_progress = on_progress
+        self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
+        self._pending: deque[Future[WorkedRows]] = deque()
+        self._names = SplitNames()
+        self._strata = Strata()
+        self._store = RowStore(
+            staging.scratch,
+            seed=split.seed if options.shuffle else None,
+            num_splits=len(split.shares) if split.split_by is None else MAX_SPLITS,
+        )
+        self._counts = np.zeros(len(split.shares), np.int64)
+        self._ledger = Ledger(staging.scratch, has_positions=bool(split.group or work.schema.id))
+        self._residents = Residents()
+        self._statistics = Statistics(work.schema)
+        self._missing = dict.fromkeys(work.schema, 0)
+        self._digest = hashlib.sha256()
+        self._read_bytes = 0
+        self._record_bytes = 0
+
+    def add(self, incoming: Incoming) -> None:
+        """Take the next block.
+
+        Raises:
+            PenstockError: A row of it, or of an earlier block, does not fit.
+        """
+        self._pending.append(self._pool.submit(self._work, incoming))
+        self.num_rows = incoming.first_row + incoming.num_rows
+        # So many blocks are in memory at once: enough to keep every thread busy while this one reads.
+        while len(self._pending) > self._options.num_workers + 1:
+            self._take(self._pending.popleft().result())
+
+    def _take(self, worked: WorkedRows) -> None:
+        self.rejects.add(worked.incoming, worked.faults)
+        marks = worked.extra
+        if worked.splits is not None:
+            marks = self._names.code(worked.splits, len(worked.rows))
+        elif self._split.stratify is not None and marks is not None:
+            marks = self._strata.code(marks)
+        self._ledger.append(worked.contents, worked.keys, marks)
+        self._store.append(worked.rows, worked.columns, worked.tentative)
+        self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
+        self._residents.add(worked.incoming.first_row, worked.resident)
+        self._statistics.merge(worked.statistics)
+        for name, count in worked.missing.items():
+            self._missing[name] += count
+        for array in (worked.rows, worked.contents, worked.keys, worked.rest, marks):
+            if array is not None:
+                self._digest.update(array.data)
+        self._record_bytes += worked.num_bytes
+        self._read_bytes += worked.incoming.num_bytes
+        self._tell("reading", self._read_bytes, self._expected_bytes)
+
+    def finish(self, settle: Settle, facts: Facts) -> Manifest:
+        """Write the data set.
+
+        Args:
+            settle: Says what the schema is, now that all rows were seen.
+            facts: What else the manifest says.
+
+        Raises:
+            PenstockError: A row does not fit, there are no rows, or the disk is full.
+        """
+        while self._pending:
+            self._take(self._pending.popleft().result())
+        if not self._store.num_rows:
+            raise OptionError(
+                "source",
+                expected="at least one row that fits",
+                got=f"{self.num_rows} rows, {self.rejects.count} of them rejected",
+            )
+        assignment = assign(self._ledger, self._split, self._names.in_order() or None)
+        self._digest.update(" ".join(self._names.in_order()).encode())
+        self._staging.journal.add_rows(self._store.num_rows, self._digest.hexdigest())
+        splits = self._write_shards(assignment)
+        schema = settle(self._missing)
+        manifest = Manifest(
+            schema=schema,
+            payload="sequence_example" if self._work.encoder.is_sequence else "example",
+            compression=self._options.compression,
+            splits=splits,
+            split=self._account_split(assignment),
+            order={
+                "shuffled": self._options.shuffle,
+                "seed": self._split.seed if self._options.shuffle else None,
+            },
+            rejects=self.rejects.to_json(),
+            plan=None if facts.plan is None else {**facts.plan, "resize": facts.resize},
+            source=facts.source,
+            statistics=self._measure(assignment, schema, splits),
+            version=version("penstock"),
+        )
+        self._write_beside(manifest)
+        self._staging.commit()
+        return manifest
+
+    def _write_shards(self, assignment: Assignment) -> dict[str, SplitEntry]:
+        self._store.finish(assignment.codes)
+        counts = assignment.counts
+        tasks = plan_shards(
+            assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
+        )
+        late = tuple((name, self._work.schema[name].wire_key(name)) for name in self._work.late)
+        write = ShardWork(
+            self._store,
+            late,
+            self._residents,
+            self._work.encoder.is_sequence,
+            self._staging,
+            self._options.compression,
+        )
+        shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
+        written = 0
+        totals = dict(zip(assignment.names, counts, strict=True))
+        for task, entry in zip(tasks, self._pool.map(write, tasks), strict=True):
+            shards[task.split].append(entry)
+            written += entry.num_bytes
+            self._tell("writing", written, max(written, self._record_bytes), totals)
+        self.notes += assignment.notes
+        return {
+            name: SplitEntry(tuple(entries))
+            for name, entries in zip(assignment.names, shards, strict=True)
+            if entries
+        }
+
+    def _measure(
+        self, assignment: Assignment, schema: Schema, splits: Mapping[str, SplitEntry]
+    ) -> dict[str, Any] | None:
+        """Return the statistics of the train split.
+
+        They were taken on the way, of the rows that the hash alone would have put there; where the splits
+        have become others, the shards are read for them.
+        """
+        name = "train" if "train" in splits else next(iter(splits))
+        is_moved = assignment.num_duplicates and self._split.group is None
+        is_tentative = assignment.method.startswith("hash threshold") and not is_moved
+        if is_tentative and name == assignment.names[self._work.measured]:
+            return self._statistics.to_json()
+        return measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
+
+    def _account_split(self, assignment: Assignment) -> dict[str, Any]:
+        return {
+            "method": assignment.method,
+            "shares": dict(self._split.shares),
+            "seed": self._split.seed,
+            "group": self._split.group,
+            "stratify": self._split.stratify,
+            "by": self._split.split_by,
+            "time": self._split.time,
+            "duplicates": assignment.num_duplicates,
+            "notes": list(assignment.notes),
+        }
+
+    def _write_beside(self, manifest: Manifest) -> None:
+        if self.rejects.has_file:
+            self._staging.write(REJECTS_NAME, self.rejects.lines())
+        described = describe_tfds(manifest.schema, manifest)
+        if isinstance(described, str):
+            self.notes.append(f"dataset_info.json and features.json are left out: {described}")
+        else:
+            for name, data in zip(("dataset_info.json", "features.json"), described, strict=True):
+                self._staging.write(name, data)
+        self._staging.write(MANIFEST_NAME, dump(manifest))
+
+    def _tell(
+        self, stage: str, num_bytes: int, total: int | None, splits: Mapping[str, int] | None = None
+    ) -> None:
+        if self._on_progress is not None:
+            told = (
+                splits
+                if splits is not None
+                else dict(zip(self._split.shares, self._counts.tolist(), strict=True))
+            )
+            self._on_progress(
+                Progress(stage, self._store.num_rows, num_bytes, total, self.rejects.count, told)
+            )
+
+    def close(self) -> None:
+        """End the threads, and let go of what was kept."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._store.close()
+        self._ledger.close()

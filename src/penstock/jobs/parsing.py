@@ -1,0 +1,130 @@
+"""A schema as Python code for TensorFlow: how to parse the records without Penstock.
+
+In: a schema, and what the records are. Out: the text of a module with the feature descriptions and a function
+`parse(serialized)`, which returns what Penstock reads: tensors with their shapes and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import PayloadError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.scalar import Number
+from penstock.schema.schema import Schema
+from penstock.types import Payload
+
+_KIND_TYPES = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
+# What tf.io.decode_raw does not take, by what it takes with the same number of bits.
+_DECODED_AS = {"uint32": "int32", "uint64": "int64"}
+
+
+def write_parser(schema: Schema, payload: Payload) -> str:
+    """Return the code.
+
+    A field that records may lack, and that has no default, comes out with one dimension more: of 1, or of 0
+    where the record lacks it. A list that a record lacks comes out as a list of no values.
+
+    Raises:
+        PayloadError: The records are no Examples.
+
+    Example:
+        >>> print(write_parser(Schema({"age": Number("int64")}), "example"))
+        import tensorflow as tf
+        <BLANKLINE>
+        feature_description = {
+            "age": tf.io.FixedLenFeature([], tf.int64),
+        }
+        <BLANKLINE>
+        <BLANKLINE>
+        def parse(serialized):
+            values = tf.io.parse_single_example(serialized, feature_description)
+            return {
+                "age": values["age"],
+            }
+        <BLANKLINE>
+    """
+    if payload == "other":
+        raise PayloadError("code for TensorFlow", expected="Examples", got="other payloads")
+    features = {name: field for name, field in schema.items() if not field.is_feature_list}
+    lists = {name: field for name, field in schema.items() if field.is_feature_list}
+    lines = ["import tensorflow as tf", ""]
+    if payload == "sequence_example" or lists:
+        lines += _write_description("context_features", features)
+        lines += _write_description("sequence_features", lists)
+        call = "tf.io.parse_single_sequence_example(serialized, context_features, sequence_features)"
+        parsed = "values, steps"
+    else:
+        lines += _write_description("feature_description", features)
+        call, parsed = "tf.io.parse_single_example(serialized, feature_description)", "values"
+    lines += ["", "", "def parse(serialized):", f"    {parsed} = {call}", "    return {"]
+    lines += [f"        {_quote(name)}: {_write_value(name, field)}," for name, field in schema.items()]
+    return "\n".join([*lines, "    }", ""])
+
+
+def _write_description(name: str, fields: Mapping[str, Field]) -> Iterator[str]:
+    yield f"{name} = {{"
+    for field_name, field in fields.items():
+        yield f"    {_quote(field.wire_key(field_name))}: {_describe(field)},"
+    yield "}"
+
+
+def _describe(field: Field) -> str:
+    """Return the feature description of a field."""
+    kind = _KIND_TYPES[field.kind]
+    if isinstance(field, Sequence):
+        if field.shape is None:
+            return f"tf.io.RaggedFeature({kind})"
+        return f"tf.io.FixedLenSequenceFeature({list(field.shape)}, {kind}, allow_missing=True)"
+    shape = list(field.shape) if isinstance(field, Tensor) and field.kind != "bytes" else []
+    if not field.optional:
+        return f"tf.io.FixedLenFeature({shape}, {kind})"
+    if field.default is None:
+        return f"tf.io.FixedLenSequenceFeature({shape}, {kind}, allow_missing=True)"
+    return f"tf.io.FixedLenFeature({shape}, {kind}, default_value={_write_default(field)})"
+
+
+def _write_value(name: str, field: Field) -> str:
+    """Return the expression for a field's value, of its type and shape."""
+    source = "steps" if field.is_feature_list else "values"
+    value = f"{source}[{_quote(field.wire_key(name))}]"
+    if not isinstance(field, Tensor | Number):
+        return value
+    shape = list(field.shape) if isinstance(field, Tensor) else []
+    if field.kind == "bytes":
+        decoded = _DECODED_AS.get(field.dtype, field.dtype)
+        value = f"tf.io.decode_raw({value}, tf.{decoded})"
+        if decoded != field.dtype:
+            value = f"tf.bitcast({value}, tf.{field.dtype})"
+        is_one_more = field.optional and field.default is None
+        return f"tf.reshape({value}, {[-1, *shape] if is_one_more else shape})"
+    if field.dtype == "uint64":
+        return f"tf.bitcast({value}, tf.uint64)"
+    return value if field.dtype in ("int64", "float32") else f"tf.cast({value}, tf.{field.dtype})"
+
+
+def _write_default(field: Field) -> str:
+    default = field.default
+    if isinstance(field, Tensor | Number) and field.kind == "bytes":
+        return repr(np.asarray(default, np.dtype(field.dtype).newbyteorder("<")).tobytes())
+    if isinstance(field, Tensor):
+        kind = np.int64 if field.kind == "int64" else np.float32
+        default = np.asarray(default).astype(kind).tolist()
+    return _write_literal(default)
+
+
+def _write_literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write_literal, value))}]"
+    if isinstance(value, float) and not np.isfinite(value):
+        return f'float("{value}")'
+    return _quote(value) if isinstance(value, str) else repr(value)
+
+
+def _quote(text: str) -> str:
+    is_plain = text.isprintable() and '"' not in text and "\\" not in text
+    return f'"{text}"' if is_plain else repr(text)

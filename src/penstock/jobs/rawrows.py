@@ -1,0 +1,130 @@
+"""Blocks of raw data on their way into records.
+
+In: a block and the plan. Out: its columns and what does not fit, with the place of each fault in words.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.encode.column import encode_column
+from penstock.encode.fault import CellFault
+from penstock.encode.options import EncodeOptions
+from penstock.errors import CellError
+from penstock.jobs.rowwork import EncodedRows
+from penstock.schema.plan import ColumnPlan
+from penstock.source.block import Block, RawColumn
+from penstock.source.options import SourceOptions
+from penstock.source.place import find_line
+from penstock.types import Bytes
+
+_MOST_CHARS: Final = 1000
+_MOST_BYTES: Final = 100
+
+
+@dataclass(frozen=True)
+class RawPlan:
+    """What becomes of the columns of a source.
+
+    Attributes:
+        columns: Those that are written.
+        sides: Those that only rows are split by.
+        split_by: The one that names the splits, or None.
+        encode: How values are encoded.
+        source: How the source is read.
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    sides: tuple[ColumnPlan, ...]
+    split_by: ColumnPlan | None
+    encode: EncodeOptions
+    source: SourceOptions
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """A block of a source."""
+
+    block: Block
+    plan: RawPlan
+
+    @property
+    def first_row(self) -> int:
+        """Number of its first row in the source."""
+        return self.block.first_row
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        return self.block.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """How much of the source it stands for."""
+        return self.block.num_bytes
+
+    def encode(self) -> EncodedRows:
+        """Return the rows as columns."""
+        rows = EncodedRows({})
+        for plans, into in ((self.plan.columns, rows.columns), (self.plan.sides, rows.sides)):
+            for plan in plans:
+                raw = self.block.columns[plan.column]
+                into[plan.name], faults = encode_column(plan, raw, self.block, self.plan.encode)
+                rows.faults += faults
+        if self.plan.split_by is not None:
+            raw = self.block.columns[self.plan.split_by.column]
+            column, faults = encode_column(self.plan.split_by, raw, self.block, self.plan.encode)
+            rows.faults += [replace(fault, expected="the name of a split", advice="") for fault in faults]
+            if not isinstance(column, Bytes):
+                raise TypeError("the column that names splits is text")
+            rows.splits = column
+        return rows
+
+    def refuse(self, fault: CellFault) -> CellError:
+        """Return the error for a cell that does not fit."""
+        first = self.block.first_row if self.block.path is None else self.block.row_in_file
+        return CellError(
+            f"column {fault.column!r}",
+            path=self.block.path,
+            row=first + fault.row + 1,
+            line=find_line(self.block, fault.row, self.plan.source),
+            field=fault.column,
+            expected=fault.expected,
+            got=fault.got,
+            advice=fault.advice,
+        )
+
+    def show(self, row: int) -> dict[str, Any]:
+        """Return a row as JSON can hold it; long values shortened."""
+        return {name: _plain(_value(raw, row)) for name, raw in self.block.columns.items()}
+
+
+def _value(raw: RawColumn, row: int) -> Any:
+    value = raw[row]
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        short = base64.b64encode(data[:_MOST_BYTES]).decode("ascii")
+        return {"bytes": len(data), "base64": short} if len(data) <= _MOST_BYTES else {"bytes": len(data)}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist()) if value.size <= _MOST_BYTES else f"array {value.shape} {value.dtype}"
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value[:_MOST_BYTES]]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"

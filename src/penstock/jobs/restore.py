@@ -1,0 +1,215 @@
+"""TFRecords and data sets as the source of a conversion: written anew in other shards, splits, names.
+
+In: paths, and what is told of the fields. Out: blocks of columns. Splits that the source has are kept, unless
+others are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
+from penstock.encode.fault import CellFault
+from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
+from penstock.jobs.plan import PlanOverrides
+from penstock.jobs.rowwork import EncodedRows
+from penstock.jobs.settings import ConvertOptions
+from penstock.read.options import ReadOptions
+from penstock.schema.field import Field
+from penstock.schema.nearest import unknown_name
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Number
+from penstock.schema.schema import Schema
+from penstock.shards.split import DEFAULT_SHARES, SplitOptions
+from penstock.types import Bytes, Columns, Dense
+
+_KEPT = "the splits of the source"
+
+
+class StoredSource:
+    """Records that were opened, to be written anew.
+
+    Attributes:
+        schema: What is written.
+        sides: Fields by which records are split, and which are not written.
+        paths: The files.
+    """
+
+    def __init__(self, dataset: Dataset, told: PlanOverrides, options: ConvertOptions) -> None:
+        self.paths = list(dataset.paths)
+        self._dataset = dataset
+        self._names = _name_fields(dataset.schema, told, options)
+        self.schema = Schema(
+            {new: replace(dataset.schema[old], key=None) for old, new in self._names.items()}
+        )
+        self._keeps_splits = _keeps_splits(dataset, options)
+        self._split_by = options.split_by
+        asked = [options.group, options.split_by, options.time]
+        asked.append(options.stratify if isinstance(options.stratify, str) else None)
+        self.sides = {
+            name: replace(self._find(name), role="input", key=None)
+            for name in asked
+            if name is not None and name not in self.schema
+        }
+        self._refuse_timeless(options.time)
+
+    def _refuse_timeless(self, name: str | None) -> None:
+        """Refuse to split by the time of a field that has none."""
+        field = None if name is None else self.schema.get(name, self.sides.get(name))
+        if field is not None and not isinstance(field, Number):
+            raise OptionError(
+                "time",
+                field=name,
+                expected="a column of numbers or dates",
+                got=f"{show(name)}, a field of type {field.type_name!r}",
+            )
+
+    def _find(self, name: str) -> Field:
+        if name not in self._dataset.schema:
+            raise unknown_name(name, self._dataset.schema)
+        return self._dataset.schema[name]
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes there are to read."""
+        return sum(path.stat().st_size for path in self.paths)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should hear."""
+        lost = sum(self._dataset[name].num_skipped for name in self._dataset.splits)
+        return (f"{lost} damaged records of the source are left out",) if lost else ()
+
+    def split_options(self, options: ConvertOptions) -> SplitOptions:
+        """Return how to split."""
+        if self._keeps_splits:
+            return SplitOptions(split_by=_KEPT, seed=options.seed)
+        return options.splits(self.schema)
+
+    def identity(self) -> list[Any]:
+        """Return what tells this source from another."""
+        return [[path.name, path.stat().st_size] for path in self.paths]
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return where the records come from."""
+        manifest = self._dataset.manifest
+        hashes = {} if manifest is None else {shard.name: shard.sha256 for shard in manifest.shards()}
+        return [
+            {"name": path.name, "bytes": path.stat().st_size, "sha256": hashes.get(path.name)}
+            for path in self.paths
+        ]
+
+    def blocks(self) -> Iterator[StoredRows]:
+        """Yield all records, split by split."""
+        row = 0
+        for name in self._dataset.splits:
+            for columns, num_rows, num_bytes in self._dataset[name].blocks():
+                if not num_rows:
+                    continue
+                yield StoredRows(row, num_rows, num_bytes, self._encode(columns, name))
+                row += num_rows
+
+    def _encode(self, columns: Columns, split: str) -> EncodedRows:
+        rows = EncodedRows({new: columns[old] for old, new in self._names.items()})
+        rows.sides = {name: columns[name] for name in self.sides}
+        if self._keeps_splits:
+            rows.splits = split
+        elif self._split_by is not None:
+            rows.splits = _as_names(self._split_by, columns[self._split_by])
+        return rows
+
+
+def open_stored(source: Any, told: PlanOverrides, options: ConvertOptions) -> StoredSource:
+    """Open TFRecords as a source.
+
+    Raises:
+        PayloadError: The records are no Examples.
+        PenstockError: See `penstock.open`.
+    """
+    if told.types:
+        raise OptionError(
+            f"field {next(iter(told.types))!r}",
+            expected="types that the records have",
+            got="another type",
+            advice="Tell it in Python, with fields=; or convert by way of a .parquet.",
+        )
+    dataset = open_dataset(
+        source,
+        None if told.schema is None else Schema(told.schema),
+        dict(told.fields) or None,
+        told.target,
+        told.weight,
+        told.id,
+        options.on_error,
+        ReadOptions(max_skipped=options.max_rejects),
+    )
+    if dataset.payload == "other":
+        raise PayloadError("records cannot be converted", expected="Examples", got="other payloads")
+    return StoredSource(dataset, told, options)
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A block of records, decoded."""
+
+    first_row: int
+    num_rows: int
+    num_bytes: int
+    rows: EncodedRows
+
+    def encode(self) -> EncodedRows:
+        """Return the columns."""
+        return self.rows
+
+    def refuse(self, fault: CellFault) -> PenstockError:
+        """Return the error for a cell that does not fit."""
+        what = f"field {fault.column!r} of record {self.first_row + fault.row}"
+        return FieldError(what, field=fault.column, expected=fault.expected, got=fault.got)
+
+    def show(self, row: int) -> dict[str, Any]:
+        """Return a row as JSON can hold it."""
+        return {"record": self.first_row + row}
+
+
+def _name_fields(schema: Schema, told: PlanOverrides, options: ConvertOptions) -> dict[str, str]:
+    """Return the new name of each field that is kept."""
+    for name in (*told.drop, *told.rename):
+        if name not in schema:
+            raise unknown_name(name, schema)
+    dropped = {*told.drop, *([options.split_by] if options.split_by is not None else [])}
+    names = {name: told.rename.get(name, name) for name in schema if name not in dropped}
+    if not names:
+        raise OptionError("fields", expected="at least one to keep", got="none")
+    found = list(names.values())
+    for old, new in names.items():
+        if found.count(new) > 1:
+            raise OptionError(
+                f"name of field {show(old)}",
+                field=old,
+                expected="a name of its own",
+                got=f"{show(new)} twice",
+            )
+    return names
+
+
+def _keeps_splits(dataset: Dataset, options: ConvertOptions) -> bool:
+    is_asked = any((options.group, options.stratify, options.split_by, options.time))
+    is_usual = dict(DEFAULT_SHARES) == options.split
+    return is_usual and not is_asked and dataset.splits != ("all",)
+
+
+def _as_names(name: str, column: Any) -> Bytes:
+    if isinstance(column, Bytes):
+        return column
+    if isinstance(column, Dense) and column.values.ndim == 1:
+        texts = [str(value).encode() for value in column.values.tolist()]
+
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return Bytes.from_offsets(np.frombuffer(b"".join(texts), np.uint8), offsets, column.present)
+    raise OptionError("split_by", field=name, expected="a field of texts or numbers", got="another field")

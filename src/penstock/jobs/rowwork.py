@@ -1,0 +1,253 @@
+"""What is done to each block of rows, on any thread: encoded, hashed, measured.
+
+In: blocks of a source, raw or stored. Out: `WorkedRows`, which a conversion takes in the order of the source.
+Nothing here depends on another block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.encode.fault import CellFault
+from penstock.encode.late import make_references, materialize
+from penstock.encode.records import EncodableColumns, RecordEncoder
+from penstock.errors import PenstockError
+from penstock.schema.field import Field
+from penstock.schema.schema import Schema
+from penstock.schema.statistics import BlockStatistics, measure_block
+from penstock.shards.chunk import ByteColumn
+from penstock.shards.ledger import order_times
+from penstock.shards.split import SplitOptions, split_hashes
+from penstock.types import Bytes, Column, Deferred, Dense, Mask
+
+
+@dataclass
+class EncodedRows:
+    """The columns of a block.
+
+    Attributes:
+        columns: Those of the schema.
+        sides: Those by which rows are split, and which are not written.
+        splits: The split of each row, or of all, where that is told.
+        faults: What does not fit; rows count from the beginning of the block.
+    """
+
+    columns: dict[str, Column | Deferred]
+    sides: dict[str, Column | Deferred] = field(default_factory=dict)
+    splits: Bytes | str | None = None
+    faults: list[CellFault] = field(default_factory=list)
+
+
+class Incoming(Protocol):
+    """A block of rows that is to be written."""
+
+    @property
+    def first_row(self) -> int:
+        """Number of its first row in the source."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+
+    @property
+    def num_bytes(self) -> int:
+        """How much of the source it stands for."""
+
+    def encode(self) -> EncodedRows:
+        """Return the rows as columns; called on any thread."""
+
+    def refuse(self, fault: CellFault) -> PenstockError:
+        """Return the error for a cell that does not fit."""
+
+    def show(self, row: int) -> dict[str, Any]:
+        """Return a row of the block as JSON can hold it."""
+
+
+@dataclass(frozen=True)
+class WorkedRows:
+    """What is left to do with a block: to keep its rows, in order.
+
+    Attributes:
+        incoming: The block.
+        rows: Numbers of the rows that are sound.
+        columns: For each of them its body, and a reference for each late field.
+        resident: Of late fields whose values are in memory, those values; a row of the block each.
+        contents: Hash of what each row holds, but for its id and weight.
+        keys: Hash of what its split is made by.
+        rest: Hash of what it holds that is in neither; None if all is.
+        extra: What else the split needs: a time, or the hash of a stratum.
+        splits: Its split, where that is told.
+        tentative: The split that its key alone gives.
+        statistics: Of the rows that would be in the train split by that.
+        missing: How many of the sound rows lack each field.
+        num_bytes: What the records take, about.
+        faults: What does not fit.
+    """
+
+    incoming: Incoming
+    rows: NDArray[np.uint64]
+    columns: list[ByteColumn]
+    resident: dict[str, list[bytes | memoryview]]
+    contents: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    rest: NDArray[np.uint64] | None
+    extra: NDArray[np.int64] | None
+    splits: list[bytes] | str | None
+    tentative: NDArray[np.uint8]
+    statistics: BlockStatistics
+    missing: dict[str, int]
+    num_bytes: int
+    faults: list[CellFault]
+
+
+class RowWork:
+    """Works on blocks of one schema; any number of threads may call it.
+
+    Attributes:
+        late: The fields whose values may be fetched late, in the order of their references.
+        measured: Number of the split that statistics are taken of: the train split, if there is one.
+    """
+
+    def __init__(
+        self, schema: Schema, split: SplitOptions, late: Sequence[str], sides: Mapping[str, Field]
+    ) -> None:
+        self.schema = schema
+        self.encoder = RecordEncoder(schema)
+        self.late = () if self.encoder.is_sequence else tuple(late)
+        self.measured = split.names.index("train") if "train" in split.names else 0
+        self._split = split
+        self._sides = RecordEncoder(Schema(sides))
+        self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
+        hashed = (*(self._content or schema), split.group or schema.id)
+        self._rest = [name for name in schema if name not in hashed]
+
+    def __call__(self, incoming: Incoming) -> WorkedRows:
+        """Work on a block."""
+        num_rows = incoming.num_rows
+        encoded = incoming.encode()
+        columns = self._settle_late(encoded.columns)
+        if self._split.time is not None:
+            encoded.faults += _find_timeless(self._split.time, columns, encoded.sides)
+        bodies = self.encoder.encode(columns, num_rows)
+        contents = self.encoder.hash_rows(columns, num_rows, self._content or list(self.schema))
+        keys = self._hash_keys(columns, encoded.sides, num_rows, contents)
+        rest = self.encoder.hash_rows(columns, num_rows, self._rest) if self._rest else None
+        codes = split_hashes(keys, self._split)
+        sound = _sound_rows(encoded.faults, num_rows)
+        measured = codes == self.measured if sound is None else (codes == self.measured) & sound
+        order = _native.mix_rows(self._split.seed, incoming.first_row, num_rows)
+        statistics = measure_block(self.schema, columns, measured, order)
+        deferred = {name: column for name, column in columns.items() if isinstance(column, Deferred)}
+        kept: list[ByteColumn] = [
+            bodies,
+            *(make_references(deferred.get(name), num_rows) for name in self.late),
+        ]
+        extra = self._take_extra(columns, encoded.sides, num_rows)
+        splits = encoded.splits if isinstance(encoded.splits, str | None) else encoded.splits.tolist()
+        rows = np.arange(incoming.first_row, incoming.first_row + num_rows, dtype=np.uint64)
+        if sound is not None:
+            kept = [_keep_strings(column, sound) for column in kept]
+            rows, contents, keys, codes = rows[sound], contents[sound], keys[sound], codes[sound]
+            rest = None if rest is None else rest[sound]
+            extra = None if extra is None else extra[sound]
+            if isinstance(splits, list):
+                splits = [split for split, is_sound in zip(splits, sound.tolist(), strict=True) if is_sound]
+        late_bytes = sum(
+            int(column.sizes[sound if sound is not None else slice(None)].sum())
+            for column in deferred.values()
+        )
+        return WorkedRows(
+            incoming=incoming,
+            rows=rows,
+            columns=kept,
+            resident={name: column.values for name, column in deferred.items() if column.values is not None},
+            contents=contents,
+            keys=keys,
+            rest=rest,
+            extra=extra,
+            splits=splits,
+            tentative=codes,
+            statistics=statistics,
+            missing={name: _count_missing(column, sound) for name, column in columns.items()},
+            num_bytes=len(bodies.arena) + late_bytes + 18 * num_rows,
+            faults=encoded.faults,
+        )
+
+    def _settle_late(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:
+        """Take into memory what cannot be fetched late."""
+        return {
+            name: materialize(column) if isinstance(column, Deferred) and name not in self.late else column
+            for name, column in columns.items()
+        }
+
+    def _hash_keys(
+        self,
+        columns: EncodableColumns,
+        sides: EncodableColumns,
+        num_rows: int,
+        contents: NDArray[np.uint64],
+    ) -> NDArray[np.uint64]:
+        """Return the hash that a row's split is made by: of its group, else its id, else its content."""
+        name = self._split.group or self.schema.id
+        if name is None:
+            return contents
+        encoder, where = (self.encoder, columns) if name in columns else (self._sides, sides)
+        hashes = encoder.hash_rows(where, num_rows, [name], is_named=False)
+        present = where[name].present
+        return hashes if present is None else np.where(present, hashes, contents)
+
+    def _take_extra(
+        self, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
+    ) -> NDArray[np.int64] | None:
+        if self._split.stratify is not None:
+            name = self._split.stratify
+            encoder, where = (self.encoder, columns) if name in columns else (self._sides, sides)
+            return encoder.hash_rows(where, num_rows, [name], is_named=False).view(np.int64)
+        if self._split.time is None:
+            return None
+        column = columns.get(self._split.time, sides.get(self._split.time))
+        if not isinstance(column, Dense):
+            raise TypeError(f"{self._split.time!r} is no column of numbers")
+        return order_times(column.values)
+
+
+def _find_timeless(name: str, columns: EncodableColumns, sides: EncodableColumns) -> list[CellFault]:
+    """Return a fault for each row that has no time to split by."""
+    column = columns.get(name, sides.get(name))
+    if not isinstance(column, Dense):
+        return []  # refused before
+    lacks = np.isnan(column.values)
+    if column.present is not None:
+        lacks |= ~column.present
+    advice = f"Every row needs a time where {name!r} makes the splits; on_error='skip' leaves out the others."
+    return [CellFault(row, name, "a time", "nothing", advice) for row in np.flatnonzero(lacks).tolist()]
+
+
+def _sound_rows(faults: list[CellFault], num_rows: int) -> Mask | None:
+    """Return which rows have no fault; None if none has."""
+    if not faults:
+        return None
+    sound = np.ones(num_rows, np.bool_)
+    sound[[fault.row for fault in faults]] = False
+    return sound
+
+
+def _keep_strings(column: ByteColumn, keep: Mask) -> ByteColumn:
+    arena, offsets = column
+    pieces = [arena[offsets[row] : offsets[row + 1]] for row in np.flatnonzero(keep).tolist()]
+    kept = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=kept[1:])
+    return (np.concatenate(pieces) if pieces else np.empty(0, np.uint8)), kept
+
+
+def _count_missing(column: Column | Deferred, sound: Mask | None) -> int:
+    if column.present is None:
+        return 0
+    lacking = ~column.present
+    return int((lacking if sound is None else lacking & sound).sum())

@@ -1,0 +1,192 @@
+"""Samples written one by one, with the guarantees of a conversion.
+
+In: samples, as a program makes them. Out: a data set, when the writer is closed; none at all, if it is not.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Unpack
+
+from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
+from penstock.errors import FieldError, OptionError, SchemaError, WriteError
+from penstock.jobs.conversion import Conversion, Facts
+from penstock.jobs.convert import describe_request, prepare
+from penstock.jobs.rawrows import RawRows
+from penstock.jobs.settings import ConvertChoices, make_options
+from penstock.schema.nearest import unknown_name
+from penstock.schema.plan import ColumnPlan, Form, Plan
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.shards.staging import Staging
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
+from penstock.source.column import make_column
+from penstock.source.cutter import estimate_bytes
+from penstock.storage.paths import PathLike
+
+
+class Writer:
+    """Writes a data set sample by sample; `with` completes it, or leaves nothing after an error.
+
+    Samples are gathered and encoded in blocks, so a sample that does not fit its schema may be refused some
+    calls later, or when the writer is closed; the error names its number.
+
+    Example:
+        >>> from penstock.fields import Number
+        >>> with Writer("tides", Schema({"height": Number()})) as writer:
+        ...     for height in (0.5, 1.5, 2.5):
+        ...         writer.write({"height": height})
+        >>> writer.dataset.splits
+        ('train', 'validation', 'test')
+    """
+
+    def __init__(self, out: PathLike, schema: Schema, **options: Unpack[ConvertChoices]) -> None:
+        """Begin a data set.
+
+        Args:
+            out: The folder to write. It appears when the writer is closed.
+            schema: What a sample holds.
+            options: See `penstock.ConvertOptions`.
+
+        Raises:
+            PathError: The folder holds something, and may not be overwritten.
+            BusyError: Another process is writing it.
+            SchemaError: The schema is none, or has no field.
+        """
+        if not isinstance(schema, Mapping) or not schema:
+            raise SchemaError("schema", expected="a Schema with at least one field", got=show(schema))
+        self.schema = Schema(schema)
+        self.num_samples = 0
+        self._options = make_options(**options)
+        for name in ("drop", "rename", "plan"):
+            if getattr(self._options, name):
+                raise OptionError(name, expected="nothing: the schema says what is written", got="something")
+        self._staging = Staging(out, overwrite=self._options.overwrite, resume=self._options.resume)
+        self._staging.__enter__()
+        self._samples: list[Mapping[str, Any]] = []
+        self._num_bytes = 0
+        self._conversion: Conversion | None = None
+        self._is_closed = False
+
+    def write(self, sample: Mapping[str, Any]) -> None:
+        """Add a sample; fields that it lacks, or that are None, are missing.
+
+        Raises:
+            FieldError: An earlier sample, or this one, does not fit the schema.
+            WriteError: The writer is closed, or the disk is full.
+        """
+        if self._is_closed:
+            raise WriteError("the writer is closed", path=self._staging.out)
+        if not isinstance(sample, Mapping):
+            raise FieldError(
+                f"sample {self.num_samples + 1}", record=self.num_samples, expected="a dict", got=show(sample)
+            )
+        for name in sample:
+            if name not in self.schema:
+                raise unknown_name(name, self.schema)
+        size = sum(map(estimate_bytes, sample.values()))
+        if len(self._samples) == BLOCK_ROWS or (self._samples and self._num_bytes + size > BLOCK_BYTES):
+            self._flush()
+        self._samples.append(dict(sample))
+        self._num_bytes += size
+        self.num_samples += 1
+
+    def close(self) -> None:
+        """Complete the data set; a second time does nothing.
+
+        Raises:
+            FieldError: A sample does not fit the schema.
+            WriteError: The disk is full, or fails.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self._flush()
+            conversion = self._begin()
+            facts = Facts(None, ({"name": "samples", "kind": "writer", "rows": self.num_samples},))
+            conversion.finish(lambda _: self._written, facts)
+        except BaseException as error:
+            self._abandon(error)
+            raise
+        self._end()
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set, once the writer is closed."""
+        return open_dataset(self._staging.out)
+
+    def _flush(self) -> None:
+        if not self._samples:
+            return
+        samples, self._samples, self._num_bytes = self._samples, [], 0
+        try:
+            columns = {name: make_column([sample.get(name) for sample in samples]) for name in self.schema}
+            conversion = self._begin(columns)
+            block = Block(self.num_samples - len(samples), len(samples), columns)
+            conversion.add(RawRows(block, self._raw))
+        except BaseException as error:
+            self._is_closed = True
+            self._abandon(error)
+            raise
+
+    def _begin(self, columns: Mapping[str, Any] | None = None) -> Conversion:
+        if self._conversion is None:
+            forms = {name: _find_form(raw) for name, raw in (columns or {}).items()}
+            plans = (
+                ColumnPlan(
+                    name, name, field, forms.get(name, "value") if _may_be_path(field) else "value", "told"
+                )
+                for name, field in self.schema.items()
+            )
+            plan = Plan(tuple(plans), {})
+            written, work, self._raw, split = prepare(plan, self._options, ())
+            self._written = written.schema
+            self._staging.begin(describe_request(plan.to_form(), self._options, ["samples"]))
+            self._conversion = Conversion(work, split, self._options, self._staging)
+        return self._conversion
+
+    def _abandon(self, error: BaseException) -> None:
+        self._staging.journal.add_failure(self.num_samples, error)
+        self._end()
+
+    def _end(self) -> None:
+        if self._conversion is not None:
+            self._conversion.close()
+        self._staging.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        elif not self._is_closed:
+            self._is_closed = True
+            self._abandon(error)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            what = f"{self._staging.out}: the writer was not closed; there is no data set"
+            warnings.warn(what, ResourceWarning, source=self, stacklevel=1)
+            self._is_closed = True
+            self._end()
+
+
+def _may_be_path(field: Any) -> bool:
+    return field.type_name in ("image", "bytes")
+
+
+def _find_form(raw: Any) -> Form:
+    """Tell by the first value whether a column names files."""
+    first = next((value for value in raw if value is not None), None)
+    value: Any = first
+    if hasattr(value, "as_py"):
+        value = value.as_py()
+    return "path" if isinstance(value, str | os.PathLike) else "value"

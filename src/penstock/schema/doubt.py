@@ -1,0 +1,171 @@
+"""Where a person should look: what a column may be beside what it is taken for.
+
+In: facts of a column and the field that it becomes. Out: warnings, one sentence each, with what to type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.facts import ColumnFacts
+from penstock.schema.field import Field
+from penstock.schema.plan import Form
+from penstock.schema.refusal import count, show
+from penstock.schema.scalar import Category, Number, Text
+
+MAX_FEW_NUMBERS: Final = 20
+MIN_ROWS_PER_NUMBER: Final = 100
+"""So few whole numbers that come back so often may be codes of something."""
+
+MIN_UNIQUE_ROWS: Final = 1_000
+"""Whole numbers of which none comes twice in so many rows are more often keys than amounts."""
+
+_FLOAT32_WHOLE: Final = 2**24
+_KEY_NAME: Final = re.compile(r"(?i).*(id|key|no|nr|num|number|index|code|uuid|guid)")
+
+
+def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tuple[str, ...]:
+    """Return what a person should look at, the gravest first."""
+    if not facts.num_present:
+        return ()
+    doubts = [
+        *_doubt_twin(column, facts, field),
+        *_doubt_use(column, facts, field),
+        *_doubt_date(facts, field, form),
+        *_doubt_number(column, facts, field),
+        *_doubt_text(column, facts, field),
+        *_doubt_items(column, facts, field),
+    ]
+    if 2 * facts.num_missing > facts.num_rows:
+        doubts.append(f"missing in {facts.num_missing} of {facts.num_rows} rows.")
+    return tuple(doubts)
+
+
+def _doubt_twin(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if field.role == "input":
+        for target in facts.determines:
+            yield (
+                f"it gives the target {show(target)} away: a model would read the answer from it. "
+                f"Is it known beforehand? Else '--drop {column}'."
+            )
+
+
+def _doubt_use(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if field.role != "input" and not (field.role == "target" and facts.num_distinct == 1):
+        return
+    if facts.num_distinct == 1 and facts.num_rows > 1 and not facts.num_nan:
+        yield f"one value in all rows: a model learns nothing from it. '--drop {column}'?"
+    elif _is_key(column, facts):
+        yield (
+            "no value comes twice, so it may name the rows: a model learns nothing that lasts from it. "
+            f"'--id {column}' or '--drop {column}'?"
+        )
+
+
+def _is_key(column: str, facts: ColumnFacts) -> bool:
+    if not facts.is_unique:
+        return False
+    if facts.reads_as == "text":
+        return facts.text is not None and facts.text.mean_words == 1 and facts.text.num_image_names == 0
+    if facts.reads_as != "int":
+        return False
+    is_named = _KEY_NAME.fullmatch(column) is not None
+    return facts.num_present >= MIN_UNIQUE_ROWS or (facts.num_present >= 5 and (facts.is_counter or is_named))
+
+
+def _doubt_date(facts: ColumnFacts, field: Field, form: Form) -> Iterator[str]:
+    if form in ("date", "time"):
+        unit = "days" if form == "date" else "microseconds"
+        yield f"dates become {unit} since 1970-01-01: large numbers that show no season and no weekday."
+    elif facts.text is not None and facts.text.are_other_dates and field.type_name in ("text", "category"):
+        yield "dates in a form that is not read: only 2024-01-31 and 2024-01-31T12:00:00 are."
+    elif facts.reads_as == "int" and _are_plain_dates(facts):
+        yield f"whole numbers that look like dates, {facts.low} to {facts.high}: no amounts."
+
+
+def _are_plain_dates(facts: ColumnFacts) -> bool:
+    if facts.low is None or facts.high is None or not 19000101 <= facts.low <= facts.high <= 21001231:
+        return False
+    return all(1 <= bound // 100 % 100 <= 12 and 1 <= bound % 100 <= 31 for bound in (facts.low, facts.high))
+
+
+def _doubt_number(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if facts.reads_as not in ("int", "float"):
+        return
+    text = facts.text
+    if text is not None and text.num_leading_zeros:
+        if isinstance(field, Number):
+            yield f"{text.num_leading_zeros} texts have leading zeros, which a number loses: is it a code?"
+        else:
+            yield f"leading zeros, as codes have them: kept as text. '--number {column}' makes numbers of it."
+    if text is not None and text.num_beyond_int64 and isinstance(field, Number):
+        yield (
+            f"{count(text.num_beyond_int64, 'whole number')} beyond 64 bits, where the conversion will stop: "
+            f"'--text {column}' keeps them as they are."
+        )
+    if facts.kind == "int" and isinstance(facts.high, int) and facts.high >= 2**63:
+        yield f"up to {facts.high}, which 64 bits with a sign do not hold: the conversion will stop there."
+    if facts.num_nan:
+        yield f"{facts.num_nan} of {facts.num_rows} are NaN, and stay NaN: a loss that meets one is NaN too."
+    if isinstance(field, Number):
+        yield from _doubt_amount(column, facts, field)
+    elif (
+        isinstance(field, Category) and field.role == "target" and (facts.num_distinct or 0) > MAX_FEW_NUMBERS
+    ):
+        yield f"{facts.num_distinct} classes, or amounts? '--number {column}' in that case."
+
+
+def _doubt_amount(column: str, facts: ColumnFacts, field: Number) -> Iterator[str]:
+    low, high, distinct = facts.low, facts.high, facts.num_distinct or 0
+    if low is None or high is None:
+        return
+    if field.dtype == "float32" and facts.is_whole and max(-low, high) > _FLOAT32_WHOLE:
+        yield (
+            f"whole numbers up to {high:.0f}: float32 rounds those above {_FLOAT32_WHOLE}; "
+            "Number('float64') keeps them."
+        )
+    is_few = 2 < distinct <= MAX_FEW_NUMBERS and facts.num_present >= MIN_ROWS_PER_NUMBER * distinct
+    if field.role == "input" and facts.reads_as == "int" and is_few and low >= 0:
+        yield f"only {distinct} different whole numbers: '--category {column}' if they are codes."
+    elif field.role == "target" and facts.is_whole and 2 < distinct <= 1_000 and low >= 0:
+        yield f"{distinct} different whole numbers: '--category {column}' if they are classes, not amounts."
+
+
+def _doubt_text(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    text = facts.text
+    if text is None or facts.kind != "text" or facts.reads_as != "text":
+        return
+    if 10 * text.num_numbers >= 9 * text.num_tried > 0 and not isinstance(field, Number):
+        yield (
+            f"{text.num_numbers} of {text.num_tried} texts are numbers, but not {show(text.misfit)}: "
+            f"'--missing' if that means a missing value, then '--number {column}'."
+        )
+    if text.num_image_names and field.type_name != "image":
+        yield (
+            f"names of image files, but none of the first {text.num_sought} was found: "
+            f"'--image {column}' where the files lie beside the source."
+        )
+    distinct = facts.num_distinct
+    if isinstance(field, Text) and distinct and 2 * distinct <= facts.num_present and text.mean_words < 3:
+        often = f"{facts.num_present / distinct:.0f} times on average"
+        yield f"{distinct} different texts, each {often}: '--category {column}'?"
+
+
+def _doubt_items(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    items = facts.items
+    if items is None:
+        return
+    is_pixels = isinstance(field, Tensor) and field.dtype == "uint8" and field.shape[2:] in ((1,), (3,), (4,))
+    if is_pixels:
+        yield f"may be pixels: '--image {column}' stores them as PNG, without loss and smaller."
+    if (
+        isinstance(field, Sequence)
+        and items.shape is not None
+        and items.max_len > 1
+        and items.dtype != "string"
+    ):
+        dims = "x".join(map(str, items.shape))
+        yield f"all have the shape {dims}: '--tensor {column}' if that is so of all rows."

@@ -1,0 +1,152 @@
+"""How often each value occurs: all of them while they are few, the frequent ones when they are many.
+
+In: the values of blocks. Out: `Frequency`. Once values are more than there is room for, counts are lower
+bounds (Misra and Gries's rule): a value that is more than 1 in `max_values` of all is still sure to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.schema.histogram import Histogram
+from penstock.types import Mask
+
+MAX_VALUE_BYTES = 1024  # a longer string is no name of a category; that it is there is noted, no more
+
+
+class Frequency:
+    """Counts of distinct values, strings as bytes or ints.
+
+    Attributes:
+        max_values: How many are kept.
+        is_complete: Whether all were kept, and the counts are exact.
+        histogram: The counts of ints that lie close together; None for other values.
+    """
+
+    __slots__ = ("_counts", "_num_seen", "histogram", "is_complete", "max_values")
+
+    def __init__(self, max_values: int) -> None:
+        self.max_values = max_values
+        self.is_complete = True
+        self._num_seen = 0  # distinct values there were at least
+        self._counts: dict[Any, int] = {}  # nothing, where there is a histogram
+        self.histogram: Histogram | None = None
+
+    @classmethod
+    def of_ints(cls, values: NDArray[np.int64], max_values: int) -> Frequency:
+        """Count ints."""
+        frequency = cls(max_values)
+        if len(values):
+            frequency.histogram = Histogram.of(values)
+            if frequency.histogram is None:
+                tally = _native.Tally(max_values)
+                tally.add_ints(np.ascontiguousarray(values), None)
+                frequency._take(tally)
+        return frequency
+
+    @classmethod
+    def of_strings(
+        cls,
+        arena: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        keep: Mask | None,
+        max_values: int,
+    ) -> Frequency:
+        """Count byte strings where `keep` is True, or all of them."""
+        frequency = cls(max_values)
+        is_long = stops - starts > MAX_VALUE_BYTES
+        if is_long.any():
+            frequency.is_complete = not (is_long if keep is None else is_long & keep).any()
+            keep = ~is_long if keep is None else keep & ~is_long
+        tally = _native.Tally(max_values)
+        tally.add_strings(arena, np.ascontiguousarray(starts), np.ascontiguousarray(stops), keep)
+        frequency._take(tally)
+        return frequency
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[bytes, int], max_values: int) -> Frequency:
+        """Take values that were counted elsewhere, at most `max_values`."""
+        frequency = cls(max_values)
+        frequency._counts = dict(counts)
+        return frequency
+
+    @property
+    def num_distinct(self) -> int:
+        """How many values there are; at least so many where not all were kept."""
+        num_known = len(self.histogram.entries()[0]) if self.histogram is not None else len(self._counts)
+        return max(self._num_seen, num_known)
+
+    def blank(self) -> Frequency:
+        """Return counts of nothing, with the same limit."""
+        return Frequency(self.max_values)
+
+    def merge(self, other: Frequency) -> None:
+        """Add values that were counted apart; `other` stays as it is."""
+        self.is_complete &= other.is_complete
+        self._num_seen = max(self._num_seen, other._num_seen)
+        if not self._merge_histogram(other):
+            self._merge_counts(other)
+
+    def most_common(self, limit: int | None = None) -> list[tuple[Any, int]]:
+        """Return the values kept with their counts, frequent ones first, equally frequent ones in order.
+
+        Args:
+            limit: How many at most.
+        """
+        if self.histogram is not None:
+            values, counts = self.histogram.entries()
+            order = np.lexsort((values, -counts))[: self.max_values]
+            if len(order) < len(values):
+                self.is_complete = False
+            order = order[:limit]
+            return list(zip(values[order].tolist(), counts[order].tolist(), strict=True))
+        if len(self._counts) > self.max_values:
+            self._make_room()
+        return sorted(self._counts.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
+
+    def _merge_histogram(self, other: Frequency) -> bool:
+        """Add the other's counts as a histogram; return whether that was possible."""
+        if other.histogram is None or self._counts:
+            return False
+        merged = other.histogram if self.histogram is None else self.histogram.merge(other.histogram)
+        if merged is None:
+            return False
+        self.histogram = merged
+        return True
+
+    def _merge_counts(self, other: Frequency) -> None:
+        if self.histogram is not None:
+            self._counts, self.histogram = self._entries(), None
+        counts, get = self._counts, self._counts.get
+        for value, count in other._entries().items():
+            counts[value] = get(value, 0) + count
+        # Some room above the limit, so that not every block pays for making room.
+        if len(counts) > self.max_values + self.max_values // 4:
+            self._make_room()
+
+    def _entries(self) -> dict[Any, int]:
+        if self.histogram is None:
+            return self._counts
+        values, counts = self.histogram.entries()
+        return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+    def _take(self, tally: _native.Tally) -> None:
+        values, counts, num_overflowed = tally.take()
+        known: Iterable[Any] = values if isinstance(values, list) else values.tolist()
+        self._counts = dict(zip(known, counts.tolist(), strict=True))
+        self._num_seen = len(self._counts) + (num_overflowed > 0)
+        self.is_complete &= not num_overflowed
+
+    def _make_room(self) -> None:
+        """Take the count of the first value without room off all others, and drop those left with none."""
+        self._num_seen = max(self._num_seen, len(self._counts))
+        counts = np.fromiter(self._counts.values(), np.int64, len(self._counts))
+        excess = int(np.partition(counts, -self.max_values - 1)[-self.max_values - 1])
+        self._counts = {value: count - excess for value, count in self._counts.items() if count > excess}
+        self.is_complete = False

@@ -1,0 +1,188 @@
+"""Decide what a column is: the type of its field, and the phrase that says why.
+
+In: facts of a column. Out: a type, or the reason for which the column is left out. Pure decisions, no data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
+from penstock.schema.refusal import count
+from penstock.schema.scalar import MAX_CATEGORIES
+from penstock.schema.told import TypeName
+
+MIN_ROWS_PER_VALUE: Final = 10
+"""Texts that come back this often on average are drawn from a domain; below that, it may be chance."""
+
+MAX_SMALL_DOMAIN: Final = 20
+"""A domain of so few texts is one as soon as they come twice on average: small tables have categories too."""
+
+MAX_CATEGORY_WORDS: Final = 4.0
+"""Names of categories are short; what has more words on average is prose, however often it comes."""
+
+MAX_CLASSES: Final = 100
+"""A target of so many different whole numbers, close together from 0 or above, is taken for classes."""
+
+_PLAIN: Final[Mapping[RawKind, tuple[TypeName | None, str]]] = {
+    "bool": ("category", "true or false, as 1 and 0"),
+    "date": ("number", "dates, as days since 1970-01-01"),
+    "time": ("number", "points in time, as microseconds since 1970-01-01 UTC"),
+    "image": ("image", "images"),
+    "mixed": (None, "values of several types"),
+    "other": (None, "no field holds values of this type"),
+}
+"""What is clear from the kind of the values alone."""
+
+_ID_NAME: Final = re.compile(r"id|uuid|guid|row_?id", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column is taken for.
+
+    Attributes:
+        type_name: The type of its field; None leaves the column out.
+        reason: What speaks for that, one phrase.
+        is_id: Whether it names the rows, by its own name and by its values.
+    """
+
+    type_name: TypeName | None
+    reason: str
+    is_id: bool = False
+
+
+def guess_type(column: str, facts: ColumnFacts, *, is_target: bool, is_whole: bool) -> Guess:
+    """Decide what a column is.
+
+    Args:
+        column: Its name: `id` is believed, where no value comes twice.
+        facts: What was found in it.
+        is_target: Whether a model is to predict it: a few whole numbers are then classes.
+        is_whole: Whether all rows were looked at.
+
+    Whether the field may lack values is no matter of its type. It may where some were missing; and where not
+    all rows were looked at, every field but a target may: an empty cell in row three million is no failure.
+    """
+    if facts.num_present == 0:
+        return _guess_empty(facts, is_whole)
+    is_id = facts.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None
+    type_name, reason = (
+        ("text", "no value comes twice") if is_id and facts.reads_as == "text" else _decide(facts, is_target)
+    )
+    return Guess(type_name, reason, is_id and type_name in ("number", "text"))
+
+
+def _guess_empty(facts: ColumnFacts, is_whole: bool) -> Guess:
+    if not facts.num_rows:
+        return Guess("text", "no rows to look at")
+    if is_whole:
+        return Guess(None, f"no value in any of {count(facts.num_rows, 'row')}")
+    return Guess("text", f"no value in the first {facts.num_rows} rows, so texts will do")
+
+
+def _decide(facts: ColumnFacts, is_target: bool) -> tuple[TypeName | None, str]:
+    if facts.reads_as in _PLAIN:
+        type_name, reason = _PLAIN[facts.reads_as]
+        return type_name, reason if facts.kind == "text" else f"{facts.type_text}: {reason}"
+    if facts.reads_as in ("list", "array"):
+        return _decide_items(facts)
+    if facts.reads_as in ("int", "float"):
+        return _decide_number(facts, is_target)
+    if facts.reads_as == "text":
+        return _decide_text(facts, is_target)
+    if facts.formats and "unknown" not in facts.formats:
+        return "image", f"byte strings that begin as {_list_formats(facts)}"
+    return "bytes", "byte strings"
+
+
+def _decide_number(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
+    text = facts.text
+    if text is not None and text.num_leading_zeros:
+        zeros = f"digits, {text.num_leading_zeros} of {facts.num_present} with leading zeros"
+        return ("category" if _is_domain(facts) else "text"), f"{zeros}: codes, not numbers"
+    if text is not None and 2 * text.num_beyond_int64 > facts.num_present:
+        return ("category" if _is_domain(facts) else "text"), "digits, too many for a number of 64 bits"
+    if is_target and facts.is_whole and not facts.num_nan and _are_classes(facts):
+        return "category", f"target of {count(facts.num_distinct or 0, 'whole number')}, {_show_range(facts)}"
+    if facts.reads_as == "int":
+        return "number", f"whole numbers{_show_range(facts, before=', ')}"
+    is_double = facts.kind == "text" or facts.type_text == "double" or facts.type_text.startswith("decimal")
+    return "number", f"numbers{_show_range(facts, before=', ')}{', rounded to float32' if is_double else ''}"
+
+
+def _decide_text(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
+    text = facts.text
+    if text is not None and text.num_image_names == facts.num_present and text.num_files:
+        return "image", f"names of files that hold {_list_formats(facts)}"
+    different = (
+        "texts that nearly all differ"
+        if facts.num_distinct is None
+        else f"{count(facts.num_distinct, 'different text')} in {count(facts.num_present, 'row')}"
+    )
+    if facts.is_coded:
+        return "category", f"{different}, held as codes"
+    if _is_domain(facts) or (is_target and facts.num_distinct is not None and _come_twice(facts)):
+        return "category", different
+    words = "" if text is None or text.mean_words < 2 else f", {text.mean_words:.0f} words on average"
+    return "text", f"{different}{words}"
+
+
+def _decide_items(facts: ColumnFacts) -> tuple[TypeName | None, str]:
+    items = facts.items
+    if items is None or items.dtype is None:
+        return None, f"no field holds lists of this type: {facts.type_text}"
+    is_text = facts.kind == "text"
+    where = "JSON " if is_text else ""
+    if items.shape is not None and items.dtype not in ("string", "bytes") and facts.kind == "array":
+        dims = " x ".join(map(str, items.shape)) or "scalar"
+        return "tensor", f"arrays of {dims} {items.dtype}"
+    if items.step is not None and len(items.step) > 1:
+        return None, f"lists of arrays of several lengths, {where}{facts.type_text}"
+    rounded = ", rounded to float32" if items.dtype == "float64" else ""
+    kind = "lists" if items.step == () else "lists of lists"
+    return "sequence", f"{where}{kind} of {_show_lengths(items)} {items.dtype}{rounded}"
+
+
+def _is_domain(facts: ColumnFacts) -> bool:
+    """Whether texts are drawn from a small set of them."""
+    distinct = facts.num_distinct
+    if distinct is None or distinct > MAX_CATEGORIES:
+        return False
+    words = 0.0 if facts.text is None else facts.text.mean_words
+    if distinct <= MAX_SMALL_DOMAIN:
+        return _come_twice(facts) or (distinct == 1 and facts.num_present > 1)
+    return words <= MAX_CATEGORY_WORDS and facts.num_present >= MIN_ROWS_PER_VALUE * distinct
+
+
+def _come_twice(facts: ColumnFacts) -> bool:
+    return facts.num_distinct is not None and 2 * facts.num_distinct <= facts.num_present
+
+
+def _are_classes(facts: ColumnFacts) -> bool:
+    """Whether whole numbers are codes of classes: few, close together, and coming back."""
+    distinct, low, high = facts.num_distinct, facts.low, facts.high
+    if distinct is None or low is None or high is None or distinct > MAX_CLASSES:
+        return False
+    return distinct <= 2 or (low >= -1 and high - low < 2 * distinct and 2 * distinct <= facts.num_present)
+
+
+def _show_range(facts: ColumnFacts, before: str = "") -> str:
+    if facts.low is None or facts.high is None:
+        return ""
+    low, high = (
+        f"{bound:.6g}" if isinstance(bound, float) else str(bound) for bound in (facts.low, facts.high)
+    )
+    return f"{before}{low}" if low == high else f"{before}{low} to {high}"
+
+
+def _show_lengths(items: ItemFacts) -> str:
+    return str(items.max_len) if items.min_len == items.max_len else f"{items.min_len} to {items.max_len}"
+
+
+def _list_formats(facts: ColumnFacts) -> str:
+    names = [name.upper() for name in facts.formats if name != "unknown"]
+    return " and ".join(names) or "something"

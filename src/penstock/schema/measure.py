@@ -1,0 +1,225 @@
+"""Measure the columns of one block, each by the type of its field.
+
+In: a field, its column, the rows that count. Out: `FieldMeasure`, which merges with those of other blocks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.frequency import Frequency
+from penstock.schema.moments import ElementMoments, Moments
+from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
+from penstock.schema.sample import Sample, take_evenly
+from penstock.schema.scalar import Category, Image, ImageFormat, Text
+from penstock.schema.selection import Selection
+from penstock.schema.spread import Spread
+from penstock.types import Bytes, Column, Deferred, Dense, Ragged
+
+_PIECE_BYTES = 1 << 22  # of text, looked at at a time
+MAX_ELEMENTS = 4096  # of an array; larger ones, such as pixels, are told of as a whole only
+
+Part: TypeAlias = Spread | Frequency | ElementMoments
+
+
+class FieldMeasure:
+    """What was measured of a field: rows that have it, rows that lack it, and the parts that its type has.
+
+    The parts are named as in `FieldStatistics`.
+    """
+
+    __slots__ = ("count", "missing", "parts")
+
+    def __init__(self, count: int = 0, missing: int = 0) -> None:
+        self.count = count
+        self.missing = missing
+        self.parts: dict[str, Part] = {}
+
+    def merge(self, other: FieldMeasure) -> None:
+        """Add the rows of another block, which stays as it is."""
+        self.count += other.count
+        self.missing += other.missing
+        for name, part in other.parts.items():
+            mine = self.parts.get(name)
+            if mine is None:
+                mine = self.parts[name] = part.blank()
+            mine.merge(part)  # type: ignore[arg-type]  # parts of one name are of one type
+
+
+def measure_field(field: Field, column: Column | Deferred, rows: Selection, max_values: int) -> FieldMeasure:
+    """Measure one column of a block; at most `max_values` distinct values are counted."""
+    present = rows.where(column.present)
+    measure = FieldMeasure(present.num_rows, rows.num_rows - present.num_rows)
+    if not present.num_rows:
+        return measure
+    if isinstance(column, Ragged):
+        _measure_lists(measure, field, column, present, max_values)
+    elif isinstance(column, Dense):
+        _measure_arrays(measure, field, column.values, present, max_values)
+    else:
+        _measure_strings(measure, field, column, present, max_values)
+    return measure
+
+
+def _spread(numbers: NDArray[Any], rows: Selection) -> Spread:
+    """Measure one number a row."""
+    return Spread.of(numbers, rows.keys, numbers.take(rows.sampled), rows.keep)
+
+
+def _measure_arrays(
+    measure: FieldMeasure, field: Field, values: NDArray[Any], rows: Selection, max_values: int
+) -> None:
+    if isinstance(field, Category):
+        measure.parts["frequencies"] = Frequency.of_ints(rows.take(values), max_values)
+    elif values.ndim == 1:
+        measure.parts["values"] = _spread(values, rows)
+    else:
+        matrix = values.reshape(len(values), -1)
+        starts = rows.sampled * matrix.shape[1]
+        sampled = take_evenly(matrix.reshape(-1), starts, np.full_like(starts, matrix.shape[1]))
+        _measure_vectors(measure, rows.take(matrix), rows.keys, sampled)
+
+
+def _measure_vectors(
+    measure: FieldMeasure, vectors: NDArray[Any], keys: NDArray[np.uint64], sampled: NDArray[np.float64]
+) -> None:
+    """Measure arrays of one size as a whole, and if they are small, each element by itself."""
+    if vectors.shape[1] > MAX_ELEMENTS:
+        measure.parts["values"] = Spread.of(vectors, keys, sampled)
+    else:
+        elements = ElementMoments.of(vectors)
+        measure.parts["elements"] = elements
+        measure.parts["values"] = Spread(Moments.of_elements(vectors, elements), Sample(keys, sampled))
+
+
+def _measure_lists(
+    measure: FieldMeasure, field: Field, column: Ragged, rows: Selection, max_values: int
+) -> None:
+    measure.parts["lengths"] = _spread(np.diff(column.offsets), rows)
+    values, offsets = _flatten(column)
+    lengths = np.diff(offsets)
+    # Which of the values from offsets[0] on belong to the rows.
+    keep = None if rows.keep is None else np.repeat(rows.keep, lengths)
+    whole = slice(int(offsets[0]), int(offsets[-1]))
+    if isinstance(values, Bytes):
+        starts, stops = values.starts[whole], values.stops[whole]
+        if isinstance(field, Sequence) and field.dtype == "string":
+            frequency = Frequency.of_strings(values.arena, starts, stops, keep, max_values)
+            measure.parts["frequencies"] = frequency
+        else:
+            sizes = values.stops - values.starts
+            sampled = take_evenly(sizes, offsets[rows.sampled], lengths[rows.sampled])
+            wanted = sizes[whole] if keep is None else sizes[whole][keep]
+            measure.parts["bytes"] = Spread.of(wanted, rows.keys, sampled)
+        return
+    numbers = values[whole] if keep is None else values[whole][keep]
+    width = values.shape[1] if values.ndim > 1 else 1  # steps of one length come as the rows of a matrix
+    starts, counts = offsets[rows.sampled] * width, lengths[rows.sampled] * width
+    sampled = take_evenly(values.reshape(-1), starts, counts)
+    if values.ndim > 1:
+        _measure_vectors(measure, numbers, rows.keys, sampled)
+        return
+    if values.dtype != np.int64:
+        measure.parts["values"] = Spread.of(numbers, rows.keys, sampled)
+        return
+    frequency = Frequency.of_ints(numbers, max_values)
+    # Counts tell all that the numbers do, and are fewer.
+    counted = None if frequency.histogram is None else Moments.of_counts(*frequency.histogram.entries())
+    measure.parts["values"] = Spread(counted or Moments.of(numbers), Sample(rows.keys, sampled))
+    measure.parts["frequencies"] = frequency
+
+
+def _flatten(column: Ragged) -> tuple[NDArray[Any] | Bytes, NDArray[np.int64]]:
+    """Return the values of lists, or of lists of lists, and where each row's begin."""
+    if not isinstance(column.values, Ragged):
+        return column.values, column.offsets
+    values, offsets = _flatten(column.values)
+    return values, offsets[column.offsets]
+
+
+def _measure_strings(
+    measure: FieldMeasure, field: Field, column: Bytes | Deferred, rows: Selection, max_values: int
+) -> None:
+    if isinstance(field, Category):
+        strings = _as_bytes(column, rows)
+        measure.parts["frequencies"] = Frequency.of_strings(
+            strings.arena, strings.starts, strings.stops, rows.keep, max_values
+        )
+        return
+    sizes = column.sizes if isinstance(column, Deferred) else column.stops - column.starts
+    measure.parts["bytes"] = _spread(sizes, rows)
+    if isinstance(field, Text):
+        measure.parts["characters"] = _spread(_count_characters(_as_bytes(column, rows)), rows)
+    elif isinstance(field, Image):
+        _measure_images(measure, field, column, rows)
+
+
+def _measure_images(measure: FieldMeasure, field: Image, column: Bytes | Deferred, rows: Selection) -> None:
+    formats: Counter[str] = Counter()
+    if isinstance(column, Deferred) and column.widths is not None and column.heights is not None:
+        widths, heights = column.widths, column.heights
+    else:
+        widths, heights = np.zeros((2, len(column)), np.int64)
+        for row in rows.take(np.arange(len(column))).tolist():
+            picture = _read_image(column, row)
+            if picture is not None:
+                formats[picture.format] += 1
+                widths[row], heights[row] = picture.width, picture.height
+    known = rows.where(widths > 0)  # both are known, or none is
+    if known.num_rows:
+        measure.parts["widths"] = _spread(widths, known)
+        measure.parts["heights"] = _spread(heights, known)
+    if field.format is not None:
+        formats = Counter({field.format: rows.num_rows})
+    if formats:
+        counts = {name.encode(): count for name, count in formats.items()}
+        measure.parts["formats"] = Frequency.of_counts(counts, len(get_args(ImageFormat)))
+
+
+def _read_image(column: Bytes | Deferred, row: int) -> Picture | None:
+    if isinstance(column, Bytes):
+        data: NDArray[np.uint8] | memoryview = column.arena[column.starts[row] : column.stops[row]]
+    elif column.values is not None:
+        data = memoryview(column.values[row])
+    else:
+        return None  # a file, which whoever opened it has looked at
+    picture = read_picture(bytes(data[:HEAD_BYTES]))
+    if picture is not None and not picture.width and len(data) > HEAD_BYTES:
+        return read_picture(bytes(data))
+    return picture
+
+
+def _as_bytes(column: Bytes | Deferred, rows: Selection) -> Bytes:
+    """Return strings in an arena; those of files are not fetched for this, and count as empty."""
+    if isinstance(column, Bytes):
+        return column
+    values: list[bytes | memoryview] = [b""] * len(column)
+    if column.values is not None:
+        for row in rows.take(np.arange(len(column))).tolist():
+            values[row] = column.values[row]
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([memoryview(value).nbytes for value in values], out=offsets[1:])
+    return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets)
+
+
+def _count_characters(strings: Bytes) -> NDArray[np.int64]:
+    """Return how many characters each UTF-8 string has: its bytes, but for those inside a character."""
+    sizes = strings.stops - strings.starts
+    bounds = np.stack([strings.starts, strings.stops])
+    num_before = np.zeros_like(bounds)  # bytes inside a character that lie before each bound
+    num_all = 0
+    for first in range(0, len(strings.arena), _PIECE_BYTES):
+        # Bytes 0x80 to 0xbf; as signed ones, those below -64.
+        piece = strings.arena[first : first + _PIECE_BYTES].view(np.int8)
+        inside = np.flatnonzero(piece < -64)
+        is_here = (bounds >= first) & (bounds <= first + len(piece))
+        num_before[is_here] = num_all + np.searchsorted(inside, bounds[is_here] - first)
+        num_all += len(inside)
+    counts: NDArray[np.int64] = sizes - (num_before[1] - num_before[0])
+    return counts

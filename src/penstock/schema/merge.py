@@ -1,0 +1,98 @@
+"""One schema for data sets that were written with several, so that they can be read together.
+
+In: schemas. Out: their union, or a `SchemaError` that shows where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
+from typing import Any, Final
+
+from penstock.errors import SchemaError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.compare import say_field, show_value
+from penstock.schema.default import identify
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Category, Image
+from penstock.schema.schema import Schema
+
+_MAX_SHOWN: Final = 5
+
+
+def merge_schemas(schemas: SequenceOf[Schema], names: SequenceOf[str] | None = None) -> Schema:
+    """Return one schema for data that were written with several, to be opened together.
+
+    A field that only some have must be optional: records of the others lack it, and get its default. Domains
+    of categories are united. A field that is optional in one is so in all.
+
+    Args:
+        schemas: At least one.
+        names: What errors call them; numbers, if not given.
+
+    Raises:
+        SchemaError: The schemas do not go together; the message shows where they differ.
+    """
+    called = [f"schema {number}" for number in range(1, len(schemas) + 1)] if names is None else list(names)
+    merged: dict[str, Field] = {}
+    clashes: list[str] = []
+    for name in dict.fromkeys(name for schema in schemas for name in schema):
+        having = [(who, schema[name]) for who, schema in zip(called, schemas, strict=True) if name in schema]
+        lacking = [who for who, schema in zip(called, schemas, strict=True) if name not in schema]
+        first, merged[name] = having[0]
+        for who, field in having[1:]:
+            found = _merge_fields(merged[name], field)
+            if isinstance(found, str):
+                clashes.append(f"field {show(name)}: {found} ({first}, {who})")
+                break
+            merged[name] = found
+        if lacking and not merged[name].optional:
+            clashes.append(f"field {show(name)}: required in {first}, absent from {lacking[0]}")
+    if clashes:
+        more = f"; and {len(clashes) - _MAX_SHOWN} more" if len(clashes) > _MAX_SHOWN else ""
+        raise SchemaError(
+            "schemas that do not go together",
+            expected="fields of the same type in all, and optional ones where some lack them",
+            got="; ".join(clashes[:_MAX_SHOWN]) + more,
+            advice="Open them one by one, or tell one `schema` for all.",
+        )
+    return Schema(merged)
+
+
+def _merge_fields(one: Field, other: Field) -> Field | str:
+    """Return a field that reads records of both, or how they differ."""
+    if type(one) is not type(other) or one.key != other.key:
+        same_type = type(one) is type(other)
+        return (
+            f"key {show(one.key)}, key {show(other.key)}"
+            if same_type
+            else f"{say_field(one)}, {say_field(other)}"
+        )
+    if one.role != other.role:
+        return f"role {one.role}, role {other.role}"
+    if (
+        one.default is not None
+        and other.default is not None
+        and identify(one.default) != identify(other.default)
+    ):
+        return f"default {show_value(one.default)}, default {show_value(other.default)}"
+    changed: dict[str, Any] = {}
+    if isinstance(one, Category) and isinstance(other, Category) and one.values != other.values:
+        is_known = one.values is not None and other.values is not None
+        changed["values"] = tuple({*(one.values or ()), *(other.values or ())}) if is_known else None
+    if isinstance(one, Image) and isinstance(other, Image) and one.format != other.format:
+        changed["format"] = None
+    if isinstance(one, Sequence) and isinstance(other, Sequence) and one.shape != other.shape:
+        changed["shape"] = None
+    if isinstance(one, Tensor) and isinstance(other, Tensor) and one.kind == other.kind:
+        changed["encoding"] = one.encoding if other.encoding == "auto" else other.encoding
+    common = {
+        "default": one.default if other.default is None else other.default,
+        "optional": one.optional or other.optional,
+    }
+    try:
+        left, right = (replace(field, **{**common, **changed}) for field in (one, other))
+    except SchemaError as error:
+        return f"{say_field(one)}, {say_field(other)}: {error}"
+    return left if left == right else f"{say_field(one)}, {say_field(other)}"

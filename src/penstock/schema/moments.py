@@ -1,0 +1,245 @@
+"""Count, mean and spread of numbers, merged without loss.
+
+In: arrays of numbers. Out: `Moments` of all of them, and `ElementMoments` of each element of arrays of one
+shape. Sums are taken over fixed pieces, and pieces merged in order, so the bits depend on the data alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.types import Mask
+
+# Doubles of one piece stay in the cache while they are passed over several times.
+_PIECE_VALUES = 1 << 15
+
+
+class Moments:
+    """What is known of many numbers; the mean, the spread and the extremes are those of the finite ones.
+
+    Attributes:
+        num_values: How many there are, finite or not.
+        num_nan: How many are not a number.
+        num_inf: How many are infinite.
+        num_zero: How many are zero.
+        minimum: The least finite one, or None where there is none.
+        maximum: The greatest finite one, or None where there is none.
+        mean: Of the finite ones; 0 where there is none.
+        squares: Sum of the squared distances of the finite ones from their mean.
+    """
+
+    __slots__ = ("maximum", "mean", "minimum", "num_inf", "num_nan", "num_values", "num_zero", "squares")
+
+    def __init__(self) -> None:
+        self.num_values = self.num_nan = self.num_inf = self.num_zero = 0
+        self.minimum: float | None = None
+        self.maximum: float | None = None
+        self.mean = self.squares = 0.0
+
+    @classmethod
+    def of(cls, values: NDArray[Any], keep: Mask | None = None) -> Moments:
+        """Measure an array of any shape; of a flat one, where `keep` is True."""
+        flat = _as_numbers(values).reshape(-1)
+        moments = cls()
+        measured = _MEASURES[flat.dtype.name](np.ascontiguousarray(flat), keep)
+        moments.num_values, moments.num_nan, moments.num_inf, moments.num_zero = measured[:4]
+        if moments.num_finite:
+            moments.minimum, moments.maximum, moments.mean, moments.squares = measured[4:]
+        return moments
+
+    @classmethod
+    def of_counts(cls, values: NDArray[np.int64], counts: NDArray[np.int64]) -> Moments:
+        """Measure integers that were counted, of which there is one at least."""
+        moments = cls()
+        moments._note(values)
+        moments.num_zero = int(counts[values == 0].sum())
+        num_values = int(counts.sum())
+        mean = _add_up(values * (counts / num_values))
+        distances = values - mean
+        moments._add(num_values, mean, _add_up(distances * distances * counts))
+        return moments
+
+    @classmethod
+    def of_elements(cls, rows: NDArray[Any], elements: ElementMoments) -> Moments:
+        """Measure the rows of a matrix, of which each column was measured already."""
+        flat = _as_numbers(rows).reshape(-1)
+        moments = cls()
+        for start in range(0, len(flat), _PIECE_VALUES):
+            piece = flat[start : start + _PIECE_VALUES]
+            moments._note(piece if elements.is_finite else moments._drop_others(piece))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments._add(*elements.whole())
+        return moments
+
+    @property
+    def num_finite(self) -> int:
+        """How many numbers the mean and the spread are of."""
+        return self.num_values - self.num_nan - self.num_inf
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the finite ones as a whole, not as a sample of more."""
+        return math.sqrt(self.squares / self.num_finite) if self.num_finite else 0.0
+
+    def merge(self, other: Moments) -> None:
+        """Add numbers that were measured apart."""
+        self._note_extremes(other.minimum, other.maximum)
+        self.num_zero += other.num_zero
+        num_finite = other.num_finite
+        # The counts go last: _add needs how many finite ones there were before.
+        self._add(num_finite, other.mean, other.squares)
+        self.num_values += other.num_values - num_finite
+        self.num_nan += other.num_nan
+        self.num_inf += other.num_inf
+
+    def _drop_others(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Count what is not finite; return the rest."""
+        is_finite = np.isfinite(values)
+        num_others = len(values) - int(np.count_nonzero(is_finite))
+        num_nan = int(np.count_nonzero(np.isnan(values)))
+        self.num_values += num_others
+        self.num_nan += num_nan
+        self.num_inf += num_others - num_nan
+        finite: NDArray[Any] = values[is_finite]
+        return finite
+
+    def _note(self, values: NDArray[Any]) -> None:
+        """Note the zeros and the extremes of finite numbers."""
+        if len(values):
+            self.num_zero += int(np.count_nonzero(values == 0))
+            self._note_extremes(values.min().item(), values.max().item())
+
+    def _note_extremes(self, minimum: float | None, maximum: float | None) -> None:
+        if minimum is not None and (self.minimum is None or minimum < self.minimum):
+            self.minimum = minimum
+        if maximum is not None and (self.maximum is None or maximum > self.maximum):
+            self.maximum = maximum
+
+    def _add(self, num_finite: int, mean: float, squares: float) -> None:
+        """Add the mean and the squares of finite numbers (Chan, Golub and LeVeque's rule), and count them."""
+        if not num_finite:
+            return
+        before = self.num_finite
+        distance = mean - self.mean
+        share = num_finite / (before + num_finite)
+        # The first numbers are taken as they are: 0 + (mean - 0) * 1 is the mean, and nothing is rounded.
+        self.mean += distance * share
+        self.squares += squares + distance * (distance * (before * share))
+        self.num_values += num_finite
+
+
+class ElementMoments:
+    """Mean and spread of each element of many arrays of one shape, over the finite ones.
+
+    Attributes:
+        num_rows: How many arrays were measured.
+        counts: How many finite numbers each element is of.
+        means: 0 where there is none.
+        squares: Sums of squared distances from the mean.
+    """
+
+    __slots__ = ("counts", "means", "num_rows", "squares")
+
+    def __init__(self, size: int) -> None:
+        self.num_rows = 0
+        self.counts = np.zeros(size, np.int64)
+        self.means = np.zeros(size)
+        self.squares = np.zeros(size)
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> ElementMoments:
+        """Measure arrays that are given as the rows of a matrix."""
+        numbers = _as_numbers(rows)
+        size = rows.shape[1]
+        moments = cls(size)
+        step = max(1, _PIECE_VALUES // max(1, size))
+        for start in range(0, len(numbers), step):
+            moments._add(*_measure_columns(numbers[start : start + step].astype(np.float64)))
+        moments.num_rows = len(rows)
+        return moments
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers are finite."""
+        return bool((self.counts == self.num_rows).all())
+
+    def whole(self) -> tuple[int, float, float]:
+        """Return the count, the mean and the squares of all finite numbers together."""
+        count = int(self.counts.sum())
+        mean = _add_up(self.means * (self.counts / max(1, count)))
+        distances = self.means - mean
+        return count, mean, _add_up(self.squares) + _add_up(distances * distances * self.counts)
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """The standard deviation of each element."""
+        deviations: NDArray[np.float64] = np.sqrt(self.squares / np.maximum(self.counts, 1))
+        return deviations
+
+    def blank(self) -> ElementMoments:
+        """Return moments of no arrays of the same shape."""
+        return ElementMoments(len(self.counts))
+
+    def merge(self, other: ElementMoments) -> None:
+        """Add arrays that were measured apart."""
+        self._add(other.counts, other.means, other.squares)
+        self.num_rows += other.num_rows
+
+    def _add(
+        self, counts: NDArray[np.int64], means: NDArray[np.float64], squares: NDArray[np.float64]
+    ) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances = means - self.means
+            shares = counts / np.maximum(self.counts + counts, 1)
+            self.means = self.means + distances * shares
+            self.squares = self.squares + squares + distances * (distances * (self.counts * shares))
+        self.counts = self.counts + counts
+
+
+_MEASURES: dict[str, Callable[[NDArray[Any], Mask | None], _native.Measured]] = {
+    "int64": _native.measure_ints,
+    "float32": _native.measure_floats,
+    "float64": _native.measure_doubles,
+}
+
+
+def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in a type that the core measures; those of uint64 beyond int64 are rounded."""
+    if values.dtype.name in _MEASURES:
+        return values
+    if values.dtype.kind == "f":
+        return values.astype(np.float32)
+    is_large = values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max
+    return values.astype(np.float64 if is_large else np.int64)
+
+
+def _add_up(values: NDArray[np.float64]) -> float:
+    # NumPy adds pairwise, in an order that only the length decides; a dot product goes to BLAS, whose order
+    # depends on its threads.
+    return float(np.add.reduce(values))
+
+
+def _measure_columns(
+    rows: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return counts, means and squares of each column of a matrix, of which `rows` is overwritten."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        totals = np.add.reduce(rows, axis=0)
+        if np.isfinite(totals).all():
+            counts = np.full(rows.shape[1], len(rows), np.int64)
+            means = totals / len(rows)
+            np.subtract(rows, means, out=rows)
+        else:
+            is_finite = np.isfinite(rows)
+            counts = np.count_nonzero(is_finite, axis=0)
+            rows[~is_finite] = 0.0
+            means = np.add.reduce(rows / np.maximum(counts, 1), axis=0)
+            np.subtract(rows, means, out=rows, where=is_finite)
+        np.multiply(rows, rows, out=rows)
+        return counts, means, np.add.reduce(rows, axis=0)

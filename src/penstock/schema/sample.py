@@ -1,0 +1,99 @@
+"""A uniform sample of rows, from which quantiles are told.
+
+In: a key a row, from a hash, and values. Out: the values of the rows with the smallest keys. Which rows those
+are depends on the keys alone: not on blocks, workers or the order in which rows come.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLE_ROWS: Final = 10_000
+"""The median of so many values is off by less than one in a hundred of them, 95 times in 100."""
+
+LIST_VALUES: Final = 16
+"""Of a list, so many values at most are in the sample, at even distances: no long one outweighs others."""
+
+QUANTILES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+class Sample:
+    """The values of the `SAMPLE_ROWS` rows with the smallest keys of all that were merged.
+
+    The values of one row are an entry of an array, or a row of a matrix in which NaN stands for none.
+    """
+
+    __slots__ = ("_bound", "_num_rows", "_parts")
+
+    def __init__(self, keys: NDArray[np.uint64] | None = None, values: NDArray[Any] | None = None) -> None:
+        """Begin a sample, empty or with rows whose keys ascend."""
+        self._parts: list[tuple[NDArray[np.uint64], NDArray[Any]]] = []
+        self._num_rows = 0
+        self._bound: int | None = None  # rows with keys above it are not among the smallest
+        if keys is not None and values is not None:
+            self._add(keys, values)
+
+    def merge(self, other: Sample) -> None:
+        """Add rows that were sampled apart; `other` stays as it is."""
+        for keys, values in other._parts:
+            self._add(keys, values)
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the finite values of the sample, sorted."""
+        if not self._parts:
+            return np.empty(0)
+        self._shrink()
+        flat = self._parts[0][1].reshape(-1).astype(np.float64)
+        return np.sort(flat[np.isfinite(flat)])
+
+    def _add(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> None:
+        num_rows = len(keys) if self._bound is None else int(np.searchsorted(keys, self._bound, side="right"))
+        num_rows = min(num_rows, SAMPLE_ROWS)
+        if not num_rows:
+            return
+        self._parts.append((keys[:num_rows], values[:num_rows]))
+        self._num_rows += num_rows
+        if num_rows == SAMPLE_ROWS:
+            self._bound = int(keys[SAMPLE_ROWS - 1])
+        if self._num_rows > 2 * SAMPLE_ROWS:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        if len(self._parts) > 1:
+            keys = np.concatenate([part[0] for part in self._parts])
+            values = np.concatenate([part[1] for part in self._parts])
+            if len(keys) > SAMPLE_ROWS:
+                # Finding the bound is several times cheaper than sorting by it.
+                self._bound = int(np.partition(keys, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1])
+                keep = keys <= self._bound
+                keys, values = keys[keep], values[keep]
+            self._parts = [(keys, values)]
+            self._num_rows = len(keys)
+
+
+def take_evenly(
+    values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return up to `LIST_VALUES` values of each list, a row of a matrix each, with NaN behind the last."""
+    if not len(values):
+        return np.full((len(starts), LIST_VALUES), np.nan)
+    numbers = np.arange(LIST_VALUES)
+    # The i-th of a list of n is at i * n / 16; of a shorter list, at i.
+    places = numbers * np.maximum(lengths, LIST_VALUES)[:, None] // LIST_VALUES + starts[:, None]
+    taken = values.take(places, mode="clip").astype(np.float64)
+    if (lengths < LIST_VALUES).any():
+        taken[numbers >= lengths[:, None]] = np.nan
+    return taken
+
+
+def find_quantiles(ordered: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the `QUANTILES` of sorted values, one at least, between neighbours by a straight line."""
+    places = np.asarray(QUANTILES) * (len(ordered) - 1)
+    below = places.astype(np.int64)
+    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    # Weighted, not low + (high - low) * t: the distance of two doubles may not be a double.
+    found = np.where(low == high, low, low * (1 - (places - below)) + high * (places - below))
+    return tuple(found.tolist())

@@ -1,0 +1,147 @@
+"""Statistics of the fields of a data set, gathered block by block.
+
+In: the columns of fixed blocks of rows. Out: `Statistics`, and from it the JSON that a manifest keeps. A
+block is measured by any thread; merging goes in the order of blocks, so the result depends on no workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.frequency import Frequency
+from penstock.schema.measure import FieldMeasure, measure_field
+from penstock.schema.moments import ElementMoments
+from penstock.schema.scalar import Category
+from penstock.schema.schema import Schema
+from penstock.schema.selection import Selection
+from penstock.schema.spread import Spread
+from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
+from penstock.schema.summaryform import dump_statistics, load_statistics
+from penstock.types import Column, Deferred, Mask
+
+MAX_VALUES = 1 << 16
+"""Distinct values that are counted of a field: as many as a category may have."""
+
+MAX_LISTED = 1000
+"""Of the values in lists, so many are told: a vocabulary is fitted, not looked up."""
+
+_MAX_ALL_VALUES = 1 << 20  # of all fields together: about 150 MB
+_MIN_VALUES = 1 << 8
+
+
+class BlockStatistics(NamedTuple):
+    """What was measured of one block."""
+
+    num_rows: int
+    fields: dict[str, FieldMeasure]
+
+
+def measure_block(
+    schema: Schema,
+    columns: Mapping[str, Column | Deferred],
+    keep: Mask | None,
+    keys: NDArray[np.uint64],
+) -> BlockStatistics:
+    """Measure the rows of a block; any number of threads may do so at once.
+
+    Args:
+        schema: Of the data set.
+        columns: Of all its fields.
+        keep: Which rows count; None if all do.
+        keys: A hash a row, which decides whether the row is in the sample that quantiles come from.
+    """
+    rows = Selection.of_block(keep, keys)
+    max_values = _room_for_values(schema)
+    measures = {name: measure_field(field, columns[name], rows, max_values) for name, field in schema.items()}
+    return BlockStatistics(rows.num_rows, measures)
+
+
+class Statistics:
+    """Statistics of the blocks that were merged so far.
+
+    Quantiles come from a uniform sample of 10 000 rows that have the field, and are exact while there are no
+    more; of a list or array at most 16 values are in it.
+
+    Example:
+        >>> from penstock.schema.scalar import Number
+        >>> from penstock.types import Dense
+        >>> schema = Schema({"age": Number("int64")})
+        >>> ages = {"age": Dense(np.array([3, 4, 8]))}
+        >>> statistics = Statistics(schema)
+        >>> statistics.merge(measure_block(schema, ages, None, np.arange(3, dtype=np.uint64)))
+        >>> statistics.fields()["age"].values.mean
+        5.0
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.num_rows = 0
+        self._fields = {name: FieldMeasure() for name in schema}
+
+    def merge(self, block: BlockStatistics) -> None:
+        """Add a block; blocks must come in order, and stay as they are."""
+        self.num_rows += block.num_rows
+        for name, measure in block.fields.items():
+            self._fields[name].merge(measure)
+
+    def fields(self) -> dict[str, FieldStatistics]:
+        """Return what is told of each field."""
+        return {name: _summarise(measure) for name, measure in self._fields.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, in plain dicts and lists."""
+        return dump_statistics(self.num_rows, self.fields())
+
+    @staticmethod
+    def from_json(form: object, place: str = "$") -> dict[str, FieldStatistics]:
+        """Return what a JSON form tells of each field; `place` is where the form itself was found.
+
+        Raises:
+            SchemaError: The form is not what `to_json` makes; `field` and the message give the place.
+        """
+        return load_statistics(form, place)
+
+
+def _room_for_values(schema: Schema) -> int:
+    num_counted = sum(map(_is_counted, schema.values()))
+    return min(MAX_VALUES, max(_MIN_VALUES, _MAX_ALL_VALUES // max(1, num_counted)))
+
+
+def _is_counted(field: Field) -> bool:
+    return isinstance(field, Category) or (
+        isinstance(field, Sequence) and field.dtype in ("int64", "string") and field.shape in ((), None)
+    )
+
+
+def _summarise(measure: FieldMeasure) -> FieldStatistics:
+    parts: dict[str, Distribution | Elements | Frequencies] = {}
+    for name, part in measure.parts.items():
+        if isinstance(part, Spread):
+            parts[name] = part.summarise()
+        elif isinstance(part, ElementMoments):
+            parts[name] = Elements(part.means, part.deviations)
+        else:
+            parts[name] = _summarise_frequency(part, MAX_LISTED if "lengths" in measure.parts else None)
+    return FieldStatistics(measure.count, measure.missing, **parts)  # type: ignore[arg-type]
+
+
+def _summarise_frequency(frequency: Frequency, limit: int | None) -> Frequencies:
+    entries = frequency.most_common(limit)
+    values = tuple(_as_text(value) for value, _ in entries)
+    counts = tuple(count for _, count in entries)
+    is_complete = frequency.is_complete and len(entries) == frequency.num_distinct
+    return Frequencies(values, counts, frequency.num_distinct, is_complete)
+
+
+def _as_text(value: bytes | int) -> str | bytes | int:
+    if isinstance(value, int):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,1 @@
+"""Record bytes into files that describe themselves."""

@@ -1,0 +1,89 @@
+"""Rows of a split on their way into shards.
+
+In: where the bytes of rows lie. Out: `Chunk`s of about one size, in the order of the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+
+ByteColumn: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
+"""One byte string a row: an arena, and where each begins and the last ends (rows + 1 offsets)."""
+
+CHUNK_BYTES = 8 << 20
+
+
+class ChunkColumn(NamedTuple):
+    """One byte string a row: row i is `arenas[arena_of[i]][begins[i] : begins[i] + sizes[i]]`."""
+
+    arenas: list[NDArray[np.uint8]]
+    arena_of: NDArray[np.uint32]
+    begins: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def value(self, row: int) -> bytes:
+        """Return the string of a row."""
+        begin = int(self.begins[row])
+        value: bytes = self.arenas[self.arena_of[row]][begin : begin + int(self.sizes[row])].tobytes()
+        return value
+
+    def take(self, rows: NDArray[np.int64] | slice) -> ChunkColumn:
+        """Return some of the rows, in any order; nothing is copied but where they lie."""
+        return ChunkColumn(self.arenas, self.arena_of[rows], self.begins[rows], self.sizes[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some rows of a split: their numbers in the source, and their byte columns."""
+
+    rows: NDArray[np.uint64]
+    columns: list[ChunkColumn]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Chunk:
+        """Return some of the rows, in any order."""
+        return Chunk(self.rows[rows], [column.take(rows) for column in self.columns])
+
+    def cut(self, chunk_bytes: int) -> Iterator[Chunk]:
+        """Yield the same rows in chunks of at most so many bytes; a row that is larger comes alone."""
+        ends = np.cumsum(sum((column.sizes for column in self.columns), np.zeros(len(self.rows), np.int64)))
+        start = 0
+        while start < len(self.rows):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + chunk_bytes, side="right")))
+            yield self.take(slice(start, stop))
+            start = stop
+
+    def gather(self) -> NDArray[np.uint8]:
+        """Return all bytes, row by row, those of one row in the order of the columns."""
+        arenas = [arena for column in self.columns for arena in column.arenas]
+        firsts = np.cumsum([0, *(len(column.arenas) for column in self.columns[:-1])])
+        numbers = [column.arena_of + first for column, first in zip(self.columns, firsts, strict=True)]
+        return _native.gather(
+            arenas,
+            _interleave(numbers, np.uint32),
+            _interleave([column.begins for column in self.columns], np.int64),
+            _interleave([column.sizes for column in self.columns], np.int64),
+        )
+
+
+def _interleave(columns: list[NDArray[Any]], dtype: type[Any]) -> NDArray[Any]:
+    """Return the first of each column, then the second of each, and so on."""
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype).reshape(-1)
+
+
+def join_blocks(rows: list[NDArray[np.uint64]], blocks: list[list[ByteColumn]]) -> Chunk:
+    """Make one chunk of blocks of rows: their arenas stay where they are."""
+    arena_of = np.repeat(np.arange(len(rows), dtype=np.uint32), [len(each) for each in rows])
+    columns = []
+    for parts in zip(*blocks, strict=True):
+        begins = np.concatenate([offsets[:-1] for _, offsets in parts])
+        sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
+        columns.append(ChunkColumn([arena for arena, _ in parts], arena_of, begins, sizes))
+    return Chunk(np.concatenate([np.empty(0, np.uint64), *rows]), columns)

@@ -1,0 +1,211 @@
+"""The manifest `penstock.json`: what a data set is, how it was made, and of which files it consists.
+
+In: a `Manifest`, or a folder from anywhere. Out: the bytes of the file, or the `Manifest` in it. Nothing in
+it depends on time or machine. Loading trusts nothing: a fault is a `ManifestError` that names its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from penstock.errors import ManifestError, NoSuchPathError, SchemaError
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.shards.entry import ShardEntry, SplitEntry
+from penstock.shards.index import FRAME_BYTES
+from penstock.shards.node import Node
+from penstock.storage.file import OpenFile
+
+MANIFEST_NAME: Final = "penstock.json"
+FORMAT: Final = 1
+"""The version of this layout; a higher one is refused."""
+
+MAX_MANIFEST_BYTES: Final = 256 << 20
+"""A hundred times the manifest of a data set of 10 000 shards: more is an attack or a mistake."""
+
+_MAX_RATIO = 1032  # of deflate, which no stream exceeds
+
+ManifestPayload: TypeAlias = Literal["example", "sequence_example"]
+ManifestCompression: TypeAlias = Literal["none", "gzip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a data set is and how it was made.
+
+    Attributes:
+        schema: What its records hold.
+        payload: What its records are.
+        compression: How its shards are compressed.
+        splits: The files of each split, by its name.
+        split: How the splits were made: `method`, `shares`, `seed`, `group`, `duplicates`, ….
+        order: How the records are ordered: `shuffled`, `seed`.
+        rejects: The rows that were left out: `count`, `file`, `by_column`.
+        plan: How columns became fields, or None where samples were written as they are.
+        source: Where the rows come from, an object for each file or table.
+        statistics: Of the train split, as `schema/statistics.py` writes them, or None.
+        version: The version of Penstock that wrote the data set.
+    """
+
+    schema: Schema
+    payload: ManifestPayload
+    compression: ManifestCompression
+    splits: Mapping[str, SplitEntry]
+    split: Mapping[str, Any] = field(default_factory=dict)
+    order: Mapping[str, Any] = field(default_factory=dict)
+    rejects: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] | None = None
+    source: tuple[Mapping[str, Any], ...] = ()
+    statistics: Mapping[str, Any] | None = None
+    version: str = ""
+
+    @property
+    def num_records(self) -> int:
+        """The records of all splits."""
+        return sum(split.num_records for split in self.splits.values())
+
+    @property
+    def num_bytes(self) -> int:
+        """What all shards take on disk."""
+        return sum(split.num_bytes for split in self.splits.values())
+
+    def shards(self) -> Iterator[ShardEntry]:
+        """Yield the shards of all splits, in order."""
+        for split in self.splits.values():
+            yield from split.shards
+
+
+def dump(manifest: Manifest) -> bytes:
+    """Return the bytes of the file: the same for equal manifests."""
+    form = {
+        "penstock": {"version": manifest.version},
+        "format": FORMAT,
+        "schema": manifest.schema.to_json(),
+        "payload": manifest.payload,
+        "compression": manifest.compression,
+        "splits": {name: split.to_json() for name, split in manifest.splits.items()},
+        "split": manifest.split,
+        "order": manifest.order,
+        "rejects": manifest.rejects,
+        "plan": manifest.plan,
+        "source": list(manifest.source),
+    }
+    text = json.dumps(form, indent=1, allow_nan=False)
+    # Statistics have thousands of numbers: on one line they are ten times faster to write, and to scroll past.
+    statistics = json.dumps(manifest.statistics, allow_nan=False)
+    return f'{text[:-2]},\n "statistics": {statistics}\n}}\n'.encode("ascii")
+
+
+def load_manifest(folder: Path) -> Manifest | None:
+    """Return the manifest of a folder, or None if it has none.
+
+    Raises:
+        ManifestError: The file is no manifest, or one of a newer format.
+        PathError: It cannot be read.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        file = OpenFile(path)
+    except NoSuchPathError:
+        return None
+    if file.size > MAX_MANIFEST_BYTES:
+        raise ManifestError(
+            "size of the manifest",
+            path=path,
+            field="$",
+            expected=f"at most {MAX_MANIFEST_BYTES} bytes",
+            got=f"{file.size} bytes",
+        )
+    return parse_manifest(file.read(0, MAX_MANIFEST_BYTES), path)
+
+
+def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
+    """Return what the bytes of a manifest say.
+
+    Keys at the top that this version does not know are passed over, so that a later one may add some; what
+    changes the meaning of those that are there changes the format's number.
+
+    Raises:
+        ManifestError: They are no manifest, or one of a newer format.
+    """
+    root = Node(_parse(data, path), path)
+    _check_format(root.child("format"))
+    compression = root.child("compression").choice(get_args(ManifestCompression))
+    return Manifest(
+        schema=_load_schema(root.child("schema")),
+        payload=cast("ManifestPayload", root.child("payload").choice(get_args(ManifestPayload))),
+        compression=cast("ManifestCompression", compression),
+        splits=_load_splits(root.child("splits"), 1 if compression == "none" else _MAX_RATIO),
+        split=root.child("split").optional_object() or {},
+        order=root.child("order").optional_object() or {},
+        rejects=root.child("rejects").optional_object() or {},
+        plan=root.child("plan").optional_object(),
+        source=tuple(node.object() for node in root.child("source").elements()),
+        statistics=root.child("statistics").optional_object(),
+        version=root.child("penstock").child("version").text(),
+    )
+
+
+def _parse(data: bytes, path: Path | None) -> Any:
+    try:
+        return json.loads(data, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise ManifestError(
+            "the manifest is no JSON",
+            path=path,
+            field="$",
+            expected="a JSON object",
+            got=show(data[:40]) if not data.startswith(b"{") else reason,
+            advice="Get the file anew; without it the shards can be opened one by one.",
+        ) from None
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in made if keys.count(key) > 1)
+        raise ValueError(f"the key {show(twice)} twice in one object")
+    return made
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name}, which is no number in JSON")
+
+
+def _check_format(node: Node) -> None:
+    if node.count() < 1:
+        raise node.refuse(f"{FORMAT}")
+    if node.count() > FORMAT:
+        advice = "A newer Penstock wrote this data set: upgrade this one."
+        raise node.refuse(f"at most {FORMAT}", advice=advice)
+
+
+def _load_schema(node: Node) -> Schema:
+    try:
+        return Schema.from_json(node.value)
+    except SchemaError as error:
+        place = node.place + (error.field or "$").removeprefix("$")
+        raise Node(None, node.path, place).refuse(str(error.expected), str(error.got), error.advice) from None
+
+
+def _load_splits(node: Node, max_ratio: int) -> dict[str, SplitEntry]:
+    splits: dict[str, SplitEntry] = {}
+    seen: set[str] = set()
+    for name, child in node.items():
+        if not name or not name.isprintable():
+            raise child.refuse("a name that can be printed", show(name))
+        splits[name] = SplitEntry.from_json(child)
+        for shard, each in zip(splits[name].shards, child.child("shards").elements(), strict=True):
+            most = shard.num_bytes * max_ratio // FRAME_BYTES
+            if shard.num_records > most:  # memory for an index is taken by this number
+                raise each.child("records").refuse(f"at most {most}, in {shard.num_bytes} bytes")
+            if shard.name in seen:  # its records would count twice
+                raise each.child("file").refuse("a file of its own", f"{shard.name!r} a second time")
+            seen.add(shard.name)
+    return splits

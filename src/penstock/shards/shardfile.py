@@ -1,0 +1,170 @@
+"""A shard being written: frames in, a file with its hash and its indexes out.
+
+In: frames and their sizes, in order. Out: the shard and its indexes, whole and on the disk or not there at
+all, and its `ShardEntry`. The same frames give the same bytes, compressed or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import WriteError
+from penstock.shards.entry import ShardEntry
+from penstock.shards.index import INDEX_FOLDER, decode_index, encode_index, identify, index_name
+from penstock.shards.manifest import ManifestCompression
+from penstock.shards.tfindex import encode_tfindex, tfindex_name
+from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
+
+_GZIP_LEVEL: Final = 6
+_GZIP_WINDOW: Final = 31  # the largest, in a gzip stream; its header has no name, and 0 for the time
+_READ_BYTES = 1 << 20
+_ANY_SIZE = 1 << 62
+
+
+class ShardFile:
+    """One shard, appended to by one thread at a time; `with` removes one that was not committed.
+
+    Attributes:
+        name: Of the file.
+        num_records: How many frames it has so far.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
+    ) -> None:
+        """Begin a shard.
+
+        Args:
+            folder: Where it comes.
+            name: Of the file.
+            compression: How it is compressed.
+            planned_bytes: The size of all its frames, where that is known: a full disk is told with it.
+
+        Raises:
+            PathError: There is such a file.
+            WriteError: It cannot be made.
+        """
+        self.name = name
+        self.num_records = 0
+        self._entry: ShardEntry | None = None
+        self._folder = folder
+        self._compression = compression
+        self._sizes: list[NDArray[Any]] = []
+        self._hash = hashlib.sha256()
+        self._deflate = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+        planned = planned_bytes if compression == "none" else 0
+        self._file = AtomicFile(folder / name, planned_bytes=planned, syncs_folder=False)
+
+    def write(self, frames: memoryview | bytes | NDArray[np.uint8], sizes: NDArray[Any]) -> None:
+        """Append whole frames.
+
+        Args:
+            frames: Their bytes, one frame behind the other.
+            sizes: The size of each.
+
+        Raises:
+            WriteError: The disk is full, or fails; the sizes do not add up; or the shard is closed.
+        """
+        self._refuse_closed()
+        data = frames.data if isinstance(frames, np.ndarray) else memoryview(frames)
+        if int(sizes.sum()) != data.nbytes:
+            raise WriteError("sum of sizes", path=self._file.path, expected=data.nbytes, got=sizes.sum())
+        self._append(data if self._compression == "none" else self._deflate.compress(data))
+        self._sizes.append(np.array(sizes, np.int64))  # a copy: the caller's may be a part of much more
+        self.num_records += len(sizes)
+
+    def _refuse_closed(self) -> None:
+        if self._file.is_closed:
+            raise WriteError("is closed already", path=self._file.path)
+
+    def _append(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+
+    def commit(self) -> ShardEntry:
+        """Put the shard and its indexes in their places, and return what the manifest says of it.
+
+        A second time does nothing, and returns the same.
+
+        Raises:
+            WriteError: The disk is full, or fails; or the shard was discarded.
+        """
+        if self._entry is not None:
+            return self._entry
+        self._refuse_closed()
+        if self._compression == "gzip":
+            self._append(self._deflate.flush())
+        self._file.commit()
+        entry = ShardEntry(self.name, self.num_records, self._file.num_bytes, self._hash.hexdigest())
+        sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
+        for name, data in _encode_indexes(entry, self._compression, sizes).items():
+            with AtomicFile(self._folder / name, syncs_folder=False) as file:
+                file.write(data)
+        for folder in (self._folder / INDEX_FOLDER, self._folder):
+            try:
+                sync_folder(folder)
+            except OSError as error:
+                raise write_failure(folder, error) from error
+        self._entry = entry
+        return entry
+
+    def discard(self) -> None:
+        """Remove what was written, unless it was committed."""
+        self._file.discard()
+
+    def __enter__(self) -> ShardFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+def _encode_indexes(
+    shard: ShardEntry, compression: ManifestCompression, sizes: NDArray[Any]
+) -> dict[str, bytes]:
+    """Return the bytes of a shard's indexes, by their paths in the folder."""
+    found = {index_name(shard.name): encode_index(sizes, compression, identify(shard))}
+    if compression == "none":  # other programs seek in the file by it
+        found[tfindex_name(shard.name)] = encode_tfindex(sizes)
+    return found
+
+
+def name_files(shard: ShardEntry) -> list[str]:
+    """Return the paths in the folder of a shard and of all indexes that it may have."""
+    return [shard.name, index_name(shard.name), tfindex_name(shard.name)]
+
+
+def is_complete(folder: Path, shard: ShardEntry) -> bool:
+    """Tell whether a shard in a folder, and its indexes, are what its entry says, to the last byte."""
+    with contextlib.suppress(OSError):
+        if (folder / shard.name).stat().st_size != shard.num_bytes:
+            return False
+        found = decode_index((folder / index_name(shard.name)).read_bytes(), identify(shard), _ANY_SIZE)
+        if found is None or len(found[0]) != shard.num_records + 1:
+            return False
+        offsets, compression = found
+        if compression == "none":
+            text = encode_tfindex(np.diff(offsets))
+            if (folder / tfindex_name(shard.name)).read_bytes() != text:
+                return False
+        return _hash_file(folder / shard.name) == shard.sha256
+    return False
+
+
+def _hash_file(path: Path) -> str:
+    found = hashlib.sha256()
+    buffer = bytearray(_READ_BYTES)
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            found.update(memoryview(buffer)[:size])
+    return found.hexdigest()

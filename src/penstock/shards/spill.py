@@ -1,0 +1,198 @@
+"""Rows on disk, in sorted runs: an external sort by keys that are hashes, or numbers that ascend.
+
+In: blocks of rows with their keys. Out: the rows of any range of keys. A run is sorted by (likely split,
+key), so rows of a split with neighbouring keys are neighbours in every run: a range is one read a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.shards.chunk import Chunk, ChunkColumn
+from penstock.shards.scratch import Scratch
+
+_PIECE_BYTES = 8 << 20  # gathered before they are written
+_GAP_BYTES = 64 << 10  # reading over a gap of so many is cheaper than another read
+_SCAN_ROWS = 1 << 16
+_STRIDE = 256  # every so many keys, one is remembered, so that ranges are found without reading all keys
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one run that are likely of one split, sorted by their keys; there is one at least.
+
+    Attributes:
+        num_rows: How many rows.
+        keys_at: Where their keys lie.
+        facts_at: Where their facts lie.
+        bytes_at: Where their bytes lie.
+        last_key: The greatest key.
+        landmarks: Every 256th key.
+    """
+
+    num_rows: int
+    keys_at: int
+    facts_at: int
+    bytes_at: int
+    last_key: int
+    landmarks: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Rows of one section: their keys, their facts, and where the section's bytes lie."""
+
+    keys: NDArray[np.uint64]
+    facts: NDArray[np.void]
+    bytes_at: int
+
+    def take(self, rows: NDArray[np.bool_]) -> Found:
+        """Return some of the rows."""
+        return Found(self.keys[rows], self.facts[rows], self.bytes_at)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """How many rows had arrived before each."""
+        return self.facts["number"]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many bytes each row has, in all columns together."""
+        sizes: NDArray[np.int64] = self.facts["sizes"].sum(axis=1)
+        return sizes
+
+
+class Spill:
+    """Sorted runs in one unnamed file; one thread adds runs, then any number find rows.
+
+    Attributes:
+        sections: Of all runs, in the order of the runs.
+    """
+
+    def __init__(self, folder: Path, num_columns: int) -> None:
+        """Begin a file.
+
+        Raises:
+            WriteError: None can be made in the folder.
+        """
+        self.sections: list[Section] = []
+        self._scratch = Scratch(folder)
+        self._num_columns = num_columns
+        self._facts = np.dtype(
+            [("row", "u8"), ("number", "i8"), ("begin", "i8"), ("sizes", "i8", (num_columns,))]
+        )
+
+    def add_run(
+        self, chunk: Chunk, keys: NDArray[np.uint64], likely: NDArray[np.uint8], first_number: int
+    ) -> None:
+        """Write rows that arrived one after the other, the first of them as number `first_number`.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        for split in np.unique(likely).tolist():
+            found = np.flatnonzero(likely == split)
+            order = found[np.argsort(keys[found])]
+            self._add_section(chunk.take(order), keys[order], order + first_number)
+
+    def _add_section(self, chunk: Chunk, keys: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
+        facts = np.empty(len(keys), self._facts)
+        facts["row"] = chunk.rows
+        facts["number"] = numbers
+        for i, column in enumerate(chunk.columns):
+            facts["sizes"][:, i] = column.sizes
+        sizes = facts["sizes"].sum(axis=1)
+        facts["begin"] = np.cumsum(sizes) - sizes
+        keys_at = self._scratch.append(keys)
+        facts_at = self._scratch.append(facts.view(np.uint8))
+        bytes_at = self._scratch.num_bytes
+        for piece in chunk.cut(_PIECE_BYTES):
+            self._scratch.append(piece.gather())
+        landmarks = keys[::_STRIDE].copy()
+        self.sections.append(Section(len(keys), keys_at, facts_at, bytes_at, int(keys[-1]), landmarks))
+
+    def scan(self, section: Section) -> Iterator[Found]:
+        """Yield all rows of a section, some at a time."""
+        for start in range(0, section.num_rows, _SCAN_ROWS):
+            num_rows = min(_SCAN_ROWS, section.num_rows - start)
+            yield Found(
+                self._read_keys(section, start, num_rows),
+                self._read_facts(section, start, num_rows),
+                section.bytes_at,
+            )
+
+    def find(self, section: Section, low: int, high: int) -> Found:
+        """Return the rows of a section whose keys are from `low` to below `high`."""
+        least, most = np.uint64(low), np.uint64(high - 1)  # `high` may be 2**64
+        begin = max(0, int(np.searchsorted(section.landmarks, least)) - 1) * _STRIDE
+        end = int(np.searchsorted(section.landmarks, most, side="right")) * _STRIDE
+        keys = self._read_keys(section, begin, max(0, min(end, section.num_rows) - begin))
+        start = int(np.searchsorted(keys, least))
+        stop = int(np.searchsorted(keys, most, side="right"))
+        facts = self._read_facts(section, begin + start, stop - start)
+        return Found(keys[start:stop], facts, section.bytes_at)
+
+    def load(self, found: list[Found]) -> tuple[NDArray[np.uint64], Chunk]:
+        """Return the keys of rows, and the rows with their bytes in one arena."""
+        spans = [_Spans(part) for part in found]
+        arena = np.empty(sum(each.num_bytes for each in spans), np.uint8)
+        begins = np.empty(sum(len(part.keys) for part in found), np.int64)
+        num_bytes = num_rows = 0
+        for part, each in zip(found, spans, strict=True):
+            begins[num_rows : num_rows + len(part.keys)] = each.places + num_bytes
+            num_rows += len(part.keys)
+            for start, stop in zip(each.starts.tolist(), each.stops.tolist(), strict=True):
+                self._scratch.read(part.bytes_at + start, arena[num_bytes : num_bytes + stop - start])
+                num_bytes += stop - start
+        facts = np.concatenate([part.facts for part in found] or [np.empty(0, self._facts)])
+        keys = np.concatenate([part.keys for part in found] or [np.empty(0, np.uint64)])
+        one = np.zeros(num_rows, np.uint32)
+        columns = []
+        for i in range(self._num_columns):
+            sizes = np.ascontiguousarray(facts["sizes"][:, i])
+            columns.append(ChunkColumn([arena], one, begins, sizes))
+            begins = begins + sizes
+        return keys, Chunk(np.ascontiguousarray(facts["row"]), columns)
+
+    def close(self) -> None:
+        """Give the file back to the disk."""
+        self._scratch.close()
+
+    def _read_keys(self, section: Section, start: int, num_rows: int) -> NDArray[np.uint64]:
+        keys = np.empty(num_rows, np.uint64)
+        self._scratch.read(section.keys_at + start * keys.itemsize, keys)
+        return keys
+
+    def _read_facts(self, section: Section, start: int, num_rows: int) -> NDArray[np.void]:
+        facts = np.empty(num_rows, self._facts)
+        self._scratch.read(section.facts_at + start * facts.itemsize, facts.view(np.uint8))
+        return facts
+
+
+class _Spans:
+    """What to read of a section's bytes to have those of some rows: neighbours together, over small gaps.
+
+    Attributes:
+        starts: Where each read begins.
+        stops: Where it ends.
+        places: Where each row begins, if what was read lies one behind the other.
+        num_bytes: How many bytes are read.
+    """
+
+    def __init__(self, found: Found) -> None:
+        begins = found.facts["begin"]
+        ends = begins + found.sizes
+        is_first = np.ones(len(begins), np.bool_)
+        is_first[1:] = begins[1:] - ends[:-1] > _GAP_BYTES
+        firsts = np.flatnonzero(is_first)
+        self.starts = begins[firsts]
+        self.stops = ends[np.append(firsts[1:], len(begins))[: len(firsts)] - 1]
+        lengths = self.stops - self.starts
+        self.num_bytes = int(lengths.sum())
+        shifts = np.cumsum(lengths) - lengths - self.starts
+        self.places = begins + shifts[np.cumsum(is_first) - 1]

@@ -1,0 +1,271 @@
+"""The hidden folder in which a data set is written until it is whole, and becomes the one that was asked for.
+
+In: the place. Out: `.NAME.partial` beside it, with the data set in `data/`, what is needed to resume in
+`journal.jsonl`, who writes in `owner.json`; at the end `data/` takes the place, in one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import warnings
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from penstock.errors import BusyError, PathError, WriteError
+from penstock.shards.entry import ShardEntry
+from penstock.shards.journal import JOURNAL_NAME, Journal
+from penstock.shards.lock import OWNER_NAME, WriterLock
+from penstock.shards.manifest import ManifestCompression
+from penstock.shards.place import check_place, find_place, refuse_place
+from penstock.shards.shardfile import ShardFile, is_complete, name_files
+from penstock.shards.swap import exchange, put_back
+from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
+from penstock.storage.paths import PathLike
+
+_DATA, _SCRATCH, _ASIDE = "data", "scratch", "old"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OWN_NAMES = {OWNER_NAME, JOURNAL_NAME, _DATA, _SCRATCH, _ASIDE}
+
+
+class Staging:
+    """A data set being written; `with` leaves what is complete for a resumed run, unless it was committed.
+
+    Attributes:
+        out: The folder that it becomes.
+        folder: Where its files are written.
+        journal: What is complete so far; there once the staging was entered.
+
+    Example:
+        >>> with Staging("pets") as staging:
+        ...     staging.begin({"seed": 7})
+        ...     with staging.shard("train-00000-of-00001.tfrecord") as shard:
+        ...         entry = staging.finish(shard)
+        ...     staging.write("penstock.json", b"{}")
+        ...     staging.commit()
+    """
+
+    journal: Journal
+
+    def __init__(self, out: PathLike, *, overwrite: bool = False, resume: bool = False) -> None:
+        """Check the place; nothing is written yet.
+
+        Args:
+            out: The folder to be. A link stands for the folder that it leads to.
+            overwrite: Whether a data set that is there may be replaced; it stays until the new one is whole.
+            resume: Whether to keep what an earlier run has completed.
+
+        Raises:
+            PathError: The place is taken, or cannot be a data set.
+        """
+        self.out = find_place(out)
+        self.folder = self._hidden / _DATA
+        self._overwrite = overwrite
+        self._resume = resume
+        self._lock: WriterLock | None = None
+        self._is_committed = False
+        check_place(self.out, overwrite=overwrite)
+
+    @property
+    def _hidden(self) -> Path:
+        return self.out.parent / f".{self.out.name}.partial"
+
+    @property
+    def scratch(self) -> Path:
+        """A folder on the same disk for what is needed only while writing."""
+        folder = self._hidden / _SCRATCH
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def __enter__(self) -> Staging:
+        """Take the place.
+
+        Raises:
+            BusyError: Another process is writing there.
+            PathError: The folder cannot be made, or the place was taken meanwhile.
+            WriteError: The disk is full, or fails.
+        """
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            _refuse_foreign(self._hidden)
+            self._lock = WriterLock(self._hidden)
+        except (BusyError, PathError):
+            raise
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise write_failure(self._hidden, error) from error
+            raise refuse_place(self.out, error) from error
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _prepare(self) -> None:
+        put_back(self._hidden / _ASIDE, self.out)
+        check_place(self.out, overwrite=self._overwrite)
+        journal = Journal(self._hidden, resume=self._resume)
+        _drop_incomplete(journal.shards, self.folder)
+        try:
+            _clear(self._hidden, keep=self._name_kept(journal))
+            self.folder.mkdir(exist_ok=True)
+            if self.out.exists():  # who could not look into the old one shall not look into the new one
+                self.folder.chmod(stat.S_IMODE(self.out.stat().st_mode))
+            for folder in (self._hidden, self.out.parent):
+                sync_folder(folder)
+        except OSError as error:
+            journal.close()
+            raise write_failure(self._hidden, error) from error
+        self.journal = journal
+
+    def begin(self, request: Mapping[str, Any]) -> None:
+        """Say what is asked for: all that decides the bytes, as JSON; a resumed run must ask for the same.
+
+        Raises:
+            OptionError: It asks for something else; the error says where.
+        """
+        self.journal.begin(request)
+
+    def shard(
+        self, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
+    ) -> ShardFile:
+        """Begin a shard; see `ShardFile`."""
+        return ShardFile(self.folder, name, compression, planned_bytes=planned_bytes)
+
+    def finish(self, shard: ShardFile) -> ShardEntry:
+        """Commit a shard, so that a resumed run finds it complete.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        entry = shard.commit()
+        self.journal.add_shard(entry)
+        return entry
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write any other file of the data set.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        with AtomicFile(self.folder / name, syncs_folder=False) as file:
+            file.write(data)
+
+    def commit(self) -> None:
+        """Put the data set in its place, with all of it on the disk; a second time does nothing.
+
+        Raises:
+            PathError: Something else has taken the place.
+            WriteError: The disk is full, or fails; or the staging is closed.
+        """
+        if self._is_committed:
+            return
+        if self._lock is None:
+            raise WriteError("is closed already", path=self.out)
+        replaces = check_place(self.out, overwrite=self._overwrite)
+        try:
+            _sync_tree(self.folder)
+            if replaces:
+                exchange(self.folder, self.out, self._hidden / _ASIDE)
+            else:
+                self.folder.rename(self.out)  # in the place of an empty folder, too
+            for folder in (self.out.parent, self._hidden):
+                sync_folder(folder)
+        except OSError as error:
+            if not replaces:
+                refuse_existing(self.out)
+            raise write_failure(self.out, error) from error
+        self._is_committed = True
+        self.close()
+
+    def close(self) -> None:
+        """End the work; what is not committed stays for a resumed run, if there is any of it."""
+        if self._lock is None:
+            return
+        lock, self._lock = self._lock, None
+        journal: Journal | None = getattr(self, "journal", None)
+        with contextlib.suppress(OSError):
+            if journal is not None:
+                journal.close()
+                is_worth = not self._is_committed and (journal.shards or journal.failure)
+                _clear(self._hidden, keep=self._name_kept(journal) if is_worth else {OWNER_NAME})
+        lock.release()
+        with contextlib.suppress(OSError):
+            self._hidden.rmdir()  # if nothing is left in it
+
+    def _name_kept(self, journal: Journal) -> set[str]:
+        names = (name for shard in journal.shards.values() for name in name_files(shard))
+        return {OWNER_NAME, JOURNAL_NAME, *(f"{_DATA}/{name}" for name in names)}
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_lock", None) is not None:
+            what = f"{self.out}: neither committed nor closed; there is no data set"
+            warnings.warn(what, ResourceWarning, source=self, stacklevel=1)
+            self.close()
+
+
+def _refuse_foreign(hidden: Path) -> None:
+    """Refuse to work in a folder of that name that is somebody else's."""
+    if not os.path.lexists(hidden):
+        return
+    what = ""
+    if hidden.is_symlink() or not hidden.is_dir():
+        what = "not a folder"
+    elif foreign := sorted(path.name for path in hidden.iterdir() if path.name not in _OWN_NAMES):
+        what = f"holds {foreign[0]!r}, which no conversion put there"
+    if what:
+        raise PathError(what, path=hidden, advice="Remove it, or choose another output folder.")
+
+
+def _drop_incomplete(shards: dict[str, ShardEntry], folder: Path) -> None:
+    """Forget the shards that are not on the disk as their entries say."""
+    entries = list(shards.values())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for entry, is_there in zip(
+            entries, pool.map(lambda each: is_complete(folder, each), entries), strict=True
+        ):
+            if not is_there:
+                del shards[entry.name]
+
+
+def _clear(folder: Path, keep: Collection[str]) -> None:
+    """Remove all files below a folder but some, and the folders that are empty then."""
+    for where, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(where) / name
+            if path.relative_to(folder).as_posix() not in keep:
+                path.unlink()
+        for name in folders:
+            path = Path(where) / name
+            if path.is_symlink():
+                path.unlink()
+            else:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+
+
+def _sync_tree(folder: Path) -> None:
+    """Bring all below a folder to the disk."""
+    for where, _, files in os.walk(folder):
+        for name in files:
+            _sync_file(Path(where) / name)
+        sync_folder(Path(where))
+
+
+def _sync_file(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

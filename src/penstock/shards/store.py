@@ -1,0 +1,195 @@
+"""The encoded rows of a conversion, kept until the split of each is known, and given back in its order.
+
+In: blocks of rows. Out: the rows of each split, shuffled by their keys or as they came. They stay in memory
+while they fit; then all go to disk, and memory no longer grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.shards.cell import CELL_BYTES, Cells
+from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, join_blocks
+from penstock.shards.resident import Resident
+from penstock.shards.spill import Spill
+
+MAX_MEMORY_BYTES: Final = 256 << 20
+
+_ROW_BYTES = 40  # what a row costs beside its own bytes
+_RUN_BYTES = 96 << 20  # of a sorted run: the larger, the fewer pieces a range of keys comes in
+_RANGE_BYTES = CELL_BYTES // 8  # cells are put together of smaller ranges of keys, to be of about one size
+_MAX_RANGES = 1 << 22  # of all splits together: 64 MB of counters
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    rows: NDArray[np.uint64]
+    columns: list[ByteColumn]
+    tentative: NDArray[np.uint8]
+
+    @property
+    def num_bytes(self) -> int:
+        sizes = (int(offsets[-1] - offsets[0]) for _, offsets in self.columns)
+        return sum(sizes) + _ROW_BYTES * len(self.rows)
+
+
+class RowStore:
+    """All rows of a conversion, to be had in the order of each split.
+
+    One thread appends and finishes; then any number may ask for chunks at once.
+
+    Attributes:
+        num_rows: How many were appended.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int | None,
+        num_splits: int,
+        max_memory_bytes: int = MAX_MEMORY_BYTES,
+    ) -> None:
+        """Begin a store.
+
+        Args:
+            folder: Where rows go that do not fit into memory, as a file without a name.
+            seed: Of the shuffle; None keeps the order of the source.
+            num_splits: How many splits there are.
+            max_memory_bytes: If rows are more than these bytes, all go to disk.
+        """
+        self.num_rows = 0
+        self._folder = folder
+        self._seed = seed
+        self._num_splits = num_splits
+        self._max_held_bytes = max_memory_bytes
+        # What is not shuffled is read run by run, so a run is no larger than a cell.
+        self._run_bytes = min(max_memory_bytes, CELL_BYTES if seed is None else _RUN_BYTES)
+        self._held: list[_Block] = []
+        self._num_held_bytes = 0
+        self._num_bytes = 0
+        self._spill: Spill | None = None
+        self._run_starts = [0]  # the number of each run's first row, and of the next one
+        self._finished: Resident | Cells | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the rows did not fit into memory."""
+        return self._spill is not None
+
+    def append(
+        self, rows: NDArray[np.uint64], columns: Sequence[ByteColumn], tentative: NDArray[np.uint8]
+    ) -> None:
+        """Add rows.
+
+        Args:
+            rows: Their numbers in the source, which ascend from call to call.
+            columns: Their bytes; the arrays must not change from now on.
+            tentative: The split of each as far as that is known. A wrong one costs time, no more.
+
+        Raises:
+            WriteError: They do not fit into memory, and the disk is full, or fails.
+        """
+        if not len(rows):
+            return
+        block = _Block(rows, list(columns), tentative)
+        self._held.append(block)
+        self._num_held_bytes += block.num_bytes
+        self._num_bytes += block.num_bytes
+        self.num_rows += len(rows)
+        if self._num_held_bytes > self._max_held_bytes:
+            self._max_held_bytes = self._run_bytes
+            self._write_held()
+
+    def finish(self, codes: NDArray[np.uint8]) -> None:
+        """Put the rows in order; `codes` has the split of each, in the order of arrival.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        if len(codes) != self.num_rows:
+            raise ValueError(f"codes of {self.num_rows} rows are needed, not of {len(codes)}")
+        if self._spill is not None:
+            self._write_held()
+            self._finished = Cells(self._spill, self._bounds(), codes, self._num_splits)
+        else:
+            blocks, self._held = self._held, []
+            chunk, keys = self._join(blocks)
+            self._finished = Resident(chunk, keys, codes, self._num_splits)
+
+    def count(self, split: int) -> int:
+        """Return how many rows a split has."""
+        return self._reader().counts[split]
+
+    def chunks(self, split: int, start: int, stop: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
+        """Yield the rows of a split, in its order, from position `start` to `stop`.
+
+        A chunk has at most `chunk_bytes`, unless one row alone has more.
+
+        Raises:
+            WriteError: The disk fails.
+        """
+        if not 0 <= start <= stop <= self.count(split):
+            raise IndexError(f"positions {start} to {stop} of a split of {self.count(split)} rows")
+        return self._reader().chunks(split, start, stop, chunk_bytes)
+
+    def close(self) -> None:
+        """Drop all rows."""
+        self._held, self._finished = [], None
+        if self._spill is not None:
+            self._spill.close()
+
+    def _reader(self) -> Resident | Cells:
+        if self._finished is None:
+            raise ValueError("the store is not finished, or closed")
+        return self._finished
+
+    def _write_held(self) -> None:
+        """Write what is held as sorted runs."""
+        blocks, self._held = self._held[::-1], []
+        self._num_held_bytes = 0
+        while blocks:
+            run = [blocks.pop()]
+            run_bytes = run[0].num_bytes
+            while blocks and run_bytes + blocks[-1].num_bytes <= self._run_bytes:
+                run.append(blocks.pop())
+                run_bytes += run[-1].num_bytes
+            if self._spill is None:
+                self._spill = Spill(self._folder, len(run[0].columns))
+            chunk, keys = self._join(run)
+            tentative = np.concatenate([block.tentative for block in run])
+            self._spill.add_run(chunk, keys, tentative, self._run_starts[-1])
+            self._run_starts.append(self._run_starts[-1] + len(keys))
+
+    def _join(self, blocks: list[_Block]) -> tuple[Chunk, NDArray[np.uint64]]:
+        """Return the rows of blocks, the next ones to be ordered, and the keys that order them."""
+        chunk = join_blocks([block.rows for block in blocks], [block.columns for block in blocks])
+        if self._seed is not None:
+            # What mix_rows gives for consecutive rows; these may have gaps.
+            return chunk, _native.mix_hashes(self._seed, chunk.rows)
+        first = self._run_starts[-1]
+        return chunk, np.arange(first, first + len(chunk.rows), dtype=np.uint64)
+
+    def _bounds(self) -> NDArray[np.uint64]:
+        """Return ranges of keys for cells to be put together of."""
+        if self._seed is None:
+            return np.array(self._run_starts[:-1], np.uint64)
+        num_wanted = min(self._num_bytes // _RANGE_BYTES, _MAX_RANGES // self._num_splits)
+        num_bits = max(1, num_wanted.bit_length())
+        return np.arange(1 << num_bits, dtype=np.uint64) << np.uint64(64 - num_bits)
+
+    def __enter__(self) -> RowStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,132 @@
+"""The two files by which TensorFlow Datasets reads a data set: `dataset_info.json` and `features.json`.
+
+In: a schema and a manifest. Out: their bytes, or the reason why TFDS could not read the data set as it is: it
+knows no missing values, no feature lists and no compression.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Category, Image, Number, Text
+from penstock.schema.schema import Schema
+from penstock.shards.manifest import Manifest
+
+INFO_NAME: Final = "dataset_info.json"
+FEATURES_NAME: Final = "features.json"
+
+_FEATURES = "tensorflow_datasets.core.features"
+_SPLIT_NAME = re.compile(r"[\w-]+")  # what TFDS takes as a split in `split="NAME[:10%]"`
+_RAW_DTYPES = {  # of tf.io.decode_raw; TFDS reads uint64 by way of int64
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint64",
+}
+
+
+def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | str:
+    """Return the bytes of `dataset_info.json` and `features.json`, or why there are none, as a phrase.
+
+    Images in JPEG and PNG come out of TFDS as pixels, three channels each; those of other or mixed formats as
+    they are stored.
+    """
+    obstacles = (_find_obstacle(name, field) for name, field in schema.items())
+    reason = _find_general_obstacle(manifest) or next(filter(None, obstacles), None)
+    if reason is not None:
+        return reason
+    features = {field.wire_key(name): _describe_field(field) for name, field in schema.items()}
+    info = {
+        "name": "penstock",
+        "version": "1.0.0",
+        "fileFormat": "tfrecord",
+        "splits": [
+            {
+                "name": name,
+                "filepathTemplate": "{SPLIT}-{SHARD_X_OF_Y}.tfrecord",
+                "numBytes": str(split.num_bytes),
+                "shardLengths": [str(shard.num_records) for shard in split.shards],
+            }
+            for name, split in manifest.splits.items()
+            if split.num_records  # TFDS refuses to read a split of none
+        ],
+    }
+    outer = {
+        "pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict",
+        "featuresDict": {"features": features},
+    }
+    return _dump(info), _dump(outer)
+
+
+def _find_general_obstacle(manifest: Manifest) -> str | None:
+    if manifest.payload != "example":
+        return "TFDS reads Examples, no SequenceExamples"
+    if manifest.compression != "none":
+        return "TFDS reads no compressed shards"
+    if not manifest.num_records:
+        return "TFDS reads no data set of no records"
+    for name, split in manifest.splits.items():
+        count = len(split.shards)
+        usual = [f"{name}-{i:05}-of-{count:05}.tfrecord" for i in range(count)]
+        if not _SPLIT_NAME.fullmatch(name) or [shard.name for shard in split.shards] != usual:
+            return f"TFDS would not find the shards of split {show(name)} by their names"
+    return None
+
+
+def _find_obstacle(name: str, field: Field) -> str | None:
+    if field.optional:
+        return f"field {show(name)}: TFDS knows no missing values"
+    if isinstance(field, Tensor) and field.kind == "bytes" and field.dtype not in _RAW_DTYPES:
+        return f"field {show(name)}: TensorFlow decodes no raw {field.dtype}"
+    return None
+
+
+def _describe_field(field: Field) -> dict[str, Any]:
+    """Return the field as TFDS declares it."""
+    if isinstance(field, Sequence):
+        item = _text() if field.dtype == "string" else _tensor((), field.dtype)
+        sequence = {"feature": item, "length": "-1"}
+        return {"pythonClassName": f"{_FEATURES}.sequence_feature.Sequence", "sequence": sequence}
+    if isinstance(field, Tensor | Number):
+        shape = field.shape if isinstance(field, Tensor) else ()
+        return _tensor(shape, field.dtype, "bytes" if field.kind == "bytes" else "none")
+    if isinstance(field, Image) and field.format in ("jpeg", "png"):
+        image = {"shape": _shape((-1, -1, 3)), "dtype": "uint8", "encodingFormat": field.format}
+        return {"pythonClassName": f"{_FEATURES}.image_feature.Image", "image": image}
+    if field.kind == "int64":
+        return _tensor((), "int64")
+    return _text() if isinstance(field, Text | Category) else _tensor((), "bytes")
+
+
+def _text() -> dict[str, Any]:
+    return {"pythonClassName": f"{_FEATURES}.text_feature.Text", "text": {}}
+
+
+def _tensor(shape: tuple[int, ...], dtype: str, encoding: str = "none") -> dict[str, Any]:
+    form = {
+        "shape": _shape(shape),
+        "dtype": "string" if dtype == "bytes" else dtype,
+        "encoding": encoding,
+    }
+    return {"pythonClassName": f"{_FEATURES}.tensor_feature.Tensor", "tensor": form}
+
+
+def _shape(shape: tuple[int, ...]) -> dict[str, Any]:
+    # As protobuf writes its JSON: 64-bit ints are strings, and an empty list is left out.
+    return {"dimensions": [str(dim) for dim in shape]} if shape else {}
+
+
+def _dump(form: dict[str, Any]) -> bytes:
+    return json.dumps(form, indent=4).encode("ascii") + b"\n"

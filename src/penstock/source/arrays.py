@@ -1,0 +1,150 @@
+"""Columns in memory by name: a dict of arrays, a pandas DataFrame.
+
+In: arrays of one length. Out: blocks that are views of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import OptionError, SourceError
+from penstock.schema.field import Field
+from penstock.schema.plan import Form
+from penstock.schema.refusal import show
+from penstock.source.arrowtype import check_names, plain_table, to_column
+from penstock.source.block import Block, RawColumn
+from penstock.source.column import as_objects, make_column
+from penstock.source.cutter import cut_columns
+
+
+class ArraySource:
+    """Whole columns in memory."""
+
+    is_repeatable = True
+    num_bytes: int | None = None
+
+    def __init__(
+        self, columns: Mapping[str, RawColumn], *, name: str, kind: str, notes: tuple[str, ...] = ()
+    ) -> None:
+        self.name = name
+        self.notes = notes
+        self.declared: Mapping[str, Field] = {}
+        self.forms: Mapping[str, Form] = {}
+        self._kind = kind
+        self._columns = columns
+        first = next(iter(columns), None)
+        self.num_rows: int | None = 0 if first is None else len(columns[first])
+        for column, values in columns.items():
+            if len(values) != self.num_rows:
+                raise SourceError(
+                    f"length of column {column!r}",
+                    field=column,
+                    expected=f"{self.num_rows}, as column {first!r} has",
+                    got=len(values),
+                )
+        if not self.num_rows:
+            raise SourceError(f"no rows: {name}", expected="at least one row", got="none")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows, without copying them."""
+        first_row = 0
+        for piece in cut_columns(self._columns, self.num_rows or 0):
+            yield Block(first_row, piece.num_rows, piece.columns, is_resident=True)
+            first_row += piece.num_rows
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return what the columns were, and how many rows."""
+        return [{"name": self.name, "kind": self._kind, "rows": self.num_rows}]
+
+
+def open_dict(given: Mapping[Any, Any]) -> ArraySource:
+    """Make a source of a dict of arrays or lists.
+
+    Raises:
+        OptionError: A value is neither.
+        SourceError: Lengths differ.
+    """
+    for name in given:
+        if not isinstance(name, str):
+            raise OptionError("source: name of a column", expected="a str", got=show(name))
+    columns = {name: read_array(name, values) for name, values in given.items()}
+    return ArraySource(columns, name="dict of arrays", kind="arrays")
+
+
+def open_pandas(frame: Any) -> ArraySource:
+    """Make a source of a pandas DataFrame; an index with a name is a column like others."""
+    notes: tuple[str, ...] = ()
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    elif type(frame.index).__name__ != "RangeIndex":
+        notes = ("The index of the DataFrame has no name, and was left out.",)
+    names = check_names(map(str, frame.columns), "DataFrame")
+    columns = {name: _read_series(frame.iloc[:, i]) for i, name in enumerate(names)}
+    return ArraySource(columns, name="DataFrame", kind="pandas", notes=notes)
+
+
+def _read_series(series: Any) -> RawColumn:
+    """Return a column of a frame; NaN is missing but in columns of floats, where it is a value."""
+    values = series.to_numpy(copy=False) if isinstance(series.dtype, np.dtype) else None
+    if values is not None and values.dtype.kind in "biuf":
+        return _native_order(values)
+    try:
+        column = pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError, OverflowError):
+        return as_objects(list(series))
+    return _plain(column)
+
+
+def read_array(name: str, values: Any) -> RawColumn:
+    """Return any array as a column.
+
+    Raises:
+        OptionError: It is no array, or one without rows.
+    """
+    if isinstance(values, (list, tuple)):
+        return make_column(values)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return _plain(values)
+    if hasattr(values, "__arrow_c_stream__") and not isinstance(values, np.ndarray):
+        return _plain(pa.chunked_array(values))
+    is_array = hasattr(values, "__array__") and not isinstance(values, (str, bytes, np.generic))
+    array = values if isinstance(values, np.ndarray) else np.asarray(values) if is_array else None
+    if array is None or array.ndim == 0:
+        raise OptionError(
+            f"source: column {name!r}",
+            field=name,
+            expected="an array or a list, one value a row",
+            got=show(values),
+            advice="Wrap a single sample into a list: [{'name': value}].",
+        )
+    return _read_numpy(array)
+
+
+def _read_numpy(array: np.ndarray[Any, Any]) -> RawColumn:
+    if isinstance(array, np.ma.MaskedArray):
+        plain = array.ndim == 1 and array.dtype.kind in "biuf"
+        return _mask(array) if plain else make_column(array.tolist())
+    if array.ndim == 1 and array.dtype.kind in "USO":
+        return make_column(array.tolist())
+    column: RawColumn = (
+        pa.array(array) if array.ndim == 1 and array.dtype.kind == "M" else _native_order(array)
+    )
+    return column
+
+
+def _mask(array: np.ma.MaskedArray[Any, Any]) -> RawColumn:
+    column: RawColumn = pa.array(_native_order(array.data), mask=np.ma.getmaskarray(array))
+    return column
+
+
+def _native_order(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _plain(values: Any) -> RawColumn:
+    table = plain_table(pa.table({"": values}))
+    return to_column(table.column(0))

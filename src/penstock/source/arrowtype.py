@@ -1,0 +1,141 @@
+"""Arrow types made plain: what the later stages need not know about is resolved here.
+
+In: Arrow arrays of any type. Out: arrays without dictionaries, views, run lengths and extensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import SourceError
+from penstock.source.block import RawColumn
+
+# Nearly all columns have one of these. Asking for the id is ten times faster than any other question, and a
+# CSV may have a hundred thousand columns.
+_PLAIN_IDS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.null(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.timestamp("us")),
+    )
+)
+
+
+def plain_type(given: pa.DataType) -> pa.DataType:
+    """Return the type that holds the same values without encoding them; most types are that themselves."""
+    if isinstance(given, pa.BaseExtensionType):
+        return plain_type(given.storage_type)
+    if isinstance(given, (pa.DictionaryType, pa.RunEndEncodedType)):
+        return plain_type(given.value_type)
+    if isinstance(given, pa.StructType):
+        return pa.struct([_plain_field(given.field(i)) for i in range(given.num_fields)])
+    # Offsets of 64 bits for views: their strings have no limit in common.
+    if pa.types.is_string_view(given) or pa.types.is_binary_view(given):
+        return pa.large_string() if pa.types.is_string_view(given) else pa.large_binary()
+    return _plain_list(given)
+
+
+def _plain_list(given: pa.DataType) -> pa.DataType:
+    if isinstance(given, pa.FixedSizeListType):
+        return pa.list_(_plain_field(given.value_field), given.list_size)
+    if isinstance(given, (pa.LargeListType, pa.LargeListViewType)):
+        return pa.large_list(_plain_field(given.value_field))
+    if isinstance(given, (pa.ListType, pa.ListViewType)):
+        return pa.list_(_plain_field(given.value_field))
+    return given
+
+
+def _plain_field(given: pa.Field[Any]) -> pa.Field[Any]:
+    return given.with_type(plain_type(given.type))
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """Return a table of plain columns, itself if they are; tensors are left to `to_column`."""
+    schema = plain_schema(table.schema)
+    if schema is table.schema or schema.equals(table.schema):
+        return table
+    for i, field in enumerate(schema):
+        if field.type != table.schema.field(i).type:
+            chunks: list[Any] = [_to_plain(chunk, field.type) for chunk in table.column(i).chunks]
+            column: Any = pa.chunked_array(chunks) if chunks else pa.array([], field.type)
+            table = table.set_column(i, field, column)
+    return table
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of plain types, itself if they are. Tensors stay: their type tells the shape."""
+    for i, kind in enumerate(schema.types):
+        if kind.id not in _PLAIN_IDS and not isinstance(kind, pa.FixedShapeTensorType):
+            schema = schema.set(i, schema.field(i).with_type(plain_type(kind)))
+    return schema
+
+
+def _to_plain(array: Any, wanted: pa.DataType) -> Any:
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif isinstance(array, pa.DictionaryArray):
+            array = _to_plain(array.dictionary, wanted).take(array.indices)
+        elif isinstance(array, pa.RunEndEncodedArray):
+            array = array.values.take(_run_of_each_row(array))
+        else:
+            return array if array.type == wanted else array.cast(wanted)
+
+
+def _run_of_each_row(array: Any) -> NDArray[np.int64]:
+    rows = np.arange(array.offset, array.offset + len(array))
+    return np.searchsorted(array.run_ends.to_numpy(), rows, side="right")
+
+
+def to_column(chunked: Any) -> RawColumn:
+    """Return a plain column as one array; it is copied only where it has several chunks."""
+    if chunked.num_chunks == 1:
+        array: Any = chunked.chunk(0)
+    elif isinstance(chunked.type, pa.BaseExtensionType):
+        storage: Any = pa.concat_arrays([chunk.storage for chunk in chunked.chunks])
+        array = pa.ExtensionArray.from_storage(chunked.type, storage)
+    else:
+        array = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+    column: RawColumn = _to_tensors(array) if isinstance(array, pa.FixedShapeTensorArray) else array
+    return column
+
+
+def _to_tensors(array: Any) -> RawColumn:
+    """Return (rows, *shape), or an object a row where some are missing."""
+    if not array.null_count:
+        tensors: RawColumn = array.to_numpy_ndarray()
+        return tensors
+    present = array.is_valid()
+    kept: Any = pa.ExtensionArray.from_storage(array.type, array.storage.filter(present))
+    rows = np.flatnonzero(present.to_numpy(zero_copy_only=False)).tolist()
+    objects = np.empty(len(array), object)
+    for row, tensor in zip(rows, kept.to_numpy_ndarray(), strict=True):
+        objects[row] = tensor
+    return objects
+
+
+def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
+    """Return the names of columns, each once.
+
+    Raises:
+        SourceError: Two columns have one name.
+    """
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        first = seen.setdefault(name, number)
+        if first != number:
+            raise SourceError(
+                f"column {number}",
+                path=source,
+                field=name,
+                expected="a name of its own",
+                got=f"{name!r}, which is the name of column {first} too",
+                advice="Rename one of the two.",
+            )
+    return tuple(seen)

@@ -1,0 +1,88 @@
+"""A list of Python values as one column.
+
+In: values of one column, None where one is missing. Out: an Arrow array where all are of one kind, a NumPy
+array where they are arrays of one shape, an array of objects otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.source.block import LARGE_BYTES, RawColumn
+
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+_INT64 = range(-(2**63), 2**63)
+
+
+def make_column(values: Sequence[Any]) -> RawColumn:
+    """Make a column; nothing is rounded, parsed or turned into another kind of value.
+
+    Kinds that do not go together (ints and texts, arrays of several shapes) stay objects: whoever knows what
+    the column shall be says which of them is wrong. Ints beside floats become floats.
+    """
+    present = [value for value in values if value is not None]
+    if not present:
+        return pa.nulls(len(values))
+    if all(isinstance(value, np.ndarray) for value in present):
+        return _from_arrays(values, present)
+    if all(hasattr(value, "__array__") and not isinstance(value, np.generic) for value in present):
+        # Tensors of other libraries.
+        return make_column([None if value is None else np.asarray(value) for value in values])
+    kind = _find_type(present)
+    if kind is None:
+        return as_objects(values)
+    try:
+        return pa.array(values, kind) if isinstance(kind, pa.DataType) else pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError, OverflowError):
+        return as_objects(values)
+
+
+def as_objects(values: Sequence[Any]) -> RawColumn:
+    """Return the values themselves, one a row, whatever they are."""
+    column = np.empty(len(values), object)
+    for row, value in enumerate(values):  # assigning a slice would take arrays apart
+        column[row] = value
+    return column
+
+
+def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
+    """Return the Arrow type of values of one kind, True where Arrow finds it itself, None for no one kind."""
+    kinds = set(map(type, present))
+
+    def are(*wanted: type) -> bool:
+        return all(issubclass(kind, wanted) for kind in kinds)
+
+    found: pa.DataType | bool | None = None
+    if are(bool, np.bool_):
+        found = pa.bool_()
+    elif any(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        found = None  # Arrow would take True for 1
+    elif are(int, np.integer):
+        found = pa.int64() if all(int(value) in _INT64 for value in present) else pa.uint64()
+    elif are(int, np.integer, float, np.floating):
+        found = pa.float32() if kinds == {np.float32} else pa.float64()
+    elif are(str):
+        found = pa.large_string()
+    elif are(bytes, bytearray, memoryview):
+        is_large = sum(map(len, present)) >= LARGE_BYTES * len(present)
+        found = None if is_large else pa.large_binary()
+    elif are(list, tuple) or are(*_TIMES):
+        found = True
+    return found
+
+
+def _from_arrays(values: Sequence[Any], present: Sequence[np.ndarray[Any, Any]]) -> RawColumn:
+    shapes = {array.shape for array in present}
+    dtypes = {array.dtype for array in present}
+    if len(dtypes) > 1 or present[0].dtype == object:
+        return as_objects(values)
+    if len(shapes) == 1 and len(present) == len(values):
+        return np.stack(present)
+    if present[0].dtype.kind in "biuf" and all(len(shape) == 1 for shape in shapes):
+        return pa.array(values, pa.large_list(pa.from_numpy_dtype(present[0].dtype)))
+    return as_objects(values)

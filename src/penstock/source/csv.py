@@ -1,0 +1,152 @@
+"""One CSV or TSV file, plain or gzip, every cell as the text that it is.
+
+In: a path. Out: tables of strings, null where a cell is missing. pyarrow parses; what it lets pass (an open
+quote) or cannot place (the line of a fault) is found by scanning. A NUL is a character of its cell. Blank
+lines are no rows, not even of a single column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from penstock.errors import SourceError
+from penstock.source.header import read_header
+from penstock.source.options import SourceOptions
+from penstock.source.rowfault import find_fault
+from penstock.source.scanner import MAX_ROW_BYTES, scan_rows, split_cells
+from penstock.source.stream import ChunkFile, TextFile
+
+# pyarrow wants no row to be longer than a piece, and reads some forty pieces ahead: small ones keep memory
+# flat and are as fast. A wide file gets a few rows a piece; one with long rows is begun anew with larger.
+_PIECE_BYTES = 1 << 20
+_HEADERS_A_PIECE = 16
+_LARGER_PIECES = (4 << 20, MAX_ROW_BYTES)
+
+
+class CsvFile:
+    """A CSV file whose header was read.
+
+    Attributes:
+        path: The file.
+        schema: The names of the columns; all are strings.
+        num_rows: None: only reading tells.
+        notes: What was made of the header.
+    """
+
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        """Read the header.
+
+        Raises:
+            PathError: The file cannot be opened.
+            SourceError: There is no header, or none that names columns.
+        """
+        self.path = path
+        self.num_rows: int | None = None
+        self._options = options
+        self._text = TextFile(path, options.encoding)
+        self._delimiter = find_delimiter(path, options)
+        self._header = read_header(self._text, self._delimiter, is_told=options.delimiter is not None)
+        self.schema = pa.schema([(name, pa.string()) for name in self._header.names])
+        self.notes = self._header.notes
+
+    def tables(self) -> Iterator[tuple[pa.Table, int]]:
+        """Yield the rows, each table with the bytes of the file that it stands for.
+
+        Raises:
+            SourceError: A row has too few or too many cells, a quote is not closed, or bytes are not text.
+        """
+        if self._header.is_alone:
+            return  # pyarrow takes a header without a line end for no header at all
+        usual = min(max(_PIECE_BYTES, _HEADERS_A_PIECE * self._header.num_bytes), MAX_ROW_BYTES)
+        num_rows = num_bytes = 0
+        for piece_bytes in (usual, *(size for size in _LARGER_PIECES if size > usual)):
+            parsed = 0
+            try:
+                for batch, position in self._parse(piece_bytes):
+                    known = max(0, num_rows - parsed)  # rows that smaller pieces have yielded already
+                    parsed += batch.num_rows
+                    if known < batch.num_rows:
+                        table = pa.Table.from_batches([batch.slice(known)])
+                        yield table.rename_columns(list(self._header.names)), max(0, position - num_bytes)
+                        num_rows, num_bytes = parsed, max(num_bytes, position)
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or piece_bytes >= MAX_ROW_BYTES:
+                    raise self._explain(error) from None
+
+    def _parse(self, piece_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield batches with the position in the file."""
+        fills = self._options.short_rows == "fill"
+        chunks = ChunkFile(self._fill() if fills else self._text.chunks())
+        native = pa.OSFile(str(self.path), "rb") if self._text.is_plain and not fills else None
+        file: Any = pa.PythonFile(chunks, "r") if native is None else native  # type: ignore[arg-type]
+        last: pa.RecordBatch | None = None
+        try:
+            # The file is not closed by hand: the reader is a piece ahead of us, in a thread of its own.
+            for batch in pyarrow.csv.open_csv(
+                file,
+                read_options=pyarrow.csv.ReadOptions(block_size=piece_bytes),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=self._delimiter.decode(), newlines_in_values=True
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(self._header.cells, pa.string()),
+                    null_values=list(self._options.missing),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            ):
+                last = batch if batch.num_rows else last
+                yield batch, self._text.position if native is None else native.tell()
+        finally:
+            chunks.close()
+        if last is not None:
+            self._check_end(last, chunks.tail if native is None else self._text.read_tail())
+
+    def _check_end(self, last: pa.RecordBatch, tail: bytes) -> None:
+        """Refuse a file that ends inside a quote: pyarrow takes the rest of it for a value."""
+        value = last.column(last.num_columns - 1)[-1].as_py()
+        if value is None:
+            return
+        # Then the file ends with that quote and the value, whose own quotes are doubled. An unquoted value
+        # may look the same; the scanner tells them apart.
+        end = b'"' + value.encode().replace(b'"', b'""')
+        if end[-len(tail) :] == tail[-len(end) :] and (fault := self._find_fault()):
+            raise fault
+
+    def _explain(self, error: Exception) -> SourceError:
+        reason = str(error).strip().rstrip(".")[:200]
+        return self._find_fault() or SourceError(f"not a sound CSV file ({reason})", path=self.path)
+
+    def _find_fault(self) -> SourceError | None:
+        fills = self._options.short_rows == "fill"
+        return find_fault(self._text, self._delimiter, len(self._header.cells), fills_short=fills)
+
+    def _fill(self) -> Iterator[bytes]:
+        """Yield the text with the delimiters that short rows lack."""
+        num_columns = len(self._header.cells)
+        rows: list[bytes] = []
+        num_bytes = 0
+        for scanned in scan_rows(self._text.chunks(), self._delimiter):
+            row = scanned.text
+            if scanned.unclosed is None:  # behind an open quote, a delimiter would be text
+                row += self._delimiter * (num_columns - len(split_cells(row, self._delimiter))) + b"\n"
+            rows.append(row)
+            num_bytes += len(row)
+            if num_bytes > _PIECE_BYTES:
+                yield b"".join(rows)
+                rows, num_bytes = [], 0
+        yield b"".join(rows)
+
+
+def find_delimiter(path: Path, options: SourceOptions) -> bytes:
+    """Return what stands between the cells of a file: as told, or by its name."""
+    if options.delimiter is not None:
+        return options.delimiter.encode()
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return b"\t" if ".tsv" in suffixes or ".tab" in suffixes else b","

@@ -1,0 +1,320 @@
+"""One or several files as one source: tables that follow each other, with the same columns.
+
+In: paths. Out: blocks, each of one file; and what the files were, for the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import OptionError, SourceError
+from penstock.schema.field import Field
+from penstock.schema.plan import Form
+from penstock.source.arrowtype import check_names, plain_schema
+from penstock.source.block import Block
+from penstock.source.csv import CsvFile
+from penstock.source.cutter import cut_tables
+from penstock.source.ipc import IpcFile
+from penstock.source.jsonl import JsonlFile
+from penstock.source.options import SourceOptions
+from penstock.source.parquet import ParquetFile
+from penstock.storage.file import OpenFile
+
+FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow"]
+
+_SUFFIXES: dict[str, FileKind] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+}
+_MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_ADVICE = {
+    ".xlsx": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
+    ".xls": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
+    ".npy": "Load it with numpy.load and pass {'name': array}.",
+    ".npz": "Load it with numpy.load and pass dict(arrays).",
+    ".txt": "Name its delimiter if it is a table, for example delimiter='\\t'.",
+}
+
+
+class TableFile(Protocol):
+    """One file of rows."""
+
+    path: Path
+    num_rows: int | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The names and types of its columns."""
+
+    def tables(self) -> Iterator[tuple[pa.Table, int]]:
+        """Yield the rows, each table with the bytes of the file that it stands for."""
+
+
+def find_kind(path: Path, options: SourceOptions) -> FileKind:
+    """Tell what a file is: by its name, and by its first bytes where that says nothing.
+
+    Raises:
+        OptionError: It is nothing that can be read.
+        PathError: It cannot be opened.
+    """
+    kind = named_kind(path)
+    if kind is None:
+        first = OpenFile(path).read(0, 8)
+        kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
+    if kind is None and options.delimiter is not None:
+        kind = "csv"
+    if kind is None:
+        raise OptionError(
+            "kind of file",
+            path=path,
+            expected=f"one of {', '.join(_SUFFIXES)} (text also with .gz)",
+            got=repr(path.suffix),
+            advice=_ADVICE.get(path.suffix.lower(), "Convert it to one of these first."),
+        )
+    return kind
+
+
+def named_kind(path: Path) -> FileKind | None:
+    """Tell what a file is by its name, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".gzip"):
+        kind = _SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
+        return kind if kind in ("csv", "jsonl") else None
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def open_file(path: Path, options: SourceOptions) -> TableFile:
+    """Open one file of rows.
+
+    Raises:
+        PathError: It cannot be opened.
+        OptionError: It is nothing that can be read.
+        SourceError: It is not what its name says.
+    """
+    kind = find_kind(path, options)
+    if kind == "csv":
+        return CsvFile(path, options)
+    if kind == "jsonl":
+        return JsonlFile(path, options)
+    return ParquetFile(path) if kind == "parquet" else IpcFile(path)
+
+
+class FilesSource:
+    """Files of rows, in the order in which they were given.
+
+    The columns of the first file are those of all; their order in other files does not matter. JSONL files
+    may lack some: a field that no line of a file has is missing there. Types that differ become the type
+    that holds both, where there is one.
+    """
+
+    is_repeatable = True
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        options: SourceOptions,
+        name: str | None = None,
+        declared: Mapping[str, Field] | None = None,
+        forms: Mapping[str, Form] | None = None,
+    ) -> None:
+        self.name = name or (paths[0].name if len(paths) == 1 else f"{len(paths)} files")
+        self.declared: Mapping[str, Field] = declared or {}
+        self.forms: Mapping[str, Form] = forms or {}
+        self._identities = [OpenFile(path).identity for path in paths]
+        self._files = [open_file(path, options) for path in paths]
+        self._rows: dict[Path, int] = {}
+        self._digests: dict[Path, str] = {}
+        if not any(isinstance(file, JsonlFile) for file in self._files):
+            _ = self.schema  # files that do not fit are refused before any work; JSONL must be read for that
+
+    @property
+    def num_bytes(self) -> int | None:
+        """The sizes of all files."""
+        return sum(identity.size for identity in self._identities)
+
+    @property
+    def num_rows(self) -> int | None:
+        """The rows of all files, as soon as they are known."""
+        counts = [self._rows.get(file.path, file.num_rows) for file in self._files]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was made of the headers."""
+        return tuple(note for file in self._files if isinstance(file, CsvFile) for note in file.notes)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of all files.
+
+        Raises:
+            SourceError: A file has other columns than the first, or other types that do not go together.
+        """
+        if all(isinstance(file, JsonlFile) for file in self._files):
+            schema = pa.schema([])
+        else:
+            schema = _plain_schema(self._files[0])
+        if len(self._files) == 1 and schema.names:
+            return schema
+        for file in self._files:
+            found = _plain_schema(file)
+            if not isinstance(file, JsonlFile):
+                _check_columns(file.path, found.names, schema.names, self._files[0].path)
+            schema = _unify(schema, found, file.path)
+        return schema
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows of one file after the other.
+
+        Raises:
+            SourceError: A file is not sound, or there are no rows at all.
+            ChangedFileError: A file is no longer what it was when the source was opened.
+        """
+        schema = self.schema
+        if not schema.names and self.num_rows != 0:
+            raise SourceError("no columns", path=self._files[0].path, expected="at least one", got="none")
+        first_row = 0
+        for file, identity in zip(self._files, self._identities, strict=True):
+            path, row_in_file, num_bytes = file.path, 0, 0
+            OpenFile(path).check_unchanged(identity)
+            for piece in cut_tables(_as_schema(file, schema)):
+                num_bytes += piece.num_bytes
+                yield Block(
+                    first_row,
+                    piece.num_rows,
+                    piece.columns,
+                    path=str(path),
+                    row_in_file=row_in_file,
+                    folder=str(path.parent),
+                    num_bytes=piece.num_bytes,
+                )
+                first_row += piece.num_rows
+                row_in_file += piece.num_rows
+            OpenFile(path).check_unchanged(identity)
+            self._rows[path] = row_in_file
+        if not first_row:
+            raise SourceError("no rows", path=self._files[0].path, expected="at least one row", got="none")
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return name, size, SHA-256 and rows of each file; hashing reads each file once."""
+        names = _relative_names([file.path for file in self._files])
+        return [
+            {
+                "name": name,
+                "bytes": identity.size,
+                "sha256": self._digest(file.path),
+                "rows": self._rows.get(file.path, file.num_rows),
+            }
+            for name, file, identity in zip(names, self._files, self._identities, strict=True)
+        ]
+
+    def _digest(self, path: Path) -> str:
+        if path not in self._digests:
+            with path.open("rb") as file:
+                self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._digests[path]
+
+
+def _plain_schema(file: TableFile) -> pa.Schema:
+    check_names(file.schema.names, str(file.path))
+    return plain_schema(file.schema).remove_metadata()
+
+
+def _check_columns(path: Path, found: Sequence[str], expected: Sequence[str], first: Path) -> None:
+    there, wanted = set(found), set(expected)
+    if there == wanted:
+        return
+    lacking = [name for name in expected if name not in there]
+    extra = [name for name in found if name not in wanted]
+    parts = [f"lacks {_list(lacking)}"] if lacking else []
+    parts += [f"also has {_list(extra)}"] if extra else []
+    raise SourceError(
+        "columns",
+        path=path,
+        field=(lacking or extra)[0],
+        expected=f"those of {first}",
+        got=f"a file that {' and '.join(parts)}",
+        advice="Convert files of other columns by themselves.",
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _unify(schema: pa.Schema, found: pa.Schema, path: Path) -> pa.Schema:
+    try:
+        return pa.unify_schemas([schema, found], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        for field in found:
+            index = schema.get_field_index(field.name)
+            if index < 0:
+                continue
+            try:
+                pa.unify_schemas(
+                    [pa.schema([schema.field(index)]), pa.schema([field])], promote_options="permissive"
+                )
+            except (pa.ArrowTypeError, pa.ArrowInvalid):
+                raise SourceError(
+                    f"column {field.name!r}",
+                    path=path,
+                    field=field.name,
+                    expected=f"{schema.field(index).type}, as in the files before",
+                    got=field.type,
+                    advice="Give the column one type in all files.",
+                ) from None
+        raise
+
+
+def _as_schema(file: TableFile, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
+    """Yield the tables of a file with the columns of all files."""
+    for table, num_bytes in file.tables():
+        if table.schema.equals(schema):
+            yield table, num_bytes
+            continue
+        columns = []
+        for field in schema:
+            index = table.schema.get_field_index(field.name)
+            if index < 0:
+                columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
+            else:
+                columns.append(_as_type(table.column(index), field, file.path))
+        yield pa.Table.from_arrays(columns, schema=schema), num_bytes
+
+
+def _as_type(column: Any, field: Any, path: Path) -> Any:
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise SourceError(
+            f"column {field.name!r}", path=path, field=field.name, expected=field.type, got=str(error)
+        ) from None
+
+
+def _relative_names(paths: Sequence[Path]) -> list[str]:
+    if len(paths) == 1:
+        return [paths[0].name]
+    absolute = [path.absolute() for path in paths]
+    folder = os.path.commonpath([path.parent for path in absolute])
+    return [path.relative_to(folder).as_posix() for path in absolute]

@@ -1,0 +1,167 @@
+"""What a folder is as a source: tables, a table beside its images, or images by class.
+
+In: a folder. Out: the source that it is, or an error that names what does not fit.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import SourceError
+from penstock.schema.field import Field
+from penstock.schema.plan import Form
+from penstock.schema.refusal import count
+from penstock.schema.scalar import Bytes, Image
+from penstock.source.block import Block, RawColumn, Source
+from penstock.source.files import FilesSource, named_kind
+from penstock.source.images import ImageFolderSource
+from penstock.source.listing import IMAGE_SUFFIXES, list_files
+from penstock.source.options import SourceOptions
+
+_NUM_PROBED = 64  # values of a column that are looked up in the folder
+_NUM_NAMED = 3  # files that an error names
+
+
+def open_folder(folder: Path, options: SourceOptions) -> Source:
+    """Open a folder: as tables, as a table with the files that it names, or as images by class.
+
+    Raises:
+        SourceError: It is none of these.
+    """
+    tables, others, num_others, num_images = _survey(folder)
+    metadata = [path for path in tables if path.name.split(".")[0].lower() == "metadata"]
+    if metadata:
+        tables = metadata
+    if tables and not metadata and not num_images and not num_others:
+        return FilesSource(tables, options, folder.resolve().name)
+    if len(tables) == 1:
+        return CaptionedSource(tables[0], options)
+    if tables:
+        raise SourceError(
+            "tables beside other files",
+            path=folder,
+            expected="one table that names the files",
+            got=", ".join(path.name for path in tables[:_NUM_NAMED]),
+            advice=f"Pass the one that is meant: '{tables[0]}'.",
+        )
+    if num_others:
+        raise SourceError(
+            "files in the folder",
+            path=folder,
+            expected=f"tables, or images ({' '.join(IMAGE_SUFFIXES)})",
+            got=f"{count(num_others, 'other file')}: {', '.join(others)}{', …' * (num_others > len(others))}",
+            advice="Move them away, or name the files to convert.",
+        )
+    return ImageFolderSource(folder)
+
+
+def find_tables(folder: Path) -> list[Path]:
+    """Return the tables directly in a folder."""
+    return _survey(folder)[0]
+
+
+def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
+    tables: list[Path] = []
+    others: list[str] = []
+    num_others = num_images = 0
+    for file in list_files(str(folder)):
+        path = folder / file.name
+        if "/" not in file.name and named_kind(path) is not None:
+            tables.append(path)
+        elif file.is_image:
+            num_images += 1
+        else:
+            num_others += 1
+            others += [file.name] if len(others) < _NUM_NAMED else []
+    return tables, others, num_others, num_images
+
+
+class CaptionedSource(FilesSource):
+    """A table in the folder of the files that it names; the files that it does not name are counted."""
+
+    def __init__(self, table: Path, options: SourceOptions) -> None:
+        """Find the columns that name files.
+
+        Raises:
+            SourceError: No column does.
+        """
+        super().__init__([table], options)
+        self._folder = table.parent
+        self._table = table
+        self._unnamed: int | None = None
+        block = next(super().blocks())
+        self.declared, self.forms = _find_paths(block.columns, self._folder)
+        if not self.declared:
+            raise SourceError(
+                "columns",
+                path=table,
+                expected="one that names the files beside the table",
+                got=", ".join(map(repr, list(block.columns)[:8])),
+                advice="Write paths relative to the folder, or pass the table alone.",
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was made of the header, and how many files the table does not name."""
+        if not self._unnamed:
+            return super().notes
+        files = f"{count(self._unnamed, 'file')} in the folder"
+        return (*super().notes, f"{self._table.name} does not name {files}.")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows of the table."""
+        named: list[NDArray[np.int64]] = []
+        for block in super().blocks():
+            named += [_hash_names(block.columns[name], self._folder) for name in self.declared]
+            yield block
+        known = np.unique(np.concatenate(named))
+        files = (file.name for file in list_files(str(self._folder)) if file.name != self._table.name)
+        self._unnamed = sum(_count_unknown(batch, known) for batch in _batches(files, 1 << 16))
+
+
+def _find_paths(columns: Mapping[str, RawColumn], folder: Path) -> tuple[dict[str, Field], dict[str, Form]]:
+    declared: dict[str, Field] = {}
+    for name, column in columns.items():
+        if not isinstance(column, pa.Array) or not _is_text(column.type):
+            continue
+        values = [value for value in column.drop_null()[:_NUM_PROBED].to_pylist() if value]
+        found = [value for value in values if os.path.isfile(folder / value)]  # noqa: PTH113 - takes any text
+        if 2 * len(found) > len(values):
+            is_image = all(value.lower().endswith(IMAGE_SUFFIXES) for value in found)
+            declared[name] = Image() if is_image else Bytes()
+    return declared, dict.fromkeys(declared, "path")
+
+
+def _is_text(given: pa.DataType) -> bool:
+    return pa.types.is_string(given) or pa.types.is_large_string(given)
+
+
+def _hash_names(column: Any, folder: Path) -> NDArray[np.int64]:
+    """Return a number a name: eight bytes each are kept, where the names themselves may not fit memory."""
+    prefix = f"{folder.as_posix()}/"
+    names = (name.removeprefix(prefix) for name in column.to_pylist() if name)
+    return np.fromiter((hash(posixpath.normpath(name)) for name in names), np.int64)
+
+
+def _count_unknown(names: list[str], known: NDArray[np.int64]) -> int:
+    hashes = np.fromiter(map(hash, names), np.int64, len(names))
+    return int(np.isin(hashes, known, invert=True).sum())
+
+
+def _batches(names: Iterator[str], size: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for name in names:
+        batch.append(name)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

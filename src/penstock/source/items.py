@@ -1,0 +1,157 @@
+"""What columns of lists, arrays and Python objects hold.
+
+In: lists as Arrow has them, arrays, objects one by one. Out: facts; of objects that Arrow holds, a column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as SequenceOf
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
+from penstock.source.parse import Chunks
+
+
+def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnFacts:
+    """Look at blocks of arrays (rows, …)."""
+    shapes = {array.shape[1:] for array in arrays}
+    dtypes = {array.dtype for array in arrays}
+    num_rows = sum(map(len, arrays))
+    if len(shapes) > 1:
+        return _state_arrays([shape for shape in shapes for _ in range(2)], dtypes, num_rows, 0)
+    return _state_arrays(list(shapes), dtypes, num_rows, 0, is_declared=True)
+
+
+def survey_lists(column: Chunks) -> ColumnFacts:
+    """Look at lists of any depth, at structs, and at what no field can hold."""
+    kind: RawKind = "other"
+    items = None
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        kind, shape = "array", tuple(column.type.shape)
+        dtype = _name_dtype(column.type.value_type)
+        items = ItemFacts(dtype=dtype, shape=shape, step=shape[1:], is_declared=True)
+    elif _is_list(column.type):
+        items = _describe_arrow(column)
+        kind = "array" if items.is_declared else "list"
+    elif pa.types.is_struct(column.type) and "bytes" in column.type.names:
+        if pa.types.is_binary(column.type.field("bytes").type):
+            kind = "image"
+    elif pa.types.is_null(column.type):
+        kind = "empty"
+    return ColumnFacts(
+        kind=kind,
+        type_text=str(column.type),
+        num_rows=len(column),
+        num_missing=column.null_count,
+        items=items,
+    )
+
+
+def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]:
+    """Look at Python objects; what Arrow can hold is returned as it holds it, and surveyed like all else."""
+    present = [value for value in values if not _is_missing(value)]
+    num_missing = len(values) - len(present)
+    types = set(map(type, present))
+    names = ", ".join(sorted(each.__name__ for each in types)) or "None"
+    if types and all(issubclass(each, np.ndarray) for each in types):
+        shapes = [value.shape for value in present]
+        return None, _state_arrays(shapes, {value.dtype for value in present}, len(values), num_missing)
+    kind: RawKind = "mixed"
+    if types and all(each.__module__.startswith("PIL.") for each in types):
+        kind = "image"
+    else:
+        try:
+            column = pa.chunked_array([pa.array([None if _is_missing(value) else value for value in values])])
+            return column, ColumnFacts(kind="empty", type_text=names, num_rows=len(values))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            kind = "other" if len(types) == 1 else "mixed"
+    return None, ColumnFacts(kind=kind, type_text=names, num_rows=len(values), num_missing=num_missing)
+
+
+def describe_lists(lists: SequenceOf[list[Any]]) -> ItemFacts:
+    """Say what lists of Python objects hold, such as those of a JSON text."""
+    try:
+        return _describe_arrow(pa.chunked_array([pa.array(lists)]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        lengths = [len(each) for each in lists]
+        return ItemFacts(dtype=None, step=None, min_len=min(lengths), max_len=max(lengths))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _describe_arrow(column: Chunks) -> ItemFacts:
+    """Go down the levels of nested lists; `dims` are the lengths that all lists of a level share."""
+    dims: list[int | None] = []
+    is_declared = True
+    min_len = max_len = 0
+    while _is_list(column.type):
+        lengths: Any = pc.min_max(pc.list_value_length(column)).as_py()
+        low, high = lengths["min"] or 0, lengths["max"] or 0
+        if not dims:
+            min_len, max_len = low, high
+        is_declared = is_declared and pa.types.is_fixed_size_list(column.type)
+        dims.append(high if low == high and high > 0 else None)
+        flat: Any = pc.list_flatten(column)
+        column = flat
+    shape = None if None in dims else tuple(dim for dim in dims if dim is not None)
+    step = None if None in dims[1:] else tuple(dim for dim in dims[1:] if dim is not None)
+    return ItemFacts(
+        dtype=_name_dtype(column.type),
+        shape=shape,
+        step=step,
+        min_len=min_len,
+        max_len=max_len,
+        is_declared=is_declared,
+    )
+
+
+def _name_dtype(kind: pa.DataType) -> str | None:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "bytes"
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype()).name
+    return "int64" if pa.types.is_null(kind) else None
+
+
+def _state_arrays(
+    shapes: SequenceOf[tuple[int, ...]],
+    dtypes: set[np.dtype[Any]],
+    num_rows: int,
+    num_missing: int,
+    *,
+    is_declared: bool = False,
+) -> ColumnFacts:
+    dtype = next(iter(dtypes)) if len(dtypes) == 1 else np.result_type(*dtypes)
+    distinct = set(shapes)
+    lengths = [shape[0] if shape else 1 for shape in distinct]
+    steps = {shape[1:] for shape in distinct}
+    is_array = len(distinct) == 1
+    items = ItemFacts(
+        dtype=dtype.name if dtype.kind in "biuf" else None,
+        shape=shapes[0] if is_array else None,
+        step=next(iter(steps)) if len(steps) == 1 else None,
+        min_len=min(lengths),
+        max_len=max(lengths),
+        is_declared=is_declared,
+    )
+    return ColumnFacts(
+        kind="array" if is_array else "list",
+        type_text=f"array of {dtype.name}",
+        num_rows=num_rows,
+        num_missing=num_missing,
+        items=items,
+    )

@@ -1,0 +1,224 @@
+"""One JSONL file, plain or gzip: an object a line.
+
+In: a path. Out: its tables, of one schema over the whole file. A first pass finds the types, so that a number
+which is 3 in the first line and 2.5 in the last is one type; a field that a line lacks is missing there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from penstock.errors import SourceError
+from penstock.source.arrowtype import check_names
+from penstock.source.options import SourceOptions
+from penstock.source.stream import BYTE_ORDER_MARK, TextFile
+
+MAX_LINE_BYTES = 256 << 20
+_PIECE_BYTES = 8 << 20
+_HUGE = 2.0**63
+
+
+class Piece(NamedTuple):
+    """Some whole lines: their bytes, and the numbers of the first line and its byte."""
+
+    data: bytes
+    line: int
+    offset: int
+
+
+class JsonlFile:
+    """A file with a JSON object a line; blank lines are skipped."""
+
+    def __init__(self, path: Path, options: SourceOptions) -> None:
+        self.path = path
+        self.num_rows: int | None = None
+        self._text = TextFile(path, options.encoding)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The fields of all lines, in the order in which they appear, each of one type.
+
+        Raises:
+            SourceError: A line is no JSON object, or a field is of several kinds.
+        """
+        schema = pa.schema([])
+        num_rows = 0
+        for piece in self._pieces():
+            self._check_text(piece)
+            table = self._parse(piece, None)
+            self._check_ints(table, piece)
+            num_rows += table.num_rows
+            found = pa.schema([field.with_type(_text_for_dates(field.type)) for field in table.schema])
+            try:
+                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                self._parse(piece, schema)  # says where
+                raise SourceError(str(error), path=self.path, line=piece.line) from error
+        self.num_rows = num_rows
+        check_names(schema.names, str(self.path))
+        return schema
+
+    def tables(self) -> Iterator[tuple[pa.Table, int]]:
+        """Yield the rows, each table with the bytes of the file that it stands for."""
+        schema = self.schema
+        reported = 0
+        for piece in self._pieces():
+            share = max(0, self._text.position - reported)
+            reported += share
+            yield self._parse(piece, schema), share
+
+    def _pieces(self) -> Iterator[Piece]:
+        pending = b""
+        line, offset = 1, 0
+        for chunk in self._text.chunks():
+            pending += chunk
+            if len(pending) < _PIECE_BYTES:
+                continue
+            end = pending.rfind(b"\n") + 1
+            if end:
+                yield Piece(pending[:end], line, offset)
+                line, offset = line + pending.count(b"\n", 0, end), offset + end
+                pending = pending[end:]
+            elif len(pending) > MAX_LINE_BYTES:
+                raise SourceError(
+                    "length",
+                    path=self.path,
+                    line=line,
+                    expected=f"at most {MAX_LINE_BYTES >> 20} MiB",
+                    got="more",
+                    advice="Write one JSON object a line.",
+                )
+        if pending:
+            yield Piece(pending, line, offset)
+
+    def _parse(self, piece: Piece, schema: pa.Schema | None) -> pa.Table:
+        data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else piece.data
+        if not data.strip():
+            return pa.schema([] if schema is None else schema).empty_table()
+        try:
+            return pyarrow.json.read_json(
+                io.BytesIO(data),
+                read_options=pyarrow.json.ReadOptions(block_size=len(data) + 1),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=schema,
+                    unexpected_field_behavior="infer" if schema is None else "ignore",
+                ),
+            )
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            raise self._explain(piece, str(error)) from None
+
+    def _explain(self, piece: Piece, reason: str) -> SourceError:
+        """Find the first line that is no JSON object, or else the one that pyarrow means."""
+        for line, text in _lines(piece):
+            if fault := self._check_line(text, line):
+                return fault
+        lines = [line for line, _ in _lines(piece)]
+        row = re.search(r" in row (\d+)", reason)
+        line = lines[min(int(row[1]), len(lines) - 1)] if row and lines else piece.line
+        change = re.search(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
+        if change is None:
+            return SourceError(f"not sound JSON ({reason.rstrip('.')})", path=self.path, line=line)
+        return SourceError(
+            f"field {change[1]!r}",
+            path=self.path,
+            line=line,
+            field=change[1],
+            expected=f"a {change[2]}, as before",
+            got=f"a {change[3]}",
+            advice="Give the field one kind of value in every line.",
+        )
+
+    def _check_line(self, text: bytes, line: int) -> SourceError | None:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            reason = (
+                str(error).split(":")[0].lower() if isinstance(error, json.JSONDecodeError) else str(error)
+            )
+            return SourceError(
+                "not sound JSON", path=self.path, line=line, expected="a JSON object", got=reason
+            )
+        except RecursionError:
+            value = None
+        if isinstance(value, dict):
+            return None
+        advice = "Write one object a line."
+        if isinstance(value, list):
+            advice = "Turn the array into lines: jq -c '.[]' FILE > FILE.jsonl."
+        got = {list: "an array", str: "a string", type(None): "null"}.get(type(value), "a number")
+        return SourceError(
+            "a line", path=self.path, line=line, expected="a JSON object", got=got, advice=advice
+        )
+
+    def _check_text(self, piece: Piece) -> None:
+        try:
+            piece.data.decode()
+        except UnicodeDecodeError as error:
+            line = piece.line + piece.data.count(b"\n", 0, error.start)
+            got = piece.data[error.start : error.start + 4]
+            raise self._text.encoding_error(piece.offset + error.start, got, line=line) from None
+
+    def _check_ints(self, table: pa.Table, piece: Piece) -> None:
+        """Refuse an int of more than 64 bits: pyarrow would make all ints of its column floats."""
+        for name in table.column_names:
+            if not any(_holds_huge(chunk) for chunk in table.column(name).chunks):
+                continue
+            for line, text in _lines(piece):
+                value = json.loads(text).get(name)
+                huge = _find_huge_int(value)
+                if huge is not None:
+                    raise SourceError(
+                        f"field {name!r}",
+                        path=self.path,
+                        line=line,
+                        field=name,
+                        expected="an int of 64 bits, signed",
+                        got=huge,
+                        advice="Write it as a string, or as a float.",
+                    )
+
+
+def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers."""
+    data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else piece.data
+    for line, text in enumerate(data.split(b"\n"), piece.line):
+        if text.strip():
+            yield line, text
+
+
+def _text_for_dates(given: pa.DataType) -> pa.DataType:
+    """Take back that pyarrow reads some strings as times: whether they are is decided from all rows."""
+    if pa.types.is_timestamp(given):
+        return pa.string()
+    if pa.types.is_list(given):
+        return pa.list_(_text_for_dates(given.value_type))
+    if pa.types.is_struct(given):
+        fields = [given.field(i) for i in range(given.num_fields)]
+        return pa.struct([field.with_type(_text_for_dates(field.type)) for field in fields])
+    return given
+
+
+def _holds_huge(array: Any) -> bool:
+    if pa.types.is_floating(array.type):
+        return bool(np.any(np.abs(array.drop_null().to_numpy(zero_copy_only=False)) >= _HUGE))
+    if pa.types.is_list(array.type) or pa.types.is_struct(array.type):
+        inner = array.flatten()
+        return any(map(_holds_huge, inner if isinstance(inner, list) else [inner]))
+    return False
+
+
+def _find_huge_int(value: Any) -> int | None:
+    if isinstance(value, int):
+        return value if not -(2**63) <= value < 2**63 else None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((huge for huge in map(_find_huge_int, inner) if huge is not None), None)

@@ -1,0 +1,71 @@
+"""What lies in a folder, file by file, in an order that no file system decides.
+
+In: a folder. Out: its files, in the bytewise order of their names, level by level; not the hidden ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from penstock.errors import PathError
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp")
+_SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx")
+
+
+class ListedFile(NamedTuple):
+    """A file: its path relative to the folder, with slashes, and its size."""
+
+    name: str
+    num_bytes: int
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is named like an image."""
+        return self.name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def list_files(folder: str) -> Iterator[ListedFile]:
+    """Yield the files of a folder and of all folders in it; one folder's names are in memory at a time.
+
+    Raises:
+        PathError: A folder cannot be read, or leads back into itself.
+    """
+    yield from _list(folder, "", ())
+
+
+def list_folders(folder: str) -> list[str]:
+    """Return the names of the folders directly in a folder."""
+    return [entry.name for entry in _entries(folder) if entry.is_dir()]
+
+
+def _list(folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[ListedFile]:
+    real = os.path.realpath(folder)
+    if real in above:
+        raise PathError("a link leads back to a folder above it", path=folder, advice="Remove the link.")
+    for entry in _entries(folder):
+        if entry.is_dir():
+            yield from _list(entry.path, f"{prefix}{entry.name}/", (*above, real))
+            continue
+        try:
+            num_bytes = entry.stat().st_size
+        except OSError:
+            num_bytes = 0  # a link that leads nowhere: whoever opens it says so
+        yield ListedFile(prefix + entry.name, num_bytes)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            seen = [entry for entry in entries if not _is_hidden(entry.name)]
+    except OSError as error:
+        raise PathError(
+            f"the folder cannot be read ({error.strerror})", path=folder, advice="Check who may read it."
+        ) from error
+    return sorted(seen, key=lambda entry: os.fsencode(entry.name))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name.lower() in _SYSTEM_FILES

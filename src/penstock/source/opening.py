@@ -1,0 +1,190 @@
+"""From whatever a caller has to a source.
+
+In: paths, tables, arrays, samples, functions that make samples. Out: a `Source`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.schema.refusal import show
+from penstock.source.arrays import open_dict, open_pandas
+from penstock.source.block import Source
+from penstock.source.files import FilesSource, named_kind
+from penstock.source.folder import find_tables, open_folder
+from penstock.source.listing import list_files
+from penstock.source.options import SourceOptions
+from penstock.source.samples import SampleSource
+from penstock.source.table import open_hugging_face, open_stream, open_table
+from penstock.storage.paths import find_files, is_named_like_tfrecord
+
+_MANIFEST = "penstock.json"
+
+
+def open_source(given: object, options: SourceOptions) -> Source:
+    """Open raw data of any kind.
+
+    Args:
+        given: A path (file, glob or folder) or several; a table of pandas, polars or pyarrow; anything with
+            the Arrow C-stream interface; a Hugging Face data set; a dict of arrays; an iterable of dicts; a
+            function without arguments that returns one.
+        options: Choices for text files.
+
+    Raises:
+        OptionError: It is none of these.
+        NoSuchPathError: A path leads to no file.
+        SourceError: It is one of these, but cannot be read.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return _open_path(given, options)
+    source = _open_table(given)
+    if source is not None:
+        return source
+    if isinstance(given, Mapping):
+        if not given:
+            raise _no_source(given, "Give it columns: {'age': [3, 5]}.")
+        return open_dict(given)
+    if isinstance(given, (list, tuple)):
+        return _open_list(given, options)
+    if isinstance(given, np.ndarray):
+        raise _no_source(given, "Name the column: {'values': array}.")
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray, memoryview)):
+        return _open_iterable(given)
+    if callable(given):
+        return _open_function(given)
+    advice = "Call .collect() on it first." if hasattr(given, "collect") else ""
+    raise _no_source(given, advice)
+
+
+def is_tfrecord_source(given: object) -> bool:
+    """Whether that is TFRecords or a data set of ours, which is not raw data: files by their names."""
+    if isinstance(given, (list, tuple)):
+        return bool(given) and all(is_tfrecord_source(each) for each in given)
+    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
+    if not isinstance(path, str):
+        return False
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        return (Path(path) / _MANIFEST).is_file() or _holds_tfrecords(path)
+    try:
+        files = find_files(path)[0]
+    except PathError:
+        files = [Path(path)]
+    return all(is_named_like_tfrecord(file.name) for file in files)
+
+
+def _holds_tfrecords(folder: str) -> bool:
+    """Whether there are TFRecords and no raw data; indexes and descriptions may lie beside them."""
+    has_records = False
+    for file in list_files(folder):
+        if is_named_like_tfrecord(file.name):
+            has_records = True
+        elif file.is_image or (named_kind(Path(file.name)) and not file.name.endswith(".json")):
+            return False
+    return has_records
+
+
+def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
+    path = os.fspath(given)
+    if isinstance(path, str) and "://" in path:
+        raise NoSuchPathError(
+            "only local files are read",
+            path=path,
+            expected="a path",
+            got="a URL",
+            advice="Download it first.",
+        )
+    if isinstance(path, str) and os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a long name
+        return open_folder(Path(path), options)
+    return FilesSource(_find_regular(given), options)
+
+
+def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> Source:
+    if not given:
+        raise _no_source(given, "Give it paths, or dicts.")
+    if not isinstance(given[0], (str, os.PathLike)):
+        num_rows = len(given)
+        return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
+    paths: dict[str, Path] = {}
+    for each in given:
+        if not isinstance(each, (str, os.PathLike)):
+            raise _no_source(each, "A list holds paths, or dicts, but not both.")
+        is_folder = os.path.isdir(each)  # noqa: PTH112 - as above
+        for path in find_tables(Path(each)) if is_folder else _find_regular(each):
+            paths.setdefault(os.path.realpath(path), path)
+    if not paths:
+        raise NoSuchPathError("the folders hold no tables", path=os.fspath(given[0]))
+    return FilesSource(list(paths.values()), options)
+
+
+def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
+    paths = find_files(given)[0]
+    for path in paths:
+        if path.exists() and not path.is_file():
+            raise PathError("not a regular file", path=path, advice="Name a file, a glob or a folder.")
+    return paths
+
+
+def _open_table(given: Any) -> Source | None:
+    """Open a table of any library; None for what is no table."""
+    source: Source | None = None
+    if isinstance(given, pa.Table):
+        source = open_table(given, "pyarrow Table", "arrow")
+    elif isinstance(given, pa.RecordBatch):
+        source = open_table(pa.Table.from_batches([given]), "pyarrow RecordBatch", "arrow")
+    elif _is_a(given, "pandas", "DataFrame"):
+        source = open_pandas(given)
+    elif _is_a(given, "polars", "DataFrame"):
+        source = open_table(pa.table(given), "polars DataFrame", "polars")
+    elif _is_a(given, "datasets", "Dataset", "IterableDataset"):
+        source = open_hugging_face(given, "Hugging Face data set")
+    elif _is_a(given, "datasets", "DatasetDict", "IterableDatasetDict"):
+        raise _no_source(given, f"Pass one of its splits: {', '.join(map(repr, given))}.")
+    elif _is_a(given, "pandas", "Series") or _is_a(given, "polars", "Series"):
+        raise _no_source(given, "Call .to_frame() on it first.")
+    elif hasattr(given, "__arrow_c_stream__"):
+        source = open_stream(given, type(given).__name__)
+    return source
+
+
+def _is_a(given: object, package: str, *names: str) -> bool:
+    """Whether an object is of a class of some package, which need not be installed to ask."""
+    return any(
+        kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(given).__mro__
+    )
+
+
+def _open_iterable(given: Iterable[Any]) -> SampleSource:
+    if isinstance(given, Iterator):
+        name = "generator" if inspect.isgenerator(given) else type(given).__name__
+        return SampleSource(lambda: given, name=name, is_repeatable=False)
+    return SampleSource(lambda: given, name=f"iterable of dicts ({type(given).__name__})", is_repeatable=True)
+
+
+def _open_function(given: Callable[..., Any]) -> SampleSource:
+    name = getattr(given, "__name__", type(given).__name__)
+    try:
+        inspect.signature(given).bind()
+    except TypeError:
+        raise _no_source(
+            given, f"{name}() must work without arguments; wrap it with functools.partial."
+        ) from None
+    except ValueError:
+        pass  # a function of C that does not tell
+    return SampleSource(given, name=f"{name}()", is_repeatable=True)
+
+
+def _no_source(given: object, advice: str) -> OptionError:
+    return OptionError(
+        "source",
+        expected="a path, a table, a dict of arrays, an iterable of dicts or a function that returns one",
+        got=show(given),
+        advice=advice or "Pass one of these.",
+    )

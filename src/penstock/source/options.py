@@ -1,0 +1,71 @@
+"""How to read raw data: what only a person can know about a file, checked when made."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from penstock.errors import OptionError
+from penstock.schema.refusal import list_choices, show
+
+ShortRows: TypeAlias = Literal["raise", "fill"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """Choices for text files: CSV, TSV and JSONL.
+
+    Attributes:
+        delimiter: What stands between the cells of a CSV; None is a tab for `.tsv` and a comma otherwise.
+        encoding: Of the text. A UTF-8 byte order mark is dropped in any case.
+        missing: The unquoted cells of a CSV that hold no value. Only the empty one by default: "NA" and
+            "null" are names of people and places too. What is in quotes is always a value.
+        short_rows: What a CSV row with too few cells gets: "raise" an error, or "fill" the rest as missing.
+
+    Example:
+        >>> SourceOptions(delimiter=";", missing=("", "NA")).missing
+        ('', 'NA')
+    """
+
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = ("",)
+    short_rows: ShortRows = "raise"
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            self._check_delimiter(self.delimiter)
+        self._check_encoding()
+        given = self.missing
+        if not isinstance(given, (tuple, list)) or not all(isinstance(text, str) for text in given):
+            advice = "Write several as ('', 'NA')."
+            raise OptionError("missing", expected="a tuple of str", got=show(given), advice=advice)
+        object.__setattr__(self, "missing", tuple(given))
+        if self.short_rows not in get_args(ShortRows):
+            raise OptionError(
+                "short_rows", expected=list_choices(get_args(ShortRows)), got=show(self.short_rows)
+            )
+
+    def _check_delimiter(self, delimiter: object) -> None:
+        sound = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+        if not sound or delimiter in ("\0", '"', "\r", "\n"):
+            raise OptionError(
+                "delimiter",
+                expected="one ASCII character that is no quote and no line end",
+                got=show(delimiter),
+                advice="Leave it out for a comma, or a tab in a .tsv file.",
+            )
+
+    def _check_encoding(self) -> None:
+        try:
+            name = codecs.lookup(self.encoding).name
+            "".encode(name)  # base64 and its like are codecs too, but not of text
+        except (LookupError, TypeError):
+            raise OptionError(
+                "encoding",
+                expected="the name of a text encoding",
+                got=show(self.encoding),
+                advice="Usual ones are 'utf-8', 'latin-1', 'cp1252' and 'utf-16'.",
+            ) from None
+        object.__setattr__(self, "encoding", name)

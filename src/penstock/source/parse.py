@@ -1,0 +1,144 @@
+"""What the texts of a column can be read as: numbers, dates, lists, names of image files.
+
+In: texts as Arrow arrays. Out: what all of them are, and the numbers that they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.schema.facts import TextFacts, TextKind
+
+Chunks: TypeAlias = "pa.ChunkedArray[Any]"
+"""A column, block by block."""
+
+NUM_PROBED: Final = 256
+"""Texts that are looked at one by one. They say what the others are worth trying as: Arrow reads a hundred
+thousand numbers in a millisecond or two, but takes a hundred times that to find that none of them is one."""
+
+_INT = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(
+    _DATE.pattern + r"([T ][0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_OTHER_DATE = re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}.*")
+_IMAGE_NAME = re.compile(r"(?is)(?!https?:).*\.(jpe?g|png|webp|gif|bmp)")
+_DATE_BYTES: Final = len("2024-01-31")
+_ZONES: Final = (None, "UTC")
+
+
+class Reading(NamedTuple):
+    """What texts were read as: facts, the numbers if they are numbers, the first lists if they are lists."""
+
+    facts: TextFacts
+    numbers: NDArray[Any] | None = None
+    lists: tuple[list[Any], ...] = ()
+
+
+def read_texts(texts: Chunks) -> Reading:
+    """Find what texts can be read as; all of them are present."""
+    probe: list[Any] = texts.slice(0, NUM_PROBED).to_pylist()
+    facts: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
+    num_numbers = sum(_NUMBER.fullmatch(text) is not None for text in probe)
+    if probe and num_numbers == len(probe):
+        reading = _read_numbers(texts, probe, facts)
+        if reading is not None:
+            return reading
+    # A word for a missing number makes texts of all the others: count the numbers, to tell the person.
+    facts["mean_words"] = sum(len(text.split()) for text in probe) / max(1, len(probe))
+    if num_numbers * 2 > len(probe):
+        facts |= _count_numbers(texts)
+        return Reading(TextFacts(**facts))
+    if _all(_TIME, probe):
+        return Reading(TextFacts(reads_as=_read_times(texts), **facts))
+    if _all(_OTHER_DATE, probe):
+        return Reading(TextFacts(are_other_dates=True, **facts))
+    if _all(_IMAGE_NAME, probe):
+        matching = pc.match_substring_regex(texts, f"^{_IMAGE_NAME.pattern.replace('(?!https?:)', '')}$")
+        return Reading(TextFacts(num_image_names=_count_true(matching), **facts))
+    lists = _read_lists(texts, probe)
+    return Reading(TextFacts(reads_as="list" if lists else None, **facts), lists=lists)
+
+
+def _measure_longest(texts: Chunks, probe: list[str]) -> int:
+    # Where the probe is all there is, Python is faster, and tables of a hundred thousand columns need it.
+    if len(probe) == len(texts):
+        return max((len(text.encode()) for text in probe), default=0)
+    return int(pc.max(pc.binary_length(texts)).as_py() or 0)
+
+
+def _all(pattern: re.Pattern[str], probe: list[str]) -> bool:
+    return bool(probe) and all(pattern.fullmatch(text) for text in probe)
+
+
+def _read_numbers(texts: Chunks, probe: list[str], facts: dict[str, Any]) -> Reading | None:
+    are_ints = all(_INT.fullmatch(text) for text in probe)
+    if are_ints:
+        ints = _try_cast(texts, pa.int64())
+        if ints is not None:
+            num_zeros = _count_leading_zeros(texts, probe)
+            return Reading(TextFacts(reads_as="int", num_leading_zeros=num_zeros, **facts), ints.to_numpy())
+    numbers = _try_cast(texts, pa.float64())
+    if numbers is None:
+        return None
+    values = numbers.to_numpy()
+    if are_ints and pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
+        num_beyond = int(np.count_nonzero(np.abs(values) >= 2.0**63))
+        return Reading(TextFacts(reads_as="int", num_beyond_int64=num_beyond, **facts), values)
+    return Reading(TextFacts(reads_as="float", **facts), values)
+
+
+def _count_numbers(texts: Chunks) -> dict[str, Any]:
+    is_number = pc.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$", ignore_case=True)
+    misfits = texts.filter(pc.invert(is_number)).slice(0, 1).to_pylist()
+    num_numbers = _count_true(is_number)
+    return {"num_numbers": num_numbers, "num_tried": len(texts), "misfit": misfits[0] if misfits else None}
+
+
+def _read_times(texts: Chunks) -> TextKind | None:
+    if _try_cast(texts, pa.date32()) is not None:
+        return "date"
+    # Days and microseconds do not go into one column.
+    if pc.min(pc.binary_length(texts)).as_py() <= _DATE_BYTES:
+        return None
+    is_time = any(_try_cast(texts, pa.timestamp("us", zone)) is not None for zone in _ZONES)
+    return "time" if is_time else None
+
+
+def _read_lists(texts: Chunks, probe: list[str]) -> tuple[list[Any], ...]:
+    if not probe or not all(text.startswith("[") and text.endswith("]") for text in probe):
+        return ()
+    if not pc.all(pc.and_(pc.starts_with(texts, "["), pc.ends_with(texts, "]"))).as_py():
+        return ()
+    try:
+        return tuple(json.loads(text) for text in probe)
+    except ValueError:
+        return ()
+
+
+def _count_leading_zeros(ints: Chunks, probe: list[str]) -> int:
+    if len(probe) == len(ints):
+        return sum(text[0] == "0" and len(text) > 1 for text in probe)
+    lengths: Any = pc.binary_length(ints)
+    return _count_true(pc.and_(pc.starts_with(ints, "0"), pc.greater(lengths, pa.scalar(1))))
+
+
+def _count_true(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _try_cast(texts: Chunks, wanted: pa.DataType) -> Chunks | None:
+    try:
+        return texts.cast(wanted)
+    except pa.ArrowInvalid:
+        return None

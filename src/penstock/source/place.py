@@ -1,0 +1,96 @@
+"""Where a row of a block is, in the words of a person: `row 17 (line 19)`.
+
+In: a block and a row in it. Out: words. Lines are counted only when somebody asks, by reading the file again;
+a file is read once for all that is asked about it.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from penstock.errors import name_place
+from penstock.source.block import Block
+from penstock.source.csv import find_delimiter
+from penstock.source.files import find_kind
+from penstock.source.options import SourceOptions
+from penstock.source.scanner import scan_rows
+from penstock.source.stream import TextFile
+from penstock.storage.file import FileIdentity, OpenFile
+
+
+def locate_row(block: Block, row: int, options: SourceOptions) -> str:
+    """Say where row `row` of a block, counted from 0, is in its file, or in its source if that is no file.
+
+    Rows and lines are counted from 1; a header is line 1 and no row.
+    """
+    number = (block.first_row if block.path is None else block.row_in_file) + row
+    return name_place(number + 1, find_line(block, row, options))
+
+
+def find_line(block: Block, row: int, options: SourceOptions) -> int | None:
+    """Return the line, from 1, where row `row` of a block begins; None where there are no lines."""
+    if block.lines is not None:
+        return int(block.lines[row])
+    if block.path is None:
+        return None
+    path = Path(block.path)
+    return _lines_of(path, OpenFile(path).identity, options).find(block.row_in_file + row)
+
+
+class RowLines:
+    """The lines of the rows of a file, counted as far as was asked; any number of threads may ask.
+
+    What is kept are the rows where line and row drift apart: behind blank lines, and cells of several lines.
+    """
+
+    def __init__(self, lines: Iterator[int]) -> None:
+        self._lines = lines
+        self._num_rows = 0
+        self._rows: list[int] = []
+        self._drifts: list[int] = []
+        self._lock = threading.Lock()
+
+    def find(self, row: int) -> int | None:
+        """Return the line of a row, counted from 0; None if the file has no such row."""
+        with self._lock:
+            while self._num_rows <= row:
+                line = next(self._lines, None)
+                if line is None:
+                    return None
+                drift = line - self._num_rows
+                if not self._drifts or drift != self._drifts[-1]:
+                    self._rows.append(self._num_rows)
+                    self._drifts.append(drift)
+                self._num_rows += 1
+            return row + self._drifts[bisect_right(self._rows, row) - 1]
+
+
+# The identity is among the keys: a file that has changed is counted anew.
+@lru_cache(maxsize=4)
+def _lines_of(path: Path, identity: FileIdentity, options: SourceOptions) -> RowLines:  # noqa: ARG001
+    kind = find_kind(path, options)
+    if kind == "csv":
+        rows = scan_rows(TextFile(path, options.encoding).chunks(), find_delimiter(path, options))
+        next(rows, None)  # the header
+        return RowLines(row.line for row in rows)
+    if kind == "jsonl":
+        return RowLines(_filled_lines(TextFile(path, options.encoding).chunks()))
+    return RowLines(iter(()))
+
+
+def _filled_lines(chunks: Iterator[bytes]) -> Iterator[int]:
+    """Yield the numbers of the lines that are not blank."""
+    number, is_filled = 1, False
+    for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            if is_filled or end.strip():
+                yield number
+            number, is_filled = number + 1, False
+        is_filled = is_filled or bool(rest.strip())
+    if is_filled:
+        yield number

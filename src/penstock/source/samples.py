@@ -1,0 +1,153 @@
+"""Samples one by one, as dicts: an iterable of them, a generator, or a function that makes one.
+
+In: dicts of Python values. Out: blocks. The keys of the first block are the columns; a sample that lacks one
+has no value there. What the user's own code raises passes through as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import OptionError, SourceError
+from penstock.schema.field import Field
+from penstock.schema.nearest import find_nearest
+from penstock.schema.plan import Form
+from penstock.schema.refusal import show
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, RawColumn
+from penstock.source.column import make_column
+from penstock.source.cutter import estimate_bytes
+
+
+class SampleSource:
+    """Dicts that come one by one; a block of them is in memory at a time.
+
+    The type of a column follows from the samples of each block, with one memory: ints that come after floats
+    are floats, and a block without any value has the type of the block before. It can still differ: lists may
+    be ints in one block and floats in the next, arrays of one shape here and of several there.
+    """
+
+    num_bytes: int | None = None
+
+    def __init__(
+        self,
+        begin: Callable[[], Iterable[Any]],
+        *,
+        name: str,
+        is_repeatable: bool,
+        num_rows: int | None = None,
+    ) -> None:
+        self.name = name
+        self.is_repeatable = is_repeatable
+        self.num_rows = num_rows
+        self.declared: Mapping[str, Field] = {}
+        self.forms: Mapping[str, Form] = {}
+        self.notes: tuple[str, ...] = ()
+        self._begin = begin
+        self._has_begun = False
+        self._num_read: int | None = None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the samples.
+
+        Raises:
+            SourceError: A sample is no dict, a key appears late, there are no samples, or no more of them.
+        """
+        if self._has_begun and not self.is_repeatable:
+            raise SourceError(
+                f"{self.name} was read already, and cannot be read again",
+                advice="Pass a function that makes it.",
+            )
+        self._has_begun = True
+        names: dict[str, None] = {}
+        types: dict[str, pa.DataType] = {}
+        first_row = 0
+        for samples in _gather(self._iterate(), self.name):
+            if not first_row:
+                names = {name: None for sample in samples for name in sample}
+                self._check_names(names)
+            columns = {name: [sample.get(name) for sample in samples] for name in names}
+            self._check_keys(samples, names, first_row)
+            made = {name: _keep_type(make_column(values), name, types) for name, values in columns.items()}
+            yield Block(first_row, len(samples), made)
+            first_row += len(samples)
+        if not first_row:
+            raise SourceError(f"no rows: {self.name}", expected="at least one sample", got="none")
+        self._num_read = first_row
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return what the samples came from, and how many they were."""
+        return [{"name": self.name, "kind": "samples", "rows": self._num_read}]
+
+    def _iterate(self) -> Iterator[Any]:
+        given = self._begin()
+        try:
+            return iter(given)
+        except TypeError:
+            advice = "Let it yield the samples, or return a list of them."
+            raise OptionError(
+                f"source: {self.name}", expected="an iterable of dicts", got=show(given), advice=advice
+            ) from None
+
+    def _check_names(self, names: Iterable[object]) -> None:
+        for name in names:
+            if not isinstance(name, str):
+                raise SourceError(f"key of a sample in {self.name}", expected="a str", got=show(name))
+
+    def _check_keys(
+        self, samples: list[Mapping[str, Any]], names: Mapping[str, None], first_row: int
+    ) -> None:
+        for row, sample in enumerate(samples, first_row):
+            if sample.keys() <= names.keys():
+                continue
+            new = next(name for name in sample if name not in names)
+            nearest = find_nearest(str(new), names)
+            raise SourceError(
+                "keys of the sample",
+                row=row + 1,
+                field=str(new),
+                expected="those of the first samples",
+                got=f"a new key {show(new)}",
+                advice=f"Did you mean {show(nearest)}?"
+                if nearest
+                else "Give it to every sample, or as None.",
+            )
+
+
+def _gather(samples: Iterator[Any], source: str) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield lists of samples, cut by their number and by about the bytes that they take."""
+    gathered: list[Mapping[str, Any]] = []
+    num_bytes = 0
+    for row, sample in enumerate(samples):
+        if not isinstance(sample, Mapping):
+            raise SourceError(
+                f"{source}: the sample",
+                row=row + 1,
+                expected="a dict of values by column",
+                got=show(sample),
+                advice="Yield {'name': value, …} for each row.",
+            )
+        size = sum(map(estimate_bytes, sample.values()))
+        if gathered and (len(gathered) == BLOCK_ROWS or num_bytes + size > BLOCK_BYTES):
+            yield gathered
+            gathered, num_bytes = [], 0
+        gathered.append(sample)
+        num_bytes += size
+    if gathered:
+        yield gathered
+
+
+def _keep_type(column: RawColumn, name: str, types: dict[str, pa.DataType]) -> RawColumn:
+    if not isinstance(column, pa.Array):
+        return column
+    before = types.get(name)
+    if before is not None and pa.types.is_null(column.type):
+        missing: RawColumn = column.cast(before)
+        return missing
+    if before == pa.float64() and pa.types.is_integer(column.type):
+        return column.cast(before, safe=False)
+    if not pa.types.is_null(column.type):
+        types[name] = column.type
+    return column

@@ -1,0 +1,168 @@
+"""The bytes of a text file as UTF-8, inflated and recoded where needed.
+
+In: a path and an encoding. Out: chunks of UTF-8, or a file object over them; faults with their byte.
+"""
+
+from __future__ import annotations
+
+import codecs
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from penstock.errors import CorruptRecordError, SourceError
+from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
+from penstock.storage.file import OpenFile
+from penstock.storage.inflate import inflate
+
+CHUNK_BYTES = 1 << 20
+TAIL_BYTES = 64 << 10
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+
+
+class TextFile:
+    """A text file, plain or gzip (told by its first bytes), in any encoding.
+
+    Attributes:
+        path: The file.
+        position: How many bytes of the file were read so far in the pass that runs.
+        is_plain: Whether its bytes can be taken as they are: not compressed, and said to be UTF-8.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        """Open a file.
+
+        Raises:
+            PathError: It cannot be opened.
+            SourceError: It is no text, but something else that its first bytes tell.
+        """
+        self.path = path
+        self.position = 0
+        self._encoding = encoding
+        self._is_utf8 = encoding in ("utf-8", "utf-8-sig", "ascii")
+        file = OpenFile(path)
+        first = file.read(0, FIRST_BYTES)
+        self._is_gzip = find_compression(first) == "gzip"
+        self.is_plain = not self._is_gzip and self._is_utf8
+        content = None if self._is_gzip else name_content(first)
+        if content not in (None, "JSON"):
+            raise SourceError("not a text file", path=path, expected="text", got=content)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the file on disk."""
+        return self.path.stat().st_size
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the text from its beginning, in UTF-8; it may still begin with a byte order mark.
+
+        Bytes that are said to be UTF-8 are passed on unchecked: whoever parses them checks them anyway.
+
+        Raises:
+            SourceError: The compressed stream is damaged, or bytes do not fit the encoding.
+        """
+        self.position = 0
+        return self._inflated() if self._is_utf8 else self._recoded(self._inflated())
+
+    def read_tail(self) -> bytes:
+        """Return the last bytes of a plain file."""
+        file = OpenFile(self.path)
+        return file.read(max(0, file.size - TAIL_BYTES), TAIL_BYTES)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes of the file as it is on disk."""
+        data = self._file.read(offset, size)
+        self.position = max(self.position, offset + len(data))
+        return data
+
+    def _inflated(self) -> Iterator[bytes]:
+        self._file = OpenFile(self.path)
+        if self._is_gzip:
+            try:
+                yield from inflate(self, "gzip")
+            except CorruptRecordError as error:
+                raise SourceError(
+                    error.what,
+                    path=self.path,
+                    expected=error.expected,
+                    got=error.got,
+                    advice="The file is cut or damaged; get it again.",
+                ) from None
+            return
+        while chunk := self.read(self.position, CHUNK_BYTES):
+            yield chunk
+
+    def _recoded(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        decoder = codecs.getincrementaldecoder(self._encoding)()
+        offset = 0
+        for chunk in _with_end(chunks):
+            pending = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                raise self.encoding_error(
+                    offset - pending + error.start, error.object[error.start : error.start + 4]
+                ) from None
+            offset += len(chunk)
+            if text:
+                yield text.encode()
+
+    def encoding_error(
+        self, offset: int, got: bytes, row: int | None = None, line: int | None = None
+    ) -> SourceError:
+        """Make the error for bytes that do not fit the encoding; the offset is one of the inflated file."""
+        other = "latin-1" if self._is_utf8 else "utf-8"
+        if got.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and offset == 0:
+            other = "utf-16"
+        return SourceError(
+            "text",
+            path=self.path,
+            row=row,
+            line=line,
+            offset=offset,
+            expected=self._encoding.upper(),
+            got=f"0x{got.hex()}",
+            advice=f"If the file is in another encoding, say so: encoding='{other}' (--encoding {other}).",
+        )
+
+
+def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks, then b"" where a decoder must have nothing left over."""
+    yield from (chunk for chunk in chunks if chunk)
+    yield b""
+
+
+class ChunkFile:
+    """A file object over chunks, for readers that want `read(size)`.
+
+    Attributes:
+        tail: The last bytes that were read from it.
+    """
+
+    closed = False
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.tail = b""
+        self._chunks = chunks
+        self._ahead = b""
+        self._lock = threading.Lock()
+
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes, fewer only at the end: every read becomes a block to parse."""
+        pieces = [self._ahead]
+        num_bytes = len(self._ahead)
+        with self._lock:
+            while num_bytes < size and not self.closed and (chunk := next(self._chunks, b"")):
+                pieces.append(chunk)
+                num_bytes += len(chunk)
+        data = b"".join(pieces)
+        data, self._ahead = data[:size], data[size:]
+        if data:
+            self.tail = (self.tail + data)[-TAIL_BYTES:] if len(data) < TAIL_BYTES else data[-TAIL_BYTES:]
+        return data
+
+    def close(self) -> None:
+        """End the file: a reader that is a block ahead in its own thread gets no more of it."""
+        self.closed = True
+        with self._lock:  # once it is free, no read is under way
+            return

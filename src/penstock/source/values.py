@@ -1,0 +1,177 @@
+"""What columns of single values hold: numbers, texts, times, byte strings.
+
+In: a column as Arrow has it. Out: its facts, and its values in a form that can be compared with a target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.schema.facts import MAX_VALUES, ColumnFacts, RawKind, TextFacts
+from penstock.source.items import describe_lists
+from penstock.source.magic import MAGIC_BYTES, name_format
+from penstock.source.parse import Chunks, read_texts
+from penstock.source.twin import Labels
+
+_NUM_PROBED: Final = 256
+_NUM_SOUGHT: Final = 20
+"""Files are looked for so many times a column: enough to know whether names are names of files."""
+_NUM_ENCODED_FIRST: Final = 16_384
+"""Texts that are counted before the others: where half of them differ, so do too many of all."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The facts of a column, and its values for a comparison where they can be compared."""
+
+    facts: ColumnFacts
+    labels: Labels | None = None
+
+
+def survey_numbers(column: Chunks) -> Found:
+    """Look at ints, floats or bools."""
+    is_bool, is_int = pa.types.is_boolean(column.type), pa.types.is_integer(column.type)
+    kind: RawKind = "bool" if is_bool else "int" if is_int else "float"
+    values = (column.drop_null() if column.null_count else column).to_numpy()
+    counted = _count_numbers(values.view(np.uint8) if is_bool else values)
+    if is_bool:
+        counted |= {"values": None, "low": None, "high": None}
+    return _find(column, kind, values, counted, is_ordered=True)
+
+
+def survey_times(column: Chunks) -> Found:
+    """Look at dates or points in time."""
+    kind: RawKind = "date" if pa.types.is_date(column.type) else "time"
+    wanted = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    values = column.cast(wanted).drop_null().to_numpy()
+    counted = _count_numbers(values)
+    counted |= {"values": None, "low": None, "high": None, "is_counter": False}
+    return _find(column, kind, values, counted, is_ordered=True)
+
+
+def survey_texts(column: Chunks, folder: str | None) -> Found:
+    """Look at texts; those that are all numbers, dates or lists count as such."""
+    texts = column.drop_null() if column.null_count else column
+    if not len(texts):
+        return Found(_state(column, "empty"))
+    reading = read_texts(texts)
+    text = reading.facts
+    is_numeric = reading.numbers is not None and not text.num_leading_zeros and not text.num_beyond_int64
+    if reading.numbers is not None and is_numeric:
+        counted = _count_numbers(reading.numbers)
+        return _find(column, "text", reading.numbers, {**counted, "text": text}, is_ordered=True)
+    codes, counted = _count_texts(texts, text)
+    values = counted["values"]
+    if values and len(values) <= 6 and {value.lower() for value in values} <= {"true", "false"}:
+        counted |= {"values": None}
+        text = replace(text, reads_as="bool")
+    if text.num_image_names:
+        text, counted["formats"] = _seek_files(text, texts.slice(0, _NUM_SOUGHT).to_pylist(), folder)
+    if reading.lists:
+        counted["items"] = describe_lists(reading.lists)
+    counted["text"] = text
+    if codes is None:
+        return Found(_state(column, "text", **counted))
+    return _find(column, "text", codes, counted, is_ordered=False)
+
+
+def survey_bytes(column: Chunks) -> Found:
+    """Look at byte strings: are they images?"""
+    present = column.drop_null().slice(0, _NUM_PROBED)
+    starts = (bytes(value.as_buffer()[:MAGIC_BYTES]) for value in present)
+    return Found(_state(column, "bytes", formats=_count_formats(starts)))
+
+
+def _state(column: Chunks, kind: RawKind, **facts: Any) -> ColumnFacts:
+    return ColumnFacts(
+        kind=kind,
+        type_text=str(column.type),
+        num_rows=len(column),
+        num_missing=column.null_count,
+        **facts,
+    )
+
+
+def _find(
+    column: Chunks, kind: RawKind, values: NDArray[Any], counted: dict[str, Any], *, is_ordered: bool
+) -> Found:
+    present = None
+    if column.null_count:
+        present = np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in column.chunks])
+    num_distinct = counted.pop("num_labels")
+    return Found(_state(column, kind, **counted), Labels(values, present, num_distinct, is_ordered))
+
+
+def _count_numbers(values: NDArray[Any]) -> dict[str, Any]:
+    """Count what numbers there are; sorting a column of them is faster than any table of them."""
+    ordered = np.sort(values)
+    num_nan = int(np.count_nonzero(np.isnan(ordered))) if ordered.dtype.kind == "f" else 0
+    known = ordered[: len(ordered) - num_nan]
+    if not len(known):
+        return {"num_nan": num_nan, "num_distinct": 0, "num_labels": min(num_nan, 1)}
+    is_new = known[1:] != known[:-1]
+    num_distinct = 1 + int(np.count_nonzero(is_new))
+    low, high = known[0].item(), known[-1].item()
+    is_int = known.dtype.kind != "f"
+    facts: dict[str, Any] = {
+        "num_nan": num_nan,
+        "num_distinct": num_distinct,
+        "num_labels": num_distinct,
+        "is_unique": num_distinct == len(values) > 1,
+        "low": low,
+        "high": high,
+        "is_whole": is_int or bool(np.all(np.isfinite(known[[0, -1]])) and np.all(known == np.rint(known))),
+    }
+    if is_int:
+        is_counter = (
+            facts["is_unique"] and high - low == len(values) - 1 and bool(np.all(np.diff(values) == 1))
+        )
+        facts["is_counter"] = is_counter
+    if facts["is_whole"] and num_distinct <= MAX_VALUES:
+        facts["values"] = (int(known[0]), *map(int, known[1:][is_new].tolist()))
+    return facts
+
+
+def _count_texts(texts: Chunks, text: TextFacts) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+    """Count what texts there are, and return a code for each; none where nearly all differ."""
+    if len(texts) > _NUM_ENCODED_FIRST:
+        first: Any = texts.slice(0, _NUM_ENCODED_FIRST).combine_chunks()
+        num_first = len(first.dictionary_encode().dictionary)
+        # Of texts that nearly all differ, only short ones without a space may be keys, and worth the count.
+        may_be_keys = num_first == len(first) and text.mean_words == 1 and text.max_bytes <= 64
+        if 2 * num_first > len(first) and not may_be_keys:
+            return None, {"values": None}
+    encoded: list[Any] = texts.dictionary_encode().chunks
+    dictionary = encoded[0].dictionary
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded])
+    values = tuple(sorted(dictionary.to_pylist())) if len(dictionary) <= MAX_VALUES else None
+    return codes, {
+        "num_labels": len(dictionary),
+        "num_distinct": len(dictionary),
+        "values": values,
+        "is_unique": len(dictionary) == len(texts) > 1,
+    }
+
+
+def _seek_files(text: TextFacts, names: list[Any], folder: str | None) -> tuple[TextFacts, dict[str, int]]:
+    starts = []
+    for name in names:
+        try:
+            with open(os.path.join(folder or "", name), "rb") as file:  # noqa: PTH118, PTH123
+                starts.append(file.read(MAGIC_BYTES))
+        except (OSError, ValueError):  # not there, or no name at all: a NUL in it
+            continue
+    found = replace(text, num_files=len(starts), num_sought=len(names))
+    return found, _count_formats(starts)
+
+
+def _count_formats(starts: Iterable[bytes]) -> dict[str, int]:
+    return dict(Counter(name_format(start) or "unknown" for start in starts))

@@ -1,0 +1,496 @@
+"""Part P of the fault matrix over whole conversions: kills, full disks, two at once, bad rows, workers."""
+
+import base64
+import functools
+import gc
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import killed_conversions
+import penstock as ps
+from killed_conversions import convert_rows, rows
+from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
+from penstock.fields import Category, Image, Number, Tensor, Text
+from penstock.shards.store import RowStore
+from penstock.source import peek
+from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
+
+PROGRAM = Path(killed_conversions.__file__)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.fspath(PROGRAM.parent)}
+COMMAND = (sys.executable, "-c", "from penstock.cli.main import main; raise SystemExit(main())")
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+    given = {"env": ENVIRONMENT, "capture_output": True, "text": True, "timeout": 240}
+    return subprocess.run(command, check=False, **(given | options))
+
+
+def write_csv(path: Path, num_rows: int = 2000) -> Path:
+    lines = (f"{row},word {row * 7919 % 10007},{row % 3},{row / 8}\n" for row in range(num_rows))
+    path.write_text("row,word,kind,height\n" + "".join(lines))
+    return path
+
+
+def count(dataset: ps.Dataset) -> int:
+    return sum(len(dataset[name]) for name in dataset.splits)
+
+
+@contextmanager
+def command_at_work(out: Path, source: Path, *options: str):
+    """A `penstock convert` that has written some shards."""
+    command = (*COMMAND, "convert", source, out, "--id", "row", "--shard-size", "500", *options)
+    partial = out.with_name(f".{out.name}.partial")
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.poll() is None and len(list(partial.glob("data/*.tfrecord*"))) < 3:
+                time.sleep(0.002)
+            assert process.poll() is None, process.stderr.read()
+            yield process
+        finally:
+            process.kill()
+
+
+def kill_often(folder: Path, points: int, by: str, compression: str, *, overwrite: bool) -> dict:
+    options = ["--overwrite"] if overwrite else []
+    done = run(
+        *(sys.executable, PROGRAM, folder / "pets", "--points", str(points)),
+        *("--by", by, "--compression", compression, *options),
+        timeout=None,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["other"], found["unlike"], found["left"], found["failed"]) == ([], [], [], [])
+    return found
+
+
+@pytest.mark.parametrize(("compression", "overwrite"), [("none", False), ("gzip", True)])
+def test_p01_p06_conversion_killed_at_a_call_leaves_old_or_new_and_resumes_to_the_same_bytes(
+    swift_path, compression, overwrite
+):
+    found = kill_often(swift_path, 16, "call", compression, overwrite=overwrite)
+    assert found["calls"] > 200
+    assert found["old"] > 6
+    assert found["resumed"] > 4
+
+
+@pytest.mark.parametrize(("compression", "overwrite"), [("none", True), ("gzip", False)])
+def test_p01_p06_conversion_killed_at_any_time_leaves_old_or_new_and_resumes_to_the_same_bytes(
+    swift_path, compression, overwrite
+):
+    found = kill_often(swift_path, 10, "time", compression, overwrite=overwrite)
+    assert found["old"] + found["new"] == 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("by", ["call", "time"])
+def test_p01_p06_conversion_killed_at_200_points_leaves_old_or_new_and_resumes_to_the_same_bytes(
+    swift_path, compression, overwrite, by
+):
+    found = kill_often(swift_path, 200, by, compression, overwrite=overwrite)
+    assert found["old"] + found["new"] == 200
+
+
+def test_p01_p06_command_that_is_killed_leaves_nothing_and_is_resumed_to_the_same_bytes(swift_path):
+    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+    ps.convert(source, out, id="row", shard_bytes=500)
+    undisturbed = fingerprint(out)
+    shutil.rmtree(out)
+    with command_at_work(out, source) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not out.exists()
+    kept = set((swift_path / ".pets.partial" / "data").glob("*.tfrecord"))
+    assert kept
+    stamps = {path.name: path.stat().st_mtime_ns for path in kept}
+    ps.convert(source, out, id="row", shard_bytes=500, resume=True)
+    assert fingerprint(out) == undisturbed
+    # What was complete was not written again.
+    same = [name for name, stamp in stamps.items() if (out / name).stat().st_mtime_ns == stamp]
+    assert len(same) >= len(stamps) - 2  # at most two were being finished
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_p02_file_that_may_not_grow_is_an_error_with_path_and_bytes_and_can_be_resumed(tmp_path, compression):
+    out = tmp_path / "pets"
+    convert_rows(out, compression=compression)
+    undisturbed = fingerprint(out)
+    largest = max(path.stat().st_size for path in out.glob("*.tfrecord*"))
+    shutil.rmtree(out)
+    for most in (0, 100, largest // 2, largest - 1):
+        with limited(resource.RLIMIT_FSIZE, most), pytest.raises(WriteError) as caught:
+            convert_rows(out, compression=compression, resume=True)
+        # Not even the lock can be written where nothing can; the journal finds that its line was cut.
+        told = "" if most == 0 else r"; \d+ (of \d+ )?bytes are left to write"
+        reason = "(File too large|No space left on device)"
+        assert re.search(rf"cannot be written \({reason}{told}\)\. (Raise|Make)", str(caught.value))
+        assert str(tmp_path / ".pets.partial") in str(caught.value)
+        assert not out.exists()
+        assert not list(tmp_path.rglob(".tmp-*"))
+    convert_rows(out, compression=compression, resume=True)
+    assert fingerprint(out) == undisturbed
+    assert list(tmp_path.iterdir()) == [out]
+
+
+FULL = """
+import functools, subprocess, sys
+from pathlib import Path
+import numpy as np
+import penstock as ps
+from penstock.errors import WriteError
+from penstock.jobs import conversion
+from staged_writing import fingerprint
+
+disk, elsewhere = Path(sys.argv[1]), Path(sys.argv[2])
+conversion.RowStore = functools.partial(conversion.RowStore, max_memory_bytes=int(sys.argv[3]))
+noise = np.random.default_rng(0).integers(0, 256, (200, 20_000), dtype=np.uint8)
+rows = {"row": np.arange(200), "noise": noise}
+
+def convert(out, **options):
+    ps.convert(rows, out, id="row", num_shards=8, **options)
+
+try:
+    convert(disk / "pets")
+except WriteError as error:
+    print(error)
+print((disk / "pets").exists(), len(list(disk.glob(".pets.partial/data/*.tfrecord"))))
+subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+convert(disk / "pets", resume=True)
+convert(elsewhere / "pets")
+print(fingerprint(disk / "pets") == fingerprint(elsewhere / "pets"))
+"""
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 20])
+def test_p02_full_disk_is_an_error_with_path_and_bytes_and_resumed_when_there_is_room(tmp_path, memory):
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    disk.mkdir()
+    inside = small_disk(disk, "3m")
+    if inside is None:
+        pytest.skip("this system lets no test mount a small disk")
+    done = run(*inside, sys.executable, "-c", FULL, disk, elsewhere, str(memory))
+    assert done.returncode == 0, done.stderr
+    message, left, is_same = done.stdout.splitlines()
+    assert message.startswith(f"{disk}/.pets.partial/")
+    assert re.search(r"No space left on device; \d+ (of \d+ )?bytes are (left to write|needed)", message)
+    assert "Make room there" in message
+    # Rows that do not fit into memory lie on the disk, too: it is full before the first shard.
+    assert left in ({"False 0"} if memory == 1 << 20 else {"False 5", "False 6", "False 7"})
+    assert is_same == "True"
+
+
+def test_p03_second_conversion_is_told_of_the_first_and_the_place_of_a_killed_one_is_taken_over(swift_path):
+    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+    with command_at_work(out, source, "--compression", "gzip") as first:
+        process = first.pid
+        first.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(BusyError, match=f"process {process} on host .* is writing there"):
+            ps.convert(rows(), out)
+        with pytest.raises(BusyError, match=f"process {process} on host "):
+            ps.Writer(out, ps.Schema({"a": Number()}), resume=True)
+        assert time.monotonic() - began < 5
+        second = run(*COMMAND, "convert", source, out, "--overwrite")
+        assert second.returncode == 1
+        assert re.fullmatch(rf"penstock: error: .*process {process} on host .*\n", second.stderr)
+    assert not out.exists()
+    ps.convert(rows(), out)
+    assert out.exists()
+
+
+def never_read():
+    raise AssertionError("the source was read")
+    yield {}
+
+
+def test_p04_place_that_cannot_be_written_is_an_error_before_anything_is_read(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PathError, match=r"file/pets: cannot be written \(Not a directory\)"):
+        ps.convert(never_read, tmp_path / "file" / "pets")
+    with pytest.raises(PathError, match=r"file: not a folder\. Name a folder for the output"):
+        ps.convert(never_read, tmp_path / "file")
+    with pytest.raises(PathError, match=r"/proc/penstock: cannot be written"):
+        ps.convert(rows(), "/proc/penstock")
+
+
+def test_p04_folders_that_are_missing_are_made(tmp_path):
+    ps.convert(rows(), tmp_path / "a" / "b" / "pets")
+    assert len(ps.open(tmp_path / "a" / "b" / "pets")["train"]) == 320
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_p05_existing_folder_is_refused_before_anything_is_read(tmp_path, foreign):
+    out = tmp_path / "pets"
+    if foreign:
+        out.mkdir()
+        (out / "thesis.txt").write_text("mine")
+    else:
+        convert_rows(out)
+    before = fingerprint(out)
+    told = "holds files, and is no data set: 'thesis.txt'" if foreign else "exists already"
+    with pytest.raises(PathError, match=told):
+        ps.convert(never_read, out, overwrite=foreign)
+    assert fingerprint(out) == before
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_p05_overwrite_keeps_the_old_data_set_until_the_new_one_is_complete(tmp_path, fails):
+    out = tmp_path / "pets"
+    convert_rows(out)
+    before = fingerprint(out)
+
+    def samples():
+        for number in range(20_000):
+            if number % 5000 == 0:
+                assert fingerprint(out) == before
+            yield {"number": number if number < 19_999 or not fails else "many"}
+
+    if fails:
+        with pytest.raises(CellError, match="row 20000: expected a whole number, got 'many'"):
+            ps.convert(samples, out, overwrite=True, fields={"number": Number("int64")})
+        assert fingerprint(out) == before
+    else:
+        assert count(ps.convert(samples, out, overwrite=True)) == 20_000
+
+
+@pytest.mark.parametrize("error", [RuntimeError("the sensor is gone"), KeyboardInterrupt(), MemoryError()])
+def test_p07_exception_in_a_generator_comes_out_as_itself_and_the_journal_says_the_row(
+    tmp_path, monkeypatch, error
+):
+    monkeypatch.setattr(peek, "HEAD_ROWS", 1000)
+
+    def samples():
+        for number in range(40_000):
+            if number == 35_000:
+                raise error
+            yield {"number": number}
+
+    with pytest.raises(type(error)) as caught:
+        ps.convert(samples(), tmp_path / "pets")
+    assert caught.value is error
+    assert not (tmp_path / "pets").exists()
+    lines = (tmp_path / ".pets.partial" / "journal.jsonl").read_text().splitlines()
+    failed = json.loads(lines[-1])["failed"]
+    assert failed["error"] == f"{type(error).__name__}: {error}"
+    assert failed["row"] == 32_768  # the blocks before it
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")]
+
+
+def test_p07_exception_in_the_first_rows_of_a_generator_comes_out_as_itself_and_leaves_nothing(tmp_path):
+    def samples():
+        yield {"number": 1}
+        raise ZeroDivisionError("at the second row")
+
+    with pytest.raises(ZeroDivisionError, match="at the second row"):
+        ps.convert(samples, tmp_path / "pets")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(swift_path):
+    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+    with command_at_work(out, source) as process:
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        assert process.wait(timeout=20) == 130
+        assert time.monotonic() - began < 5
+        assert process.stderr.read() == ""
+    assert not out.exists()
+    assert not (swift_path / ".pets.partial" / "owner.json").exists()
+    ps.convert(source, out, id="row", shard_bytes=500, resume=True)
+    ps.convert(source, swift_path / "other", id="row", shard_bytes=500)
+    assert fingerprint(out) == fingerprint(swift_path / "other")
+
+
+NAN = float("nan")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+UNFIT = [
+    ({"age": [3, "three", 5]}, Number("int64"), 2, "a whole number, got 'three'"),
+    ({"age": [3, None, 5]}, Number("int64"), 2, "a value, got nothing"),
+    ({"age": [3, 4.5, 5]}, Number("int64"), 2, r"a whole number, got 4\.5"),
+    ({"age": [3.0, NAN, 5.0]}, Number("int64"), 2, "a whole number, got nan"),
+    ({"age": np.array([3.0, 4.0, NAN])}, Number("int64"), 3, "a whole number, got nan"),
+    ({"age": np.array([1, 2, 2**63], np.uint64)}, Number("int64"), 3, "got 9223372036854775808"),
+    ({"age": ["a", "b", None]}, Category("string"), 3, "a value, got nothing"),
+    ({"age": [[1, 2], [3], [4, 5]]}, Tensor((2,), "int64"), 2, r"\(2,\).*got .*1"),
+    ({"age": [np.zeros((2, 2)), np.zeros((2, 3))]}, Tensor((2, 2), "float64"), 2, r"got .*\(2, 3\)"),
+    ({"age": [PNG, b"no image"]}, Image(), 2, "a JPEG, PNG, WebP, GIF or BMP image, got"),
+    ({"age": [b"ok", "caf\udce9".encode("utf-8", "surrogateescape")]}, Text(), 2, "UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("source", "field", "row", "message"), UNFIT)
+def test_p08_row_that_does_not_fit_is_named_and_nothing_is_written(tmp_path, source, field, row, message):
+    with pytest.raises(CellError, match=message) as caught:
+        ps.convert(source, tmp_path / "pets", schema=ps.Schema({"age": field}))
+    assert isinstance(caught.value, FieldError)
+    assert (caught.value.field, caught.value.row) == ("age", row)
+    assert f"column 'age' in row {row}: expected " in str(caught.value)
+    assert not (tmp_path / "pets").exists()
+    assert not list(tmp_path.rglob("*.tfrecord*"))
+
+
+def test_p08_cell_of_a_csv_is_named_with_its_file_row_and_line(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text('name,age\n"Rex\nthe dog",3\nAda,old\n')
+    with pytest.raises(CellError) as caught:
+        ps.convert(path, tmp_path / "pets", fields={"age": Number("int64")})
+    assert str(caught.value) == (
+        f"{path}: column 'age' in row 2 (line 4): expected a whole number, got 'old'."
+    )
+    assert (caught.value.path, caught.value.row, caught.value.line) == (str(path), 2, 4)
+    assert not (tmp_path / "pets").exists()
+
+
+def test_p08_row_that_does_not_fit_behind_the_first_block_has_its_own_number(tmp_path):
+    ages = list(range(20_000))
+    ages[17_000] = "old"
+    with pytest.raises(CellError, match=r"column 'age' in row 17001: expected a whole number, got 'old'"):
+        ps.convert(({"age": age} for age in ages), tmp_path / "pets", fields={"age": Number("int64")})
+
+
+SOURCES = {
+    "dict": lambda folder: rows(),
+    "generator": lambda folder: ({"row": row, "text": "ab" * (row % 50)} for row in range(20_000)),
+    "csv": lambda folder: write_csv(folder / "pets.csv"),
+}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("kind", SOURCES)
+def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(
+    tmp_path, monkeypatch, kind, compression
+):
+    found = []
+    for workers, memory in ((1, 1 << 28), (2, 1 << 28), (8, 1 << 28), (2, 1 << 14), (8, 0)):
+        store = functools.partial(RowStore, max_memory_bytes=memory)
+        monkeypatch.setattr("penstock.jobs.conversion.RowStore", store)
+        out = tmp_path / f"{workers} {memory}"
+        ps.convert(
+            SOURCES[kind](tmp_path), out, id="row", num_shards=3, workers=workers, compression=compression
+        )
+        found.append(fingerprint(out))
+    assert len(found[0]) > 8
+    assert all(each == found[0] for each in found)
+
+
+def test_p09_another_seed_gives_other_bytes(tmp_path):
+    for seed in (0, 1):
+        convert_rows(tmp_path / str(seed), seed=0, overwrite=False)
+    assert fingerprint(tmp_path / "0") == fingerprint(tmp_path / "1")
+    ps.convert(rows(), tmp_path / "2", id="row", shard_bytes=4000, seed=1)
+    assert fingerprint(tmp_path / "2")["penstock.json"] != fingerprint(tmp_path / "0")["penstock.json"]
+
+
+HEIGHT = ps.Schema({"height": Number("float32")})
+
+
+def test_p10_writer_closed_twice_is_complete_and_takes_no_more(tmp_path):
+    writer = ps.Writer(tmp_path / "tides", HEIGHT)
+    writer.write({"height": 1.5})
+    writer.close()
+    before = fingerprint(tmp_path / "tides")
+    writer.close()
+    assert fingerprint(tmp_path / "tides") == before
+    with pytest.raises(WriteError, match="tides: the writer is closed"):
+        writer.write({"height": 2.5})
+
+
+@pytest.mark.parametrize("num_samples", [0, 3, 20_000])
+def test_p10_writer_that_is_forgotten_warns_and_leaves_no_data_set(tmp_path, num_samples):
+    writer = ps.Writer(tmp_path / "tides", HEIGHT)
+    for number in range(num_samples):
+        writer.write({"height": number})
+    with pytest.warns(ResourceWarning, match="tides: the writer was not closed; there is no data set"):  # noqa: PT031
+        del writer
+        gc.collect()
+    assert not (tmp_path / "tides").exists()
+    ps.Writer(tmp_path / "tides", HEIGHT).__exit__(ValueError, ValueError(), None)  # the lock is free
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
+def test_p10_writer_left_by_an_exception_passes_it_on_and_leaves_no_data_set(tmp_path, error):
+    with pytest.raises(type(error)) as caught, ps.Writer(tmp_path / "tides", HEIGHT) as writer:  # noqa: PT012
+        writer.write({"height": 1.0})
+        raise error
+    assert caught.value is error
+    assert not (tmp_path / "tides").exists()
+    with pytest.raises(WriteError, match="the writer is closed"):
+        writer.write({"height": 1.0})
+    journal = (tmp_path / ".tides.partial" / "journal.jsonl").read_text()
+    assert json.loads(journal.splitlines()[-1])["failed"]["row"] == 1
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_p11_conversion_syncs_every_file_before_it_is_named_and_all_before_the_data_set_is(
+    tmp_path, overwrite
+):
+    source, out = write_csv(tmp_path / "pets.csv", 100), tmp_path / "pets"
+    strace = trace_command(tmp_path / "trace")
+    if strace is None:
+        pytest.skip("strace is not there, or not allowed")
+    if overwrite:
+        convert_rows(out)
+    options = ["--overwrite"] if overwrite else []
+    done = run(*strace, *COMMAND, "convert", source, out, "--num-shards", "2", *options)
+    assert done.returncode == 0, done.stderr
+    check_order(read_trace(tmp_path / "trace"), out)
+
+
+def test_p12_few_open_files_are_enough_for_many_shards(tmp_path):
+    source = write_csv(tmp_path / "pets.csv", 500)
+    command = (*COMMAND, "convert", source, tmp_path / "pets", "--shard-size", "400", "--workers", "2")
+    done = run("sh", "-c", 'ulimit -n 32; exec "$@"', "sh", *command)
+    assert done.returncode == 0, done.stderr
+    assert len(ps.open(tmp_path / "pets").paths) > 50
+
+
+@pytest.mark.parametrize("limit", ["n 8", "f 1"])
+def test_p12_limit_that_is_too_low_is_one_line_and_leaves_no_data_set(tmp_path, limit):
+    source = write_csv(tmp_path / "pets.csv", 2000)
+    done = run(
+        "sh", "-c", f'ulimit -{limit}; exec "$@"', "sh", *COMMAND, "convert", source, tmp_path / "pets"
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(
+        rf"penstock: error: .*{tmp_path}/.*(Too many open files|File too large).*\n|"
+        rf"penstock: error: .*Too many open files: '{tmp_path}/pets\.csv'\n",
+        done.stderr,
+    )
+    assert not (tmp_path / "pets").exists()
+
+
+LITTLE_MEMORY = """
+import resource, sys
+import numpy as np
+from penstock.cli.main import main
+import penstock.cli.converting
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (120 << 20),) * 2)
+raise SystemExit(main())
+"""
+
+
+def test_p12_too_little_memory_is_one_line_and_leaves_no_data_set(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("word\n" + "".join(f"{'x' * 900}{row}\n" for row in range(60_000)))
+    done = run(sys.executable, "-c", LITTLE_MEMORY, "convert", path, tmp_path / "pets", "--workers", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"penstock: error: .*memory.*\n", done.stderr)
+    assert "internal" not in done.stderr
+    assert not (tmp_path / "pets").exists()

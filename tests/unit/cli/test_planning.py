@@ -1,0 +1,110 @@
+"""What can be told of columns on the command line."""
+
+import argparse
+
+import pytest
+
+from penstock.cli.overrides import read_overrides
+from penstock.cli.planning import add_planning
+from penstock.errors import NoSuchPathError, OptionError, SchemaError
+from penstock.jobs.plan import PlanOverrides
+from penstock.schema.told import Told
+
+
+def tell(*argv: str) -> PlanOverrides:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_planning(parser)
+    parser.add_argument("--plan-file")
+    return read_overrides(parser.parse_args(argv))
+
+
+def test_nothing_told_overrides_nothing():
+    assert tell() == PlanOverrides()
+
+
+def test_types_take_lists_and_come_again():
+    told = tell("--number", "age,fee", "--number", "height", "--image", "photo", "--category", "breed")
+    assert told.types == {
+        "age": "number",
+        "fee": "number",
+        "height": "number",
+        "photo": "image",
+        "breed": "category",
+    }
+
+
+@pytest.mark.parametrize("type_name", ["image", "text", "category", "number", "sequence", "bytes"])
+def test_every_plain_type_has_its_flag(type_name):
+    assert tell(f"--{type_name}", "a").types == {"a": type_name}
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("embedding", {"embedding": Told("tensor")}),
+        ("a:64x64", {"a": Told("tensor", {"shape": [64, 64]})}),
+        ("a:8:uint8", {"a": Told("tensor", {"shape": [8], "dtype": "uint8"})}),
+        ("a:b:8", {"a:b": Told("tensor", {"shape": [8]})}),
+        ("a:8,b", {"a": Told("tensor", {"shape": [8]}), "b": Told("tensor")}),
+    ],
+)
+def test_tensor_takes_a_shape_and_a_dtype(text, types):
+    assert tell("--tensor", text).types == types
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--tensor", "a:0"), r"tensor 'a': expected a positive int, got 0"),
+        (("--tensor", "a:2:int7"), r"tensor 'a': expected 'bool', .* got 'int7'"),
+        (("--rename", "old"), "expected OLD=NEW, got 'old'"),
+        (("--rename", "=new"), "expected OLD=NEW, got '=new'"),
+    ],
+)
+def test_option_of_another_form_is_refused(argv, message):
+    with pytest.raises(argparse.ArgumentError, match=message):
+        tell(*argv)
+
+
+def test_roles_names_and_columns_to_drop_are_told():
+    told = tell("--target", "a,b", "--weight", "w", "--id", "i", "--drop", "x,y", "--rename", "o=n,p=q")
+    assert told.target == ["a", "b"]
+    assert (told.weight, told.id, told.drop) == ("w", "i", ("x", "y"))
+    assert told.rename == {"o": "n", "p": "q"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "noun"),
+    [
+        (("--number", "a", "--text", "a"), "type"),
+        (("--tensor", "a", "--text", "a"), "type"),
+        (("--rename", "a=b,a=c"), "name"),
+    ],
+)
+def test_column_told_twice_is_refused(argv, noun):
+    with pytest.raises(OptionError) as caught:
+        tell(*argv)
+    assert str(caught.value) == f"column 'a': expected one {noun}, got two. Tell it once."
+
+
+def test_plan_file_is_read(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("\ufeffcolumns:\n  a: {type: text}\n", encoding="utf-8")
+    assert tell("--plan-file", str(path)).form == {"columns": {"a": {"type": "text"}}}
+
+
+def test_plan_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(NoSuchPathError, match="no such plan file"):
+        tell("--plan-file", str(tmp_path / "none.yaml"))
+
+
+def test_plan_file_with_a_fault_is_named_with_its_line(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("columns:\n  a: {type: txet}\n")
+    with pytest.raises(SchemaError) as caught:
+        tell("--plan-file", str(path))
+    assert str(caught.value).startswith(f"{path}: line 2: plan at columns.a.type: expected 'number',")
+    assert "Did you mean 'text'?" in str(caught.value)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SchemaError, match="plan file: expected UTF-8, got byte 0"):
+        tell("--plan-file", str(path))

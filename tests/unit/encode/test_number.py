@@ -1,0 +1,169 @@
+"""Numbers from every kind of raw column."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from encode_columns import encode, objects, values_of
+from penstock.fields import Number
+from penstock.types import Dense
+
+INT = Number("int64")
+FLOAT = Number("float32")
+
+WHOLE = [
+    (pa.array([1, -2, 3], pa.int8()), [1, -2, 3]),
+    (pa.array([1, 2, 3], pa.uint64()), [1, 2, 3]),
+    (pa.array([9, 1, 2]).slice(1), [1, 2]),
+    (pa.array([1.0, -0.0, 2.0**62]), [1, 0, 2**62]),
+    (pa.array([1.0, 2.0], pa.float16()), [1, 2]),
+    (pa.array([True, False]), [1, 0]),
+    (pa.array([Decimal("7.00"), Decimal("9007199254740993.00")]), [7, 9007199254740993]),
+    (pa.array(["1", "-2", "9223372036854775807", "-9223372036854775808"]), [1, -2, 2**63 - 1, -(2**63)]),
+    (pa.array(["9", "1", "2"], pa.large_string()).slice(1), [1, 2]),
+    (pa.array(["1", "2"], pa.string_view()), [1, 2]),
+    (pa.array([b"1", b"2"]), [1, 2]),
+    (pa.array([" 1", "2 ", "\t3\n"]), [1, 2, 3]),
+    (pa.array(["+5", "7.0", "7.", "1e3", "00501", "-0"]), [5, 7, 7, 1000, 501, 0]),
+    (pa.array(["0000000000000000000007"]), [7]),
+    (pa.array(["1", "2", "1"]).dictionary_encode(), [1, 2, 1]),
+    (np.array([1, 2], ">i4"), [1, 2]),
+    (np.array([[1], [2]]), [1, 2]),
+    (np.array(["1", "2"]), [1, 2]),
+    (np.array(["1", "2"], ">U3"), [1, 2]),
+    (np.array([b"1", b"2"]), [1, 2]),
+    (objects(1, 2), [1, 2]),
+    (objects(1, "2", True, 3.0, b"4", np.int8(5), Decimal(6)), [1, 2, 1, 3, 4, 5, 6]),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), WHOLE)
+def test_whole_number_from_what_holds_one_is_that_number(raw, expected):
+    column, faults = encode(INT, raw)
+    assert faults == []
+    assert isinstance(column, Dense)
+    assert column.values.dtype == np.int64
+    assert column.values.tolist() == expected
+    assert column.present is None
+
+
+NOT_WHOLE = [
+    (pa.array(["1", "x", "2"]), 1, "a whole number", "'x'"),
+    (pa.array(["1", "0x1F"]), 1, "a whole number", "'0x1F'"),
+    (pa.array(["1", "1_000"]), 1, "a whole number", "'1_000'"),
+    (pa.array(["1", "٣"]), 1, "a whole number", "'٣'"),
+    (pa.array(["1", ""]), 1, "a whole number", "''"),
+    (pa.array(["1", "1.5"]), 1, "a whole number", "'1.5'"),
+    (pa.array(["1", "nan"]), 1, "a whole number", "'nan'"),
+    (pa.array(["1", "1e400"]), 1, "a whole number", "'1e400'"),
+    (pa.array(["1", "9223372036854775808"]), 1, "a whole number of 64 bits", "'9223372036854775808'"),
+    (pa.array(["1", "-" + "9" * 40]), 1, "a whole number of 64 bits", f"'-{'9' * 40}'"),
+    (np.array([1, 2**63], np.uint64), 1, "a whole number of 64 bits", "9223372036854775808"),
+    (np.array([1.0, 2.5]), 1, "a whole number", "2.5"),
+    (np.array([1.0, 2.0**63]), 1, "a whole number of 64 bits", "9.223372036854776e+18"),
+    (np.array([1.0, np.inf]), 1, "a whole number", "inf"),
+    (np.array([1.0, np.nan]), 1, "a whole number", "nan"),
+    (objects(1, 2**63), 1, "a whole number of 64 bits", "9223372036854775808"),
+    (objects(1, [2]), 1, "a whole number", "[2]"),
+    (objects(1, {2}), 1, "a whole number", "{2}"),
+    (objects(1, 2j), 1, "a whole number", "2j"),
+    (pa.array([[1]]), 0, "a whole number", "[1]"),
+    (pa.array([b"1", b"\xff"]), 1, "text in UTF-8", "b'\\xff'"),
+    (np.array([[1, 2]]), 0, "a whole number", "2 values"),
+    (pa.array([b"1", b"\xff"]).view(pa.string()), 1, "text in UTF-8", "b'\\xff'"),
+    (pa.array([b" 1", b"2\xff"]).view(pa.string()), 1, "text in UTF-8", "b'2\\xff'"),
+]
+
+
+@pytest.mark.parametrize(("raw", "row", "expected", "got"), NOT_WHOLE)
+def test_whole_number_from_something_else_is_a_fault_of_that_row(raw, row, expected, got):
+    column, faults = encode(INT, raw)
+    assert faults == [(row, expected, got)]
+    assert column.values[row] == 0
+
+
+FLOATS = [
+    (pa.array([1.5, float("nan"), float("inf")]), [1.5, float("nan"), float("inf")]),
+    (
+        pa.array(["1.5", "1e3", " .5 ", "+2", "nan", "-inf", "7"]),
+        [1.5, 1000, 0.5, 2, float("nan"), -np.inf, 7],
+    ),
+    (np.array([0.1]), [float(np.float32(0.1))]),
+    (np.array([2**24 + 1]), [2.0**24]),
+    (np.array([True, False]), [1, 0]),
+    (pa.array([Decimal("1.50")]), [1.5]),
+    (pa.array([1.5, 2.5, None], pa.float16()).slice(1, 1), [2.5]),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), FLOATS)
+def test_float_from_what_holds_a_number_is_the_nearest_float32(raw, expected):
+    column, faults = encode(FLOAT, raw)
+    assert faults == []
+    assert column.values.dtype == np.float32
+    np.testing.assert_array_equal(column.values, np.array(expected, np.float32))
+
+
+def test_float_that_float32_cannot_hold_is_a_fault_and_not_infinity():
+    column, faults = encode(FLOAT, pa.array(["1e39", "3e38", "1e400", "inf"]))
+    assert faults == [
+        (0, "a number that float32 holds", "1e+39"),
+        (2, "a number that float64 holds", "'1e400'"),
+    ]
+    assert np.isinf(column.values).tolist() == [False, False, False, True]
+
+
+def test_float64_keeps_every_bit():
+    column, faults = encode(Number("float64"), pa.array(["0.1", "1e300"]))
+    assert faults == []
+    assert column.values.dtype == np.float64
+    assert column.values.tolist() == [0.1, 1e300]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pa.array([1, None, 3]),
+        pa.array(["1", None, "3"]),
+        pa.array([" 1", None, "3.0"]),
+        np.array([1.0, np.nan, 3.0]),
+        np.ma.masked_array([1, 2, 3], [False, True, False]),
+        objects(1, None, 3),
+        objects(1, float("nan"), 3),
+        objects(1, pd.NA, "3"),
+    ],
+)
+def test_missing_number_is_not_present_where_optional_and_a_fault_elsewhere(raw):
+    column, faults = encode(Number("int64", optional=True), raw)
+    assert faults == []
+    assert values_of(column) == [1, None, 3]
+    _, faults = encode(INT, raw)
+    assert [row for row, _, _ in faults] == [1]
+
+
+def test_nan_in_floats_is_a_value_and_among_objects_a_missing_one():
+    field = Number("float32", optional=True)
+    assert encode(field, np.array([1.0, np.nan]))[0].present is None
+    assert encode(field, objects(1.0, float("nan")))[0].present.tolist() == [True, False]
+
+
+def test_nan_beside_a_float_that_is_too_large_is_still_a_value():
+    column, faults = encode(Number("float32", optional=True), np.array([np.nan, 1e39]))
+    assert [row for row, _, _ in faults] == [1]
+    assert column.present is None
+    assert np.isnan(column.values[0])
+
+
+def test_column_of_nothing_has_no_value_at_all():
+    column, faults = encode(Number("int64", optional=True), pa.nulls(3))
+    assert faults == []
+    assert values_of(column) == [None, None, None]
+    assert len(encode(INT, pa.array([], pa.string()))[0]) == 0
+
+
+def test_point_in_time_told_as_number_is_microseconds():
+    assert values_of(encode(INT, pa.array([datetime.datetime(1970, 1, 1, 0, 0, 1)]))[0]) == [1_000_000]

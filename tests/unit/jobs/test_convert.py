@@ -1,0 +1,369 @@
+"""Raw data to a data set: splits that hold, order, shards, what the manifest says, wrong calls."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import CellError, OptionError, PathError, SchemaError, UnknownNameError
+from penstock.fields import Category, Number, Text
+from penstock.shards.manifest import load_manifest
+from penstock.types import Bytes
+
+
+def table(num_rows=200, seed=0):
+    numbers = np.random.default_rng(seed)
+    return {
+        "row": np.arange(num_rows),
+        "height": numbers.normal(size=num_rows),
+        "kind": [f"kind {kind}" for kind in numbers.integers(0, 4, num_rows)],
+    }
+
+
+def take(dataset, split, field="row"):
+    column = dataset[split].columns()[field]
+    return column.tolist() if isinstance(column, Bytes) else column.values.tolist()
+
+
+def places(dataset, field="row"):
+    """The split of each row, by a field that names it."""
+    return {value: name for name in dataset.splits for value in take(dataset, name, field)}
+
+
+def count(dataset):
+    return {name: len(dataset[name]) for name in dataset.splits}
+
+
+def test_values_come_back_whatever_the_split(tmp_path):
+    given = table()
+    dataset = ps.convert(given, tmp_path / "out", id="row", target="kind")
+    rows = [row for name in dataset.splits for row in dataset[name]]
+    assert len(rows) == 200
+    for row in rows:
+        assert row["height"] == np.float32(given["height"][row["row"]])
+        assert row["kind"] == given["kind"][row["row"]]
+    assert dataset.schema.id == "row"
+    assert dataset.schema.targets == ("kind",)
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "expected"),
+    [
+        (1, {"train": 1}),
+        (2, {"train": 1, "validation": 1}),
+        (5, {"train": 3, "validation": 1, "test": 1}),
+        (10, {"train": 8, "validation": 1, "test": 1}),
+        (1000, {"train": 800, "validation": 100, "test": 100}),
+    ],
+)
+def test_shares_of_few_rows_are_met_by_rank(tmp_path, num_rows, expected):
+    dataset = ps.convert(table(num_rows), tmp_path / "out")
+    assert {name: number for name, number in count(dataset).items() if number} == expected
+    assert load_manifest(tmp_path / "out").split["method"] == "hash rank"
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_adding_rows_never_moves_a_row_of_a_large_data_set(tmp_path, by_id):
+    given = {"row": np.arange(24_000), "word": [f"word {row}" for row in range(24_000)]}
+    role = "id" if by_id else "input"
+    options = {"schema": ps.Schema({"row": Number("int64", role=role), "word": Text()})}
+    few = ps.convert({name: column[:12_000] for name, column in given.items()}, tmp_path / "few", **options)
+    more = ps.convert(
+        {name: column[::-1] for name, column in given.items()}, tmp_path / "more", num_shards=2, **options
+    )
+    before, after = places(few), places(more)
+    assert len(after) == 24_000
+    assert all(after[row] == name for row, name in before.items())
+    assert load_manifest(tmp_path / "more").split["method"] == "hash threshold"
+    assert abs(len(more["train"]) / 24_000 - 0.8) < 0.01
+
+
+def test_id_alone_decides_the_split_whatever_else_changes(tmp_path):
+    given = table(12_000)
+    before = places(ps.convert(given, tmp_path / "a", id="row"))
+    given["height"] = given["height"] + 1
+    assert places(ps.convert(given, tmp_path / "b", id="row")) == before
+    assert places(ps.convert(given, tmp_path / "c", id="row", seed=1)) != before
+
+
+@pytest.mark.parametrize("num_rows", [300, 12_000])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_group_never_crosses_splits(tmp_path, num_rows, is_written):
+    given = {**table(num_rows), "user": [f"user {row % 50}" for row in range(num_rows)]}
+    drop = () if is_written else ("user",)
+    dataset = ps.convert(given, tmp_path / "out", group="user", drop=drop, split="train=0.5,test=0.5")
+    users = {name: {given["user"][row] for row in take(dataset, name)} for name in dataset.splits}
+    assert users["train"]
+    assert users["test"]
+    assert users["train"].isdisjoint(users["test"])
+    assert ("user" in dataset.schema) == is_written
+
+
+@pytest.mark.parametrize("stratify", [True, "kind"])
+def test_strata_have_the_same_shares(tmp_path, stratify):
+    given = table(1000)
+    given["kind"] = ["rare" if row % 20 == 0 else "usual" for row in range(1000)]
+    dataset = ps.convert(given, tmp_path / "out", target="kind", stratify=stratify)
+    rare = {name: take(dataset, name, "kind").count(b"rare") for name in dataset.splits}
+    assert rare == {"train": 40, "validation": 5, "test": 5}
+
+
+def test_stratify_needs_one_target_or_a_field(tmp_path):
+    with pytest.raises(OptionError) as caught:
+        ps.convert(table(), tmp_path / "out", stratify=True)
+    assert str(caught.value) == (
+        "stratify: expected one target, got 0. "
+        "Name the field: stratify='breed', on the command line --stratify breed."
+    )
+
+
+def test_column_that_names_the_splits_is_followed_and_not_written(tmp_path):
+    names = ["training", "val", "dev", "testing", "extra"]
+    given = {"row": list(range(10)), "part": names * 2}
+    dataset = ps.convert(given, tmp_path / "out", split_by="part")
+    assert places(dataset) == {
+        row: ("train", "validation", "validation", "test", "extra")[row % 5] for row in range(10)
+    }
+    assert list(dataset.schema) == ["row"]
+    assert load_manifest(tmp_path / "out").split["by"] == "part"
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            ["train", "../etc"],
+            "split_by: expected values of at most 100 letters, digits and '_'.* '../etc'",
+        ),
+        (["train", None], "column 'part' in row 2: expected the name of a split, got nothing"),
+        (["train", "x" * 101], "at most 100 letters"),
+    ],
+)
+def test_value_that_can_name_no_split_is_refused(tmp_path, parts, message):
+    with pytest.raises((OptionError, CellError), match=message):
+        ps.convert({"row": [1, 2], "part": parts}, tmp_path / "out", split_by="part")
+    assert not (tmp_path / "out").exists()
+
+
+def test_column_that_names_the_splits_cannot_be_all_there_is_nor_the_target(tmp_path):
+    with pytest.raises(OptionError, match="split_by: expected a column beside it to write, got none"):
+        ps.convert({"part": ["train", "test"]}, tmp_path / "out", split_by="part")
+    with pytest.raises(OptionError, match=r"split_by: .* got the target"):
+        ps.convert({"a": [1, 2], "part": ["train", "test"]}, tmp_path / "out", split_by="part", target="part")
+
+
+@pytest.mark.parametrize("form", ["date", "number", "float"])
+def test_oldest_rows_train_and_newest_test(tmp_path, form):
+    days = np.random.default_rng(0).permutation(100)
+    times = {
+        "date": [str(np.datetime64("2020-01-01") + int(day)) for day in days],
+        "number": days,
+        "float": days - 50.5,
+    }
+    dataset = ps.convert({"day": days, "when": times[form]}, tmp_path / "out", time="when")
+    assert sorted(take(dataset, "train", "day")) == list(range(80))
+    assert sorted(take(dataset, "validation", "day")) == list(range(80, 90))
+    assert sorted(take(dataset, "test", "day")) == list(range(90, 100))
+
+
+def test_time_that_is_not_written_still_splits(tmp_path):
+    when = [str(np.datetime64("2020-01-01") + day) for day in range(10)]
+    dataset = ps.convert({"day": list(range(10)), "when": when}, tmp_path / "out", time="when", drop="when")
+    assert sorted(take(dataset, "train", "day")) == list(range(8))
+    assert "when" not in dataset.schema
+
+
+def test_row_without_a_time_is_refused_or_left_out(tmp_path):
+    given = {"day": [1, 2, 3], "when": [1.0, float("nan"), 3.0]}
+    with pytest.raises(CellError, match="column 'when' in row 2: expected a time, got nothing"):
+        ps.convert(given, tmp_path / "out", time="when")
+    dataset = ps.convert(given, tmp_path / "out", time="when", on_error="collect")
+    assert sorted(places(dataset, "day")) == [1, 3]
+
+
+def test_time_of_a_column_that_is_not_there_names_the_nearest(tmp_path):
+    with pytest.raises(UnknownNameError, match=r"no column 'wen'\. Did you mean 'when'"):
+        ps.convert({"when": [1, 2]}, tmp_path / "out", time="wen")
+    with pytest.raises(OptionError, match=r"time: .* got 'kind', a field of type 'category'"):
+        ps.convert(table(), tmp_path / "out", time="kind")
+
+
+def test_duplicates_stay_on_one_side_and_are_counted(tmp_path):
+    given = {"row": list(range(400)), "word": [f"word {row % 100}" for row in range(400)]}
+    dataset = ps.convert(given, tmp_path / "out", id="row")
+    words = [set(take(dataset, name, "word")) for name in dataset.splits]
+    assert sum(map(len, words)) == 100
+    assert load_manifest(tmp_path / "out").split["duplicates"] > 0
+
+
+def test_shuffle_is_a_permutation_by_the_seed_and_no_shuffle_keeps_the_order(tmp_path):
+    given = table(500)
+    shuffled = take(ps.convert(given, tmp_path / "a", split={"train": 1}), "train")
+    assert sorted(shuffled) == list(range(500)) != shuffled
+    assert take(ps.convert(given, tmp_path / "b", split={"train": 1}), "train") == shuffled
+    assert take(ps.convert(given, tmp_path / "c", split={"train": 1}, seed=1), "train") != shuffled
+    kept = ps.convert(given, tmp_path / "d", split={"train": 1}, shuffle=False, num_shards=3)
+    assert take(kept, "train") == list(range(500))
+    assert load_manifest(tmp_path / "d").order == {"shuffled": False, "seed": None}
+
+
+def test_number_of_shards_is_that_of_the_largest_split(tmp_path):
+    ps.convert(table(1000), tmp_path / "out", num_shards=8)
+    shards = {name: len(split.shards) for name, split in load_manifest(tmp_path / "out").splits.items()}
+    assert shards == {"train": 8, "validation": 1, "test": 1}
+
+
+def test_shards_are_about_as_large_as_asked(tmp_path):
+    ps.convert(table(4000), tmp_path / "out", shard_bytes=20_000)
+    sizes = [shard.num_bytes for shard in load_manifest(tmp_path / "out").splits["train"].shards]
+    assert len(sizes) > 5
+    assert 15_000 < min(sizes) <= max(sizes) < 25_000
+
+
+def test_gzip_shards_hold_the_same_records(tmp_path):
+    plain = ps.convert(table(), tmp_path / "plain")
+    packed = ps.convert(table(), tmp_path / "packed", compression="gzip")
+    assert [path.name for path in packed.paths if not path.name.endswith(".tfrecord.gz")] == []
+    assert list(packed["train"].records()) == list(plain["train"].records())
+    assert load_manifest(tmp_path / "packed").compression == "gzip"
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "options"),
+    [
+        (12_000, {"id": "row"}),
+        (500, {"id": "row"}),
+        (500, {"stratify": "kind"}),
+        (12_000, {"on_error": "skip"}),
+    ],
+    ids=["on the way", "from shards", "of strata", "on the way with rejects"],
+)
+def test_statistics_are_those_of_the_train_split(tmp_path, num_rows, options):
+    given = table(num_rows)
+    given["age"] = [None if row % 7 == 0 else row % 90 for row in range(num_rows)]
+    if "on_error" in options:
+        given["height"] = [float(each) for each in given["height"]]
+        given["height"][100] = None
+        options = {
+            **options,
+            "schema": ps.Schema(
+                {
+                    "row": Number("int64", role="id"),
+                    "height": Number(),
+                    "kind": Category(),
+                    "age": Number("int64", optional=True),
+                }
+            ),
+        }
+    dataset = ps.convert(given, tmp_path / "out", **options)
+    columns = dataset["train"].columns()
+    found = load_manifest(tmp_path / "out").statistics["fields"]
+    heights = columns["height"].values.astype(np.float64)
+    assert found["height"]["count"] == len(dataset["train"])
+    assert found["height"]["values"]["mean"] == pytest.approx(heights.mean())
+    assert found["height"]["values"]["deviation"] == pytest.approx(heights.std(), rel=1e-3)
+    assert found["height"]["values"]["min"] == heights.min()
+    assert found["height"]["values"]["max"] == heights.max()
+    assert found["age"]["missing"] == int((~columns["age"].present).sum())
+    kinds = columns["kind"].tolist()
+    for value, number in zip(
+        found["kind"]["frequencies"]["values"], found["kind"]["frequencies"]["counts"], strict=True
+    ):
+        assert kinds.count(value.encode()) == number
+
+
+def test_statistics_taken_both_ways_are_the_same(tmp_path):
+    given = table(12_000)
+    part = places(ps.convert(given, tmp_path / "a", id="row"))
+    named = {**given, "part": [part[row] for row in range(12_000)]}
+    ps.convert(named, tmp_path / "b", id="row", split_by="part")  # which are read from the shards
+    one, other = (load_manifest(tmp_path / name).statistics["fields"] for name in "ab")
+    for key in ("min", "max"):
+        assert one["height"]["values"][key] == other["height"]["values"][key]
+    for key in ("mean", "deviation"):
+        assert one["height"]["values"][key] == pytest.approx(other["height"]["values"][key])
+    assert one["kind"]["frequencies"] == other["kind"]["frequencies"]
+
+
+def test_manifest_says_where_the_rows_came_from_and_what_became_of_each_column(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("name,age\nRex,3\nAda,5\n")
+    ps.convert(path, tmp_path / "out", drop="name", rename={"age": "years"})
+    manifest = load_manifest(tmp_path / "out")
+    (source,) = manifest.source
+    assert (source["name"], source["bytes"], source["rows"]) == ("pets.csv", 21, 2)
+    assert len(source["sha256"]) == 64
+    assert manifest.plan["drop"] == ["name"]
+    assert manifest.plan["columns"]["age"]["name"] == "years"
+    assert str(tmp_path) not in (tmp_path / "out" / "penstock.json").read_text()
+
+
+def test_column_that_no_field_can_hold_is_told(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "penstock"):
+        dataset = ps.convert({"a": [1, 2], "b": [1 + 2j, 2]}, tmp_path / "out")
+    assert list(dataset.schema) == ["a"]
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("'b' is left out: ")
+
+
+def test_source_of_which_no_column_can_be_kept_is_refused_with_the_reason(tmp_path):
+    with pytest.raises(
+        SchemaError, match=r"plan: expected at least one column to keep, got 'b' is left out: \w+"
+    ):
+        ps.convert({"b": [1 + 2j, 2]}, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schema": 5}, r"schema: expected fields by name, such as \{'photo': fields.Image\(\)\}, got 5"),
+        ({"fields": {"a": "int64"}}, "fields: expected fields by name, .*, got {'a': 'int64'}"),
+        ({"fields": ["a"]}, "fields: expected fields by name"),
+        ({"target": 5}, "target: expected the name of a column, got 5"),
+        ({"weight": ["a"]}, r"weight: expected the name of a column, got \['a'\]"),
+        ({"id": "a", "target": "a"}, "column 'a': expected one role, got two"),
+        ({"spilt": 1}, "option 'spilt': .*Did you mean 'split'"),
+        ({"zzz": 1}, "option 'zzz': .*There are split, group"),
+    ],
+)
+def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, message):
+    def never():
+        raise AssertionError("the source was read")
+        yield
+
+    with pytest.raises(OptionError, match=message):
+        ps.convert(never, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize(
+    "told", [{"fields": {"ag": Number()}}, {"target": "ag"}, {"drop": "ag"}, {"group": "ag"}]
+)
+def test_column_that_is_not_there_is_told_with_the_nearest(tmp_path, told):
+    with pytest.raises(UnknownNameError, match=r"no column 'ag'\. Did you mean 'age'"):
+        ps.convert({"age": [1, 2], "b": [1, 2]}, tmp_path / "out", **told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_source_that_lies_in_the_output_folder_is_not_written_over(tmp_path):
+    ps.convert(table(), tmp_path / "out")
+    with pytest.raises(PathError, match="the output folder holds the source"):
+        ps.convert(tmp_path / "out", tmp_path / "out", overwrite=True)
+
+
+def test_no_row_that_fits_is_an_error(tmp_path):
+    with pytest.raises(OptionError, match="at least one row that fits, got 2 rows, 2 of them rejected"):
+        ps.convert({"a": ["x", "y"]}, tmp_path / "out", schema=ps.Schema({"a": Number()}), on_error="collect")
+    assert not (tmp_path / "out").exists()
+
+
+def test_example_of_a_plan_in_python_does_what_it_says(tmp_path):
+    plan = {"columns": {"a": {"type": "category", "role": "target"}}, "drop": ["b"]}
+    dataset = ps.convert({"a": [1, 2, 1], "b": [1, 2, 3]}, tmp_path / "out", plan=plan)
+    assert dataset.schema.targets == ("a",)
+    assert list(dataset.schema) == ["a"]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    again = ps.convert({"a": [1, 2, 1], "b": [1, 2, 3]}, tmp_path / "again", plan=path)
+    assert again.schema == dataset.schema

@@ -1,0 +1,375 @@
+"""What was told, what a source declares and what its rows show become a plan, and that becomes YAML."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock import Schema
+from penstock.errors import SchemaError, UnknownNameError
+from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.jobs.plan import PlanOverrides, make_plan
+from penstock.jobs.planfile import dump_yaml, load_yaml
+from penstock.schema.plan import ColumnPlan, Plan
+from penstock.schema.told import Told
+from penstock.source.block import Block
+
+DATASETS = Path(__file__).parents[4] / "shared" / "datasets"
+
+PETS = {
+    "photo": ["a.jpg", "b.jpg", "c.jpg", "d.jpg"],
+    "Age": ["3", "1", None, "12"],
+    "breed": ["tabby", "tabby", "lab", "lab"],
+    "zip": ["00501", "00501", "10001", "10001"],
+    "fee": ["0.5", "12", "1.25", "3"],
+    "adopted": ["0", "1", "1", "0"],
+}
+
+
+class Table:
+    """A source in memory."""
+
+    name, is_repeatable, num_rows, num_bytes, notes = "pets.csv", True, None, None, ()
+
+    def __init__(self, columns, declared=None, forms=None, folder=None, block=16_384):
+        self.columns = {
+            name: values if isinstance(values, (np.ndarray, pa.Array)) else pa.array(values)
+            for name, values in columns.items()
+        }
+        self.declared, self.forms = declared or {}, forms or {}
+        self._folder, self._block = folder, block
+
+    def blocks(self):
+        num_rows = len(next(iter(self.columns.values()), ()))
+        for first in range(0, num_rows, self._block):
+            columns = {name: values[first : first + self._block] for name, values in self.columns.items()}
+            yield Block(first, min(self._block, num_rows - first), columns, folder=self._folder)
+
+    def provenance(self):
+        return []
+
+
+def plan_for(columns=None, **told):
+    return make_plan(Table(PETS if columns is None else columns), PlanOverrides(**told))
+
+
+def by_column(plan):
+    return {each.column: each for each in plan}
+
+
+def test_nothing_told_all_is_inferred():
+    plan = plan_for()
+    assert {each.column: each.field for each in plan} == {
+        "photo": Text(),
+        "Age": Number("int64", optional=True),
+        "breed": Category(values=("lab", "tabby")),
+        "zip": Category(values=("00501", "10001")),
+        "fee": Number(),
+        "adopted": Number("int64"),
+    }
+    assert plan.dropped == {}
+    assert by_column(plan)["Age"].reason == "whole numbers, 1 to 12"
+
+
+def test_target_that_was_told_is_a_category():
+    field = plan_for(target="adopted").schema["adopted"]
+    assert field == Category("int64", (0, 1), role="target")
+
+
+def test_told_types_take_from_the_data_what_they_leave_open():
+    told = {"photo": "image", "zip": "number", "breed": "text", "Age": "category"}
+    plan = by_column(plan_for(types=told))
+    assert (plan["photo"].field, plan["photo"].form, plan["photo"].reason) == (Image(), "path", "told")
+    assert plan["zip"].field == Number("int64")
+    assert "leading zeros" in plan["zip"].warnings[0]
+    assert plan["breed"].field == Text()
+    assert plan["Age"].field == Category("int64", (1, 3, 12), optional=True)
+
+
+def test_told_field_counts_before_told_type_and_that_before_the_file():
+    form = {
+        "columns": {
+            "fee": {"type": "number", "dtype": "int64", "role": "weight", "name": "cost"},
+            "Age": {"type": "text"},
+        }
+    }
+    plan = plan_for(
+        types={"fee": Told("number", {"dtype": "float32"}), "Age": "number"},
+        fields={"Age": Number("float32")},
+        form=form,
+    )
+    assert plan.schema["cost"] == Number(role="weight")
+    assert plan.schema["Age"] == Number("float32", optional=True)
+
+
+def test_entry_of_a_file_may_leave_the_type_open():
+    plan = plan_for(form={"columns": {"adopted": {"role": "target"}}, "drop": ["zip"]})
+    assert plan.schema["adopted"] == Category("int64", (0, 1), role="target")
+    assert plan.dropped == {"zip": "told"}
+
+
+def test_told_role_takes_the_role_from_another():
+    form = {"columns": {"fee": {"role": "target"}}}
+    plan = plan_for(form=form, target="adopted")
+    assert plan.schema.targets == ("adopted",)
+    assert plan.schema["fee"].role == "input"
+
+
+def test_renamed_column_is_known_by_both_names():
+    plan = plan_for(rename={"Age": "age"}, types={"age": "category"}, target="adopted", id="zip")
+    assert "age" in plan.schema
+    assert by_column(plan)["Age"].name == "age"
+    assert plan_for(rename={"Age": "age"}, types={"age": "text"}).schema["age"].type_name == "text"
+
+
+def test_swapped_names_lead_to_the_renamed_columns():
+    plan = plan_for(rename={"Age": "fee", "fee": "Age"}, fields={"fee": Text()})
+    assert by_column(plan)["Age"].field == Text(optional=True)
+
+
+def test_whole_schema_leaves_other_columns_out():
+    schema = Schema({"age": Number("int64"), "breed": Category(), "extra": Text(default="")})
+    plan = plan_for(schema=schema, rename={"Age": "age"})
+    assert plan.schema == Schema({"age": Number("int64"), "breed": Category()})
+    assert plan.dropped["fee"] == "not in the schema that was told"
+
+
+def test_tensor_without_a_shape_takes_it_from_the_data():
+    columns = {"a": np.zeros((4, 2, 3), np.uint8), "b": ["[1.5, 2]"] * 4}
+    plan = plan_for(columns, types={"a": "tensor", "b": "tensor"})
+    assert plan.schema["a"] == Tensor((2, 3), "uint8", "raw")
+    assert plan.schema["b"] == Tensor((2,), "float64", "raw")
+    assert by_column(plan)["b"].form == "json"
+
+
+def test_told_shape_and_dtype_of_a_tensor_are_kept():
+    plan = plan_for({"a": ["[1, 2]"] * 4}, types={"a": Told("tensor", {"shape": [2], "dtype": "float32"})})
+    assert plan.schema["a"] == Tensor((2,), "float32", "list")
+
+
+def test_tensor_without_any_shape_is_refused():
+    with pytest.raises(SchemaError) as caught:
+        plan_for({"a": [[1], [2, 3]]}, types={"a": "tensor"})
+    assert str(caught.value) == (
+        "shape of column 'a' as a tensor: expected one shape in all rows, got none, or several. Tell it: "
+        "'--tensor a:64x64:float32' or fields.Tensor((64, 64)); values of several lengths are a sequence."
+    )
+
+
+def test_told_default_joins_the_domain_that_was_found():
+    plan = plan_for(form={"columns": {"breed": {"type": "category", "default": "none"}}})
+    assert plan.schema["breed"] == Category(values=("lab", "none", "tabby"), default="none")
+
+
+def test_source_declares_what_nobody_told(tmp_path):
+    declared = {"photo": Image(), "breed": Category(role="target")}
+    source = Table(PETS, declared, {"photo": "path"}, str(tmp_path))
+    plan = by_column(make_plan(source))
+    assert (plan["photo"].field, plan["photo"].form) == (Image(), "path")
+    assert plan["photo"].reason == "the source says so"
+    assert plan["breed"].field.role == "target"
+    told = make_plan(source, PlanOverrides(target="adopted", types={"photo": "text"}))
+    assert told.schema["photo"] == Text()
+    assert told.schema.targets == ("adopted",)
+
+
+def test_column_called_id_is_the_id_unless_another_was_told():
+    columns = {"id": list(range(40)), "a": ["x", "y"] * 20}
+    assert plan_for(columns).schema.id == "id"
+    assert plan_for(columns, id="a").schema.id == "a"
+    assert plan_for(columns, fields={"id": Number("int64")}).schema.id is None
+
+
+def test_rows_that_were_not_looked_at_may_lack_values_except_of_the_target():
+    rows = 120_000
+    columns = {"a": np.arange(rows), "y": np.arange(rows) % 2, "s": pa.array(["x"] * rows)}
+    plan = plan_for(columns, target="y")
+    assert plan.schema["a"] == Number("int64", optional=True)
+    assert plan.schema["y"] == Category("int64", role="target")
+    assert plan.schema["s"] == Category(optional=True)
+    assert [each.is_cautious for each in plan] == [True, False, True]
+    assert plan.settle({"a": 0, "s": 3})["a"] == Number("int64")
+
+
+def test_column_without_values_is_left_out_unless_it_was_told():
+    columns = {**PETS, "none": pa.array([None] * 4, pa.string())}
+    assert plan_for(columns).dropped == {"none": "no value in any of 4 rows"}
+    assert plan_for(columns, types={"none": "text"}).schema["none"] == Text(optional=True)
+
+
+def test_column_that_no_field_holds_is_left_out_or_refused():
+    columns = {**PETS, "when": pa.array([1, 2, 3, 4], pa.duration("s"))}
+    assert plan_for(columns).dropped == {"when": "duration[s]: no field holds values of this type"}
+    with pytest.raises(SchemaError) as caught:
+        plan_for(columns, target="when")
+    assert str(caught.value) == (
+        "column 'when': expected a field, got duration[s]: no field holds values of this type. "
+        "Tell its type, or nothing of it."
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"types": {"aeg": "number"}},
+        {"fields": {"aeg": Number()}},
+        {"target": "aeg"},
+        {"weight": "aeg"},
+        {"id": "aeg"},
+        {"drop": ("aeg",)},
+        {"rename": {"aeg": "age"}},
+        {"schema": Schema({"aeg": Number()})},
+        {"form": {"columns": {"aeg": {"type": "number"}}}},
+        {"form": {"drop": ["aeg"]}},
+    ],
+)
+def test_unknown_column_is_refused_with_the_nearest_name(told):
+    with pytest.raises(UnknownNameError) as caught:
+        plan_for({"age": [1, 2], "b": [1, 2]}, **told)
+    assert str(caught.value).startswith("no column 'aeg'")
+    assert "Did you mean 'age'?" in str(caught.value)
+
+
+def test_column_that_is_told_and_dropped_is_refused():
+    with pytest.raises(SchemaError, match="expected a field or to be dropped, got both told"):
+        plan_for(drop=("Age",), types={"Age": "number"})
+
+
+@pytest.mark.parametrize("columns", [{}, {"a": pa.array([None, None], pa.string())}])
+def test_source_without_a_column_to_keep_is_refused(columns):
+    with pytest.raises(SchemaError, match=r"pets\.csv"):
+        plan_for(columns)
+
+
+def test_twin_of_the_target_is_warned_of():
+    columns = {"y": ["a", "b"] * 30, "z": ["x", "w"] * 30}
+    assert by_column(plan_for(columns, target="y"))["z"].warnings == (
+        "it gives the target 'y' away: a model would read the answer from it. Is it known beforehand? "
+        "Else '--drop z'.",
+    )
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return {name: [row[i] or None for row in rows] for i, name in enumerate(header)}
+
+
+needs_datasets = pytest.mark.skipif(not DATASETS.is_dir(), reason="the practice data is not there")
+
+
+@needs_datasets
+def test_plan_for_petfinder_is_what_a_person_would_write():
+    plan = plan_for(read_csv(DATASETS / "petfinder_mini" / "petfinder-mini.csv"), target="AdoptionSpeed")
+    types = {name: field.type_name for name, field in plan.schema.items()}
+    numbers = {"Age", "Fee", "PhotoAmt"}
+    assert types == {name: "number" if name in numbers else "category" for name in types}
+    assert len(types) == 14
+    assert plan.schema["AdoptionSpeed"] == Category("int64", (0, 1, 2, 3, 4), role="target")
+    assert plan.warnings == ()
+
+
+@needs_datasets
+def test_plan_for_churn_is_what_a_person_would_write():
+    plan = plan_for(read_csv(DATASETS / "churn" / "Churn_Modelling.csv"), target="Exited")
+    types = {name: field.type_name for name, field in plan.schema.items()}
+    assert [name for name, each in types.items() if each == "category"] == ["Geography", "Gender", "Exited"]
+    assert [name for name, each in types.items() if each == "text"] == ["Surname"]
+    warned = {each.column for each in plan if each.warnings}
+    assert warned == {"RowNumber", "CustomerId", "Surname", "Tenure", "NumOfProducts"}
+
+
+ODD_NAMES = [
+    "yes",
+    "1",
+    "null",
+    "a: b",
+    "# c",
+    "a,b",
+    "[x]",
+    "é",
+    "a\nb",
+    "",
+    "~",
+    "x" * 200,
+    "'",
+    '"',
+    "- a",
+]
+
+
+def test_yaml_of_a_plan_is_the_same_plan_again():
+    plan = plan_for(rename={"Age": "age"}, target="adopted", drop=("zip",), types={"photo": "image"})
+    form = load_yaml(dump_yaml(plan))
+    assert form == plan.to_form()
+    assert plan_for(form=form).to_form() == plan.to_form()
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_name_survives_yaml(name):
+    plan = Plan(
+        (ColumnPlan(name, f"{name}?", Category(values=("yes", "no", "1")), reason="a\nb"),),
+        {f"{name}!": "x\ny"},
+    )
+    assert load_yaml(dump_yaml(plan)) == plan.to_form()
+
+
+def test_yaml_is_pleasant_to_read():
+    warnings = ("look here.",)
+    columns = (
+        ColumnPlan("photo", "photo", Image(), "path", "names of files that hold JPEG"),
+        ColumnPlan("age", "age", Number("int64"), "value", "whole numbers, 0 to 21", warnings),
+        ColumnPlan("breed", "breed", Category("int64", tuple(range(21))), "value", "21 values", (), True),
+    )
+    assert dump_yaml(Plan(columns, {"name": "told"})).splitlines() == [
+        "# penstock plan: edit, then run  penstock convert SOURCE OUT --plan-file THIS_FILE",
+        "columns:",
+        "  photo: {type: image, from: path}       # names of files that hold JPEG",
+        "  # look: look here.",
+        "  age: {type: number, dtype: int64}      # whole numbers, 0 to 21",
+        "  breed: {type: category, dtype: int64}  # 21 values; optional, as not all rows were looked at",
+        "drop:",
+        "  - name  # told",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("columns: [", "plan.yaml: line 1: expected YAML, got "),
+        ("columns:\n  a: {type: text\n", "plan.yaml: line 3: expected YAML, got "),
+        (
+            "columns:\n  a: {type: text}\n  a: {type: text}\n",
+            "line 3: expected names that come once, got 'a'.",
+        ),
+        ("columns:\n  a: {type: tex}\n", "plan.yaml: line 2: plan at columns.a.type: expected 'number',"),
+        (
+            "columns:\n  a:\n    type: tensor\n    shape: [2, 0]\n",
+            "line 4: plan at columns.a.shape[1]: expected",
+        ),
+        (
+            "columns:\n  a: {type: text}\n\ndropp: [b]\n",
+            "line 4: plan at dropp: expected only 'columns' or 'drop'",
+        ),
+        (
+            "columns:\n  yes: {type: text}\n",
+            "line 1: plan at columns: expected names that are strings, got True",
+        ),
+        ("", "plan.yaml: plan: expected names with something behind each, got nothing."),
+        (
+            "a: !!python/object/apply:os.getcwd []",
+            "plan.yaml: line 1: expected YAML, got could not determine",
+        ),
+    ],
+)
+def test_fault_in_yaml_is_named_with_its_line(text, message):
+    with pytest.raises(SchemaError) as caught:
+        load_yaml(text, "plan.yaml")
+    assert message in str(caught.value)
+
+
+def test_sequences_of_steps_are_planned_as_feature_lists():
+    plan = plan_for({"a": [[[1.5, 2.5]], [[3.5, 4.5], [5.5, 6.5]]]})
+    assert plan.schema["a"] == Sequence("float32", (2,), "feature_list")

@@ -1,0 +1,45 @@
+"""Which rows go to which shard."""
+
+import pytest
+
+from penstock.jobs.shardwork import Residents, plan_shards
+
+
+def test_shards_of_a_split_cover_its_rows_once_in_order():
+    tasks = plan_shards(("train", "test"), (103, 10), 113_000, 10_000, None)
+    train = [task for task in tasks if task.split == 0]
+    assert [task.name for task in train[:2]] == [
+        "train-00000-of-00010.tfrecord",
+        "train-00001-of-00010.tfrecord",
+    ]
+    assert [task.start for task in train] == [0, *(task.stop for task in train[:-1])]
+    assert train[-1].stop == 103
+    assert {task.stop - task.start for task in train} == {10, 11}
+    assert [(task.name, task.stop) for task in tasks[10:]] == [("test-00000-of-00001.tfrecord", 10)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "num_shards", "expected"),
+    [
+        ((80, 10, 10), 8, (8, 1, 1)),
+        ((80, 40, 0), 8, (8, 4, 0)),
+        ((3, 1, 1), 100, (3, 1, 1)),
+        ((1, 1, 1), 1, (1, 1, 1)),
+    ],
+)
+def test_other_splits_get_their_share_and_no_shard_is_empty(counts, num_shards, expected):
+    tasks = plan_shards(("a", "b", "c"), counts, 10, 1, num_shards)
+    assert tuple(sum(task.split == split for task in tasks) for split in range(3)) == expected
+    assert all(task.stop > task.start for task in tasks)
+
+
+def test_residents_are_found_by_the_number_of_their_row():
+    residents = Residents()
+    assert residents.get("photo", 3) is None
+    residents.add(10, {"photo": [b"ten", b"eleven"]})
+    residents.add(12, {})
+    residents.add(20, {"photo": [b"twenty"]})
+    assert [residents.get("photo", row) for row in (9, 10, 11, 12, 20, 21)] == [
+        *(None, b"ten", b"eleven", None, b"twenty", None)
+    ]
+    assert residents.get("sound", 10) is None

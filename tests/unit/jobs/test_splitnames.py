@@ -1,0 +1,49 @@
+"""Numbers for the splits and strata that rows name."""
+
+import numpy as np
+import pytest
+
+from penstock.errors import OptionError
+from penstock.jobs import splitnames
+from penstock.jobs.splitnames import SplitNames, Strata
+
+
+def test_names_are_numbered_by_first_appearance_over_all_blocks():
+    names = SplitNames()
+    assert names.code([b"test", b"train", b"test"], 3).tolist() == [0, 1, 0]
+    assert names.code([b"extra", b"train"], 2).tolist() == [2, 1]
+    assert names.code("test", 4).tolist() == [0, 0, 0, 0]
+    assert names.in_order() == ("test", "train", "extra")
+
+
+def test_names_that_mean_a_usual_split_are_taken_as_it():
+    names = SplitNames()
+    assert names.code([b"val", b"validation", b"dev", b"Training"], 4).tolist() == [0, 0, 0, 1]
+    assert names.in_order() == ("validation", "train")
+
+
+@pytest.mark.parametrize("value", [b"", b"a/b", b"..", b"a b", b"caf\xc3\xa9", b"\xff", b"x" * 101])
+def test_value_that_cannot_name_a_file_is_refused(value):
+    with pytest.raises(OptionError, match="split_by: expected values of at most 100 letters, digits and '_'"):
+        SplitNames().code([value], 1)
+
+
+def test_too_many_names_are_refused_with_a_hint():
+    names = [f"name_{number}".encode() for number in range(201)]
+    SplitNames().code(names[:200], 200)
+    with pytest.raises(OptionError, match=r"at most 200 different values, got more\. Is that the column"):
+        SplitNames().code(names, 201)
+
+
+def test_strata_are_numbered_by_first_appearance_over_all_blocks():
+    strata = Strata()
+    assert strata.code(np.array([9, -4, 9])).tolist() == [0, 1, 0]
+    assert strata.code(np.array([7, 9])).tolist() == [2, 0]
+
+
+def test_too_many_strata_are_refused(monkeypatch):
+    monkeypatch.setattr(splitnames, "_MOST_STRATA", 3)
+    with pytest.raises(
+        OptionError, match="stratify: expected a field of at most 3 different values, got more"
+    ):
+        Strata().code(np.arange(4))

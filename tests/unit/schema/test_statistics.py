@@ -1,0 +1,356 @@
+"""Statistics of each type of field, their JSON form, and what of it is refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from penstock import _native
+from penstock.errors import SchemaError
+from penstock.fields import Bytes as BytesField
+from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.schema import frequency, sample
+from penstock.schema.frequency import Frequency
+from penstock.schema.schema import Schema
+from penstock.schema.statistics import Statistics, measure_block
+from penstock.schema.summary import FieldStatistics
+from penstock.types import Bytes, Deferred, Dense, Ragged
+
+
+def strings(values: list[bytes], present=None) -> Bytes:
+    offsets = np.cumsum([0, *map(len, values)])
+    return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets, present)
+
+
+def lists(values, lengths, present=None) -> Ragged:
+    return Ragged(values, np.cumsum([0, *lengths]), present)
+
+
+def tell(field, *columns, keep=None) -> FieldStatistics:
+    """Return what is told of one field whose column comes in some blocks."""
+    schema = Schema({"field": field})
+    statistics = Statistics(schema)
+    first = 0
+    for column in columns:
+        keys = _native.mix_rows(0, first, len(column))
+        statistics.merge(measure_block(schema, {"field": column}, keep, keys))
+        first += len(column)
+    form = json.loads(json.dumps(statistics.to_json(), allow_nan=False))
+    told = statistics.fields()["field"]
+    loaded = Statistics.from_json(form)["field"]
+    assert repr(loaded) == repr(told)  # not ==: NaN is no NaN
+    return told
+
+
+def test_numbers_are_told_by_count_range_and_spread():
+    told = tell(Number("int64"), Dense(np.array([4, 0, 2])), Dense(np.array([0, -1])))
+    values = told.values
+    assert (told.count, told.missing, values.num_values, values.num_zero) == (5, 0, 5, 2)
+    assert (values.min, values.max, values.mean) == (-1, 4, 1.0)
+    assert values.deviation == pytest.approx(np.std([4, 0, 2, 0, -1]))
+    assert values.quantiles == pytest.approx(np.quantile([4, 0, 2, 0, -1], sample.QUANTILES))
+    assert isinstance(values.min, int)
+
+
+def test_numbers_that_are_not_finite_are_counted_and_left_out():
+    given = np.array([1.0, np.nan, np.inf, 3.0, -np.inf, np.nan], np.float32)
+    values = tell(Number(), Dense(given)).values
+    assert (values.num_values, values.num_nan, values.num_inf, values.num_sampled) == (6, 2, 2, 2)
+    assert (values.min, values.max, values.mean, values.deviation) == (1.0, 3.0, 2.0, 1.0)
+    assert values.quantiles[4] == 2.0
+
+
+def test_numbers_of_which_none_is_finite_have_no_mean():
+    values = tell(Number(), Dense(np.array([np.nan, np.inf], np.float32))).values
+    assert (values.mean, values.min, values.deviation, values.quantiles) == (None, None, None, None)
+
+
+def test_doubles_at_the_end_of_their_range_make_no_warning_and_no_wrong_mean():
+    largest = np.finfo(np.float64).max
+    values = tell(Number("float64"), Dense(np.array([largest, largest]))).values
+    assert values.mean == largest
+    assert values.quantiles == (largest,) * len(sample.QUANTILES)
+    far = tell(Number("float64"), Dense(np.array([largest, -largest]))).values
+    assert math.isinf(far.deviation)
+
+
+def test_integers_of_64_bits_keep_their_extremes():
+    edges = np.array([-(2**63), 2**63 - 1])
+    values = tell(Number("int64"), Dense(edges)).values
+    assert (values.min, values.max) == (-(2**63), 2**63 - 1)
+
+
+def test_rows_that_lack_the_field_count_as_missing_and_nothing_else():
+    present = np.array([True, False, True])
+    told = tell(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present))
+    assert (told.count, told.missing, told.values.mean, told.values.max) == (2, 1, 2.0, 3.0)
+    told = tell(Number(optional=True), Dense(np.zeros(2, np.float32), np.zeros(2, bool)))
+    assert (told.count, told.missing, told.values) == (0, 2, None)
+
+
+def test_rows_that_are_not_kept_count_as_nothing():
+    keep = np.array([True, False, True])
+    present = np.array([True, True, False])
+    told = tell(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present), keep=keep)
+    assert (told.count, told.missing, told.values.max) == (1, 1, 1.0)
+    told = tell(Category(), strings([b"a", b"b", b"a"]), keep=keep)
+    assert told.frequencies.values == ("a",)
+
+
+def test_sample_is_the_rows_with_the_smallest_keys_however_they_are_cut(monkeypatch):
+    monkeypatch.setattr(sample, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr("penstock.schema.selection.SAMPLE_ROWS", 50)
+    numbers = np.arange(1000.0)
+    smallest = np.argsort(_native.mix_rows(0, 0, 1000))[:50]
+    wanted = pytest.approx(np.quantile(numbers[smallest], sample.QUANTILES))
+    for cuts in ([], [500], [3, 100, 101, 700], list(range(10, 1000, 10))):
+        values = tell(Number("float64"), *(Dense(part) for part in np.split(numbers, cuts))).values
+        assert values.quantiles == wanted
+        assert values.num_sampled == 50
+
+
+def test_sample_of_a_field_that_is_often_missing_is_of_the_rows_that_have_it(monkeypatch):
+    monkeypatch.setattr(sample, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr("penstock.schema.selection.SAMPLE_ROWS", 50)
+    present = np.arange(1000) % 20 == 0
+    values = tell(Number("float64", optional=True), Dense(np.arange(1000.0), present)).values
+    assert (values.num_sampled, values.quantiles[4]) == (50, np.median(np.arange(0, 1000, 20)))
+
+
+def test_categories_are_told_by_their_values_frequent_ones_first():
+    told = tell(Category(), strings([b"dog", b"cat", b"dog"]), strings([b"ant", b"", b"\xff"]))
+    found = told.frequencies
+    assert found.values == ("dog", "", "ant", "cat", b"\xff")
+    assert (found.counts, found.num_distinct, found.is_complete) == ((2, 1, 1, 1, 1), 5, True)
+
+
+def test_categories_of_ints_are_told_as_ints():
+    found = tell(Category("int64"), Dense(np.array([7, -1, 7]))).frequencies
+    assert (found.values, found.counts) == ((7, -1), (2, 1))
+
+
+def test_categories_with_endless_values_are_cut_short_and_said_to_be():
+    long = b"x" * (frequency.MAX_VALUE_BYTES + 1)
+    found = tell(Category(), strings([b"a", long, b"a"])).frequencies
+    assert (found.values, found.counts, found.is_complete) == (("a",), (2,), False)
+
+
+def test_frequent_values_among_too_many_are_found_with_lower_bounds():
+    random = np.random.default_rng(0)
+    merged = Frequency(64)
+    given = []
+    for _ in range(20):
+        values = np.concatenate([np.full(300, 5), np.full(150, 6), random.integers(100, 10_000, 500)])
+        given.append(values)
+        merged.merge(Frequency.of_ints(values * 1000, 64))
+    assert not merged.is_complete
+    assert merged.num_distinct > 64
+    found = dict(merged.most_common())
+    total = sum(map(len, given))
+    for value, count in ((5000, 6000), (6000, 3000)):
+        assert count - total / 64 - 1 <= found[value] <= count
+    assert list(found)[:2] == [5000, 6000]
+    assert len(found) <= 64
+
+
+def test_texts_are_told_by_bytes_and_characters():
+    told = tell(Text(), strings(["né".encode(), b"", "日本語".encode(), b"abcd"]))
+    assert (told.bytes.min, told.bytes.max, told.bytes.mean, told.bytes.num_zero) == (0, 9, 4.0, 1)
+    assert (told.characters.min, told.characters.max, told.characters.mean) == (0, 4, 2.25)
+    assert told.bytes.quantiles[4] == 3.5
+
+
+def test_texts_that_lie_apart_are_told_of_likewise():
+    arena = np.frombuffer("né…日本語".encode(), np.uint8)
+    told = tell(Text(), Bytes(arena, np.array([6, 0, 6]), np.array([15, 3, 6])))
+    assert (told.bytes.max, told.characters.max, told.characters.mean) == (9, 3, 5 / 3)
+
+
+def test_deferred_texts_are_told_of_by_their_values():
+    values = ["né".encode(), memoryview(b"abc")]
+    column = Deferred(np.array([3, 3]), np.zeros(2, np.uint64), values=values)
+    told = tell(Text(), column)
+    assert (told.bytes.mean, told.characters.mean) == (3.0, 2.5)
+
+
+def test_lists_of_ints_are_told_by_lengths_values_and_frequencies():
+    told = tell(Sequence("int64"), lists(np.array([3, 3, 1]), [2, 0, 1]), lists(np.array([5]), [1]))
+    assert (told.lengths.min, told.lengths.max, told.lengths.mean, told.lengths.num_zero) == (0, 2, 1.0, 1)
+    assert (told.values.num_values, told.values.mean) == (4, 3.0)
+    assert dict(zip(told.frequencies.values, told.frequencies.counts, strict=True)) == {3: 2, 1: 1, 5: 1}
+
+
+def test_lists_of_rows_that_are_left_out_are_left_out():
+    keep = np.array([True, False, True])
+    column = lists(np.array([1, 2, 9, 9, 3]), [2, 2, 1])
+    told = tell(Sequence("int64"), column, keep=keep)
+    assert (told.values.max, told.lengths.mean, told.frequencies.values) == (3, 1.5, (1, 2, 3))
+    told = tell(Sequence("string"), lists(strings([b"a", b"b", b"c", b"c", b"a"]), [2, 2, 1]), keep=keep)
+    assert told.frequencies.values == ("a", "b")
+
+
+def test_long_lists_are_sampled_at_even_distances():
+    values = tell(Sequence("float32"), lists(np.arange(1600, dtype=np.float32), [1600])).values
+    assert (values.num_sampled, values.num_values, values.max) == (16, 1600, 1599.0)
+    assert values.quantiles[4] == 750.0
+
+
+def test_lists_of_bytes_are_told_by_the_sizes_of_their_parts():
+    told = tell(Sequence("bytes"), lists(strings([b"abc", b"", b"x"]), [2, 1]))
+    assert (told.bytes.num_values, told.bytes.mean, told.frequencies) == (3, 4 / 3, None)
+
+
+def test_steps_of_one_length_are_told_by_their_elements():
+    steps = np.array([[1, 10], [2, 20], [3, 60]], np.float32)
+    told = tell(Sequence("float32", (2,), "feature_list"), lists(steps, [2, 1]))
+    assert (told.lengths.mean, told.values.num_values, told.values.mean) == (1.5, 6, 16.0)
+    assert told.elements.means.tolist() == [2.0, 30.0]
+
+
+def test_steps_of_any_length_are_told_by_all_their_values():
+    inner = lists(np.array([1, 2, 3]), [1, 2])
+    told = tell(Sequence("int64", None, "feature_list"), lists(inner, [0, 2]))
+    assert (told.lengths.max, told.values.num_values, told.values.mean) == (2, 3, 2.0)
+
+
+def test_tensors_are_told_as_a_whole_and_by_their_elements():
+    array = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
+    told = tell(Tensor((2, 2), "uint8", "raw"), Dense(array[:1]), Dense(array[1:]))
+    assert (told.values.num_values, told.values.mean, told.values.min, told.values.max) == (12, 5.5, 0, 11)
+    assert told.elements.means.tolist() == [4.0, 5.0, 6.0, 7.0]
+    assert told.elements.deviations == pytest.approx(array.reshape(3, 4).std(axis=0))
+
+
+def test_elements_that_are_not_finite_are_left_out_of_their_own_mean():
+    array = np.array([[1, np.nan], [3, 5], [np.inf, 7]], np.float32)
+    told = tell(Tensor((2,)), Dense(array))
+    assert told.elements.means.tolist() == [2.0, 6.0]
+    assert told.elements.deviations.tolist() == [1.0, 1.0]
+    assert (told.values.num_nan, told.values.num_inf) == (1, 1)
+
+
+def test_large_tensors_are_told_as_a_whole_only():
+    told = tell(Tensor((5000,), "bool"), Dense(np.ones((2, 5000), bool)))
+    assert (told.elements, told.values.mean, told.values.max) == (None, 1.0, 1)
+
+
+def test_images_are_told_by_their_sizes_and_formats():
+    png = (
+        b"\x89PNG\r\n\x1a\n"
+        + b"\0\0\0\rIHDR"
+        + (64).to_bytes(4, "big")
+        + (48).to_bytes(4, "big")
+        + b"\x08\x02\0\0\0"
+    )
+    gif = b"GIF89a" + (32).to_bytes(2, "little") + (16).to_bytes(2, "little") + b"\0\0\0"
+    told = tell(Image(), strings([png, gif, b"no image"]))
+    assert (told.widths.mean, told.heights.mean, told.bytes.num_values) == (48.0, 32.0, 3)
+    assert (told.formats.values, told.formats.counts) == (("gif", "png"), (1, 1))
+    again = tell(Image(), Deferred(np.array([33, 13]), np.zeros(2, np.uint64), values=[png, gif]))
+    assert (again.widths.max, again.formats.values) == (64, ("gif", "png"))
+
+
+def test_images_in_files_are_told_by_what_was_found_when_they_were_opened():
+    pixels = (np.array([640, 0, 320]), np.array([480, 0, 240]))
+    column = Deferred(np.array([10, 20, 30]), np.zeros(3, np.uint64), paths=["a", "b", "c"], pixels=pixels)
+    told = tell(Image("jpeg"), column)
+    assert (told.bytes.mean, told.widths.mean, told.heights.num_values) == (20.0, 480.0, 2)
+    assert (told.formats.values, told.formats.counts) == (("jpeg",), (3,))
+
+
+def test_bytes_are_told_by_their_sizes():
+    told = tell(BytesField(), strings([b"abc", b"\xff"]))
+    assert (told.bytes.mean, told.frequencies, told.characters) == (2.0, None, None)
+
+
+def test_block_is_measured_once_and_merged_anywhere():
+    schema = Schema({"age": Number("int64"), "breed": Category()})
+    columns = {"age": Dense(np.array([1, 2])), "breed": strings([b"a", b"b"])}
+    block = measure_block(schema, columns, None, _native.mix_rows(0, 0, 2))
+    first, second = Statistics(schema), Statistics(schema)
+    first.merge(block)
+    first.merge(block)
+    second.merge(block)
+    assert second.fields()["age"].values.num_values == 2
+    assert second.fields()["breed"].frequencies.counts == (1, 1)
+    assert first.num_rows == 4
+
+
+def test_merged_spread_of_close_numbers_far_from_zero_keeps_its_digits():
+    near = np.arange(10_000.0) % 7
+    values = tell(Number("float64"), *(Dense(part) for part in np.array_split(near + 1e9, 13))).values
+    assert values.deviation == pytest.approx(near.std(), rel=1e-10)  # from sums of squares: no digit is right
+
+
+FORM = {
+    "num_rows": 2,
+    "fields": {"a b": {"count": 2, "missing": 0, "frequencies": {}}},
+}
+FREQUENCIES = {"num_distinct": 1, "is_complete": True, "values": ["x"], "counts": [2]}
+
+
+@pytest.mark.parametrize(
+    ("form", "place", "message"),
+    [
+        ([], "$", "statistics at $: expected an object, got []."),
+        ({"num_rows": -1, "fields": {}}, "$.num_rows", "statistics at $.num_rows: expected a count, got -1."),
+        ({"num_rows": 0}, "$.fields", "statistics at $.fields: expected an object, got nothing."),
+        (FORM, '$.fields["a b"].frequencies.is_complete', None),
+        (
+            {"num_rows": 0, "fields": {"a": {"count": 0, "missing": 0, "shape": 1}}},
+            "$.fields.a.shape",
+            None,
+        ),
+        (
+            {"num_rows": 0, "fields": {"a": {"count": 0}}},
+            "$.fields.a.missing",
+            "statistics at $.fields.a.missing: expected a count, got nothing.",
+        ),
+    ],
+)
+def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
+    with pytest.raises(SchemaError) as caught:
+        Statistics.from_json(form)
+    assert caught.value.field == place
+    if message is not None:
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "place", "message"),
+    [
+        ("frequencies", {**FREQUENCIES, "counts": []}, ".counts", "expected 1 counts, one a value, got 0."),
+        (
+            "frequencies",
+            {**FREQUENCIES, "values": [{"base64": "?"}]},
+            ".values[0].base64",
+            "expected base64, got '?'.",
+        ),
+        (
+            "elements",
+            {"means": [1], "deviations": [1, 2]},
+            ".deviations",
+            "expected 1 numbers, as of means, got 2.",
+        ),
+        (
+            "elements",
+            {"means": [{"float": "big"}], "deviations": [1]},
+            ".means[0].float",
+            "expected 'nan', 'inf' or '-inf', got 'big'.",
+        ),
+        (
+            "elements",
+            {"means": [math.nan], "deviations": [1]},
+            ".means[0]",
+            "expected a number that JSON has, got nan.",
+        ),
+        ("values", {"mean": 1}, ".num_values", "expected a count, got nothing."),
+    ],
+)
+def test_parts_that_are_none_are_refused_by_their_place(part, value, place, message):
+    form = {"num_rows": 0, "fields": {"a": {"count": 0, "missing": 0, part: value}}}
+    with pytest.raises(SchemaError) as caught:
+        Statistics.from_json(form, place="$.statistics")
+    assert caught.value.field == f"$.statistics.fields.a.{part}{place}"
+    assert str(caught.value).endswith(f": {message}")

@@ -1,0 +1,252 @@
+"""One writer a folder: the second is told of the first, and one that has ended is no hindrance."""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from penstock.errors import BusyError
+from penstock.shards.lock import OWNER_NAME, Owner, WriterLock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from penstock.shards.lock import WriterLock
+lock = WriterLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+# In a process of its own: one with threads must not fork. What a winner leaves is stale for the next.
+RACE = """
+import json, multiprocessing, os, sys
+from pathlib import Path
+from penstock.errors import BusyError
+from penstock.shards.lock import WriterLock
+
+def race(ready, done, results):
+    ready.wait()
+    try:
+        lock = WriterLock(Path(sys.argv[1]))
+    except BusyError as error:
+        results.put(str(error))
+    else:
+        results.put(lock.owner.pid)
+        done.wait(60)
+        results.close()
+        results.join_thread()
+        os._exit(0)
+
+start = multiprocessing.get_context("fork")
+for _ in range(10):
+    ready, done, results = start.Barrier(8), start.Event(), start.Queue()
+    takers = [start.Process(target=race, args=(ready, done, results)) for _ in range(8)]
+    for taker in takers:
+        taker.start()
+    print(json.dumps([results.get(timeout=60) for _ in takers]))
+    done.set()
+    for taker in takers:
+        taker.join()
+"""
+
+# Eight that come and go, and remove the folder behind them.
+CHURN = """
+import os, sys, time
+from pathlib import Path
+from penstock.errors import BusyError
+from penstock.shards.lock import WriterLock
+
+folder = Path(sys.argv[1])
+alone = folder.with_name("alone")
+for _ in range(8):
+    if os.fork() == 0:
+        break
+else:
+    sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(8)))
+num_held = 0
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    try:
+        lock = WriterLock(folder)
+    except BusyError:
+        continue
+    num_held += 1
+    os.close(os.open(alone, os.O_CREAT | os.O_EXCL))
+    alone.unlink()
+    lock.release()
+    try:
+        folder.rmdir()
+    except OSError:
+        pass
+print(num_held, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / ".pets.partial"
+
+
+@pytest.fixture
+def holder(folder):
+    """Another process that has the lock."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, os.fspath(folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def write_owner(folder, **facts) -> None:
+    folder.mkdir()
+    usual = {"pid": 1, "host": socket.gethostname(), "started": "before", "token": "ab"}
+    (folder / OWNER_NAME).write_text(json.dumps({**usual, **facts}))
+
+
+def test_lock_says_who_has_it_and_leaves_nothing(folder):
+    lock = WriterLock(folder)
+    owner = json.loads((folder / OWNER_NAME).read_text())
+    assert (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
+    assert owner["token"] == lock.owner.token
+    assert lock.owner.is_running
+    lock.release()
+    assert list(folder.iterdir()) == []
+
+
+def test_lock_released_twice_leaves_the_next_owner_alone(folder):
+    first = WriterLock(folder)
+    first.release()
+    second = WriterLock(folder)
+    first.release()
+    assert Owner.parse((folder / OWNER_NAME).read_bytes()) == second.owner
+    second.release()
+
+
+def test_lock_of_this_process_is_refused_to_it(folder):
+    lock = WriterLock(folder)
+    with pytest.raises(
+        BusyError, match=rf"partial: this process \({os.getpid()} on .* is writing there already\."
+    ):
+        WriterLock(folder)
+    lock.release()
+    WriterLock(folder).release()
+
+
+def test_lock_of_another_process_is_refused_with_its_number_and_host(folder, holder):
+    expected = rf"process {holder.pid} on host {socket.gethostname()} is writing there\. Wait until it ends"
+    with pytest.raises(BusyError, match=expected) as caught:
+        WriterLock(folder)
+    assert caught.value.path == os.fspath(folder)
+    assert isinstance(caught.value, OSError)
+
+
+def test_lock_of_a_process_that_was_killed_is_taken_over(folder, holder):
+    holder.kill()
+    holder.wait()
+    lock = WriterLock(folder)
+    assert lock.owner.pid == os.getpid()
+    lock.release()
+
+
+def test_lock_of_a_process_that_nobody_waited_for_is_taken_over(folder, holder):
+    holder.kill()
+    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
+    WriterLock(folder).release()
+
+
+def test_lock_of_a_later_process_of_the_same_number_is_taken_over(folder):
+    write_owner(folder, pid=os.getpid(), started="another boot:1")
+    WriterLock(folder).release()
+
+
+def test_lock_that_a_running_process_names_is_refused_though_nothing_locks_the_file(folder):
+    owner = Owner.current()
+    write_owner(folder, pid=owner.pid, started=owner.started)
+    with pytest.raises(BusyError, match="is writing there"):
+        WriterLock(folder)
+
+
+def test_lock_of_another_host_is_refused_with_the_way_out(folder):
+    write_owner(folder, pid=77, host="elsewhere")
+    expected = r"process 77 on host elsewhere is writing there\. Wait .*, remove '.*partial'"
+    with pytest.raises(BusyError, match=expected):
+        WriterLock(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"pid": 1}', '{"pid": "x", "host": 1, "started": 2, "token": 3}']
+)
+def test_lock_with_a_torn_text_is_taken_over(folder, text):
+    folder.mkdir()
+    (folder / OWNER_NAME).write_text(text)
+    WriterLock(folder).release()
+
+
+def test_lock_where_files_cannot_be_locked_serves_the_first_writer_alone(folder, monkeypatch):
+    def refuse(fd: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    lock = WriterLock(folder)
+    with pytest.raises(BusyError, match="this process"):
+        WriterLock(folder)
+    lock.release()
+    write_owner(folder.with_name("stale"))
+    with pytest.raises(BusyError, match=r"process 1 on .*, or a child of it\. If none is, remove "):
+        WriterLock(folder.with_name("stale"))
+
+
+def test_lock_on_a_file_that_loses_its_name_meanwhile_is_taken_on_the_next_one(folder, monkeypatch):
+    first = WriterLock(folder)
+    lock = fcntl.flock
+
+    def release_first(fd: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        first.release()
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", release_first)
+    second = WriterLock(folder)
+    assert Owner.parse((folder / OWNER_NAME).read_bytes()) == second.owner
+    with pytest.raises(BusyError):
+        WriterLock(folder)
+    second.release()
+
+
+def test_lock_file_that_is_a_link_is_refused(folder, tmp_path):
+    folder.mkdir()
+    (folder / OWNER_NAME).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        WriterLock(folder)
+
+
+def test_stale_lock_is_taken_over_by_one_of_many(folder):
+    write_owner(folder, pid=2**22 + 1)
+    run = subprocess.run(
+        [sys.executable, "-c", RACE, os.fspath(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    rounds = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(rounds) == 10
+    for found in rounds:
+        (winner,) = [each for each in found if isinstance(each, int)]
+        told = [each for each in found if isinstance(each, str)]
+        assert len(told) == 7
+        assert all(f"process {winner} on host" in text for text in told)
+
+
+def test_lock_of_many_that_come_and_go_is_held_by_one_at_a_time(folder):
+    command = [sys.executable, "-c", CHURN, os.fspath(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert sum(map(int, run.stdout.split())) > 100

@@ -1,0 +1,120 @@
+"""Where a data set may be written: told before any work, and no file of somebody else's is ever given up."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from manifest_folders import write_dataset
+from penstock.errors import PathError
+from penstock.shards.place import check_place, find_place
+from penstock.shards.staging import Staging
+
+
+@pytest.fixture
+def pets(tmp_path):
+    """A data set that is there already."""
+    write_dataset(tmp_path / "pets")
+    return tmp_path / "pets"
+
+
+def test_place_that_is_not_there_or_empty_is_free(tmp_path):
+    assert check_place(tmp_path / "a" / "b", overwrite=False) is False
+    (tmp_path / "empty").mkdir()
+    assert check_place(tmp_path / "empty", overwrite=False) is False
+
+
+def test_place_of_a_data_set_is_refused_without_overwrite(pets):
+    with pytest.raises(PathError, match=r"pets: exists already\. Choose another folder, .* --overwrite, "):
+        check_place(pets, overwrite=False)
+    assert check_place(pets, overwrite=True) is True
+
+
+def test_place_of_a_data_set_with_all_that_may_belong_to_it_can_be_overwritten(pets):
+    for name in ("dataset_info.json", "features.json", "rejects.jsonl"):
+        (pets / name).write_text("{}")
+    assert check_place(pets, overwrite=True) is True
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.txt",
+        "index/mine.idx",
+        "deep/er/file",
+        "extra-00000-of-00001.tfrecord",
+        "train-00000-of-00002.tfrecord.bak",
+        "penstock.json.bak",
+    ],
+)
+@pytest.mark.parametrize("kind", ["file", "link", "link to a folder", "empty folder"])
+def test_place_with_somebody_elses_file_is_refused_even_with_overwrite(pets, tmp_path, name, kind):
+    path = pets / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "file":
+        path.write_text("mine")
+    elif kind == "empty folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path if kind == "link to a folder" else tmp_path / "nowhere")
+    with pytest.raises(PathError, match=rf"pets: has other files beside its data set: '{name}/?'\. Move"):
+        check_place(pets, overwrite=True)
+
+
+def test_place_without_a_manifest_names_a_few_files(tmp_path):
+    for name in "abcde":
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        (tmp_path / "photos" / name).write_text("")
+    for overwrite in (False, True):
+        with pytest.raises(
+            PathError, match="photos: holds files, and is no data set: 'a', 'b', 'c' and more"
+        ):
+            check_place(tmp_path / "photos", overwrite=overwrite)
+
+
+def test_place_with_a_manifest_that_cannot_be_read_is_not_overwritten(pets):
+    (pets / "penstock.json").write_text("{")
+    with pytest.raises(PathError, match="has a manifest that cannot be read") as caught:
+        check_place(pets, overwrite=True)
+    assert "penstock.json" in str(caught.value.__cause__)
+
+
+def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PathError, match="file: not a folder"):
+        check_place(tmp_path / "file", overwrite=True)
+    with pytest.raises(PathError, match=r"file/below: cannot be written \(Not a directory\)"):
+        check_place(tmp_path / "file" / "below", overwrite=True)
+
+
+def test_place_that_is_a_mount_point_is_refused_with_advice():
+    with pytest.raises(PathError, match=r"/proc: the root of a file system, .* Name a folder inside it"):
+        check_place(Path("/proc"), overwrite=True)
+
+
+def test_place_that_is_the_current_folder_is_refused_with_advice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PathError, match=r"the current folder, which cannot be replaced\. Name a folder"):
+        check_place(find_place("."), overwrite=False)
+
+
+def test_place_behind_a_link_is_where_the_link_leads(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "pets").symlink_to(tmp_path / "disk")
+    assert find_place(tmp_path / "pets") == tmp_path / "disk"
+
+
+def test_place_in_a_folder_that_is_read_only_is_refused_before_any_work():
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o555)
+        is_root = os.geteuid() == 0
+        if is_root:  # who may write anywhere
+            os.seteuid(65534)
+        try:
+            with pytest.raises(PathError, match=r"pets: cannot be written \(Permission denied\)\. Choose"):
+                Staging(Path(name) / "pets").__enter__()
+        finally:
+            if is_root:
+                os.seteuid(0)
+        assert list(Path(name).iterdir()) == []

@@ -1,0 +1,276 @@
+"""Splits: options, shares by threshold and by rank, groups, strata, time, columns, duplicates."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from penstock import _native
+from penstock.errors import OptionError
+from penstock.shards import assign as assigning
+from penstock.shards import chronology, duplicate, ledger
+from penstock.shards.assign import RANK_BELOW, assign
+from penstock.shards.ledger import Ledger, order_times
+from penstock.shards.rank import share_out, split_units
+from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
+
+SHARES = (0.8, 0.1, 0.1)
+
+
+def hashes(numbers) -> np.ndarray:
+    return _native.mix_hashes(99, np.asarray(numbers, np.uint64))
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Make a ledger of rows, closed at the end."""
+    made = []
+
+    def make_ledger(contents, positions=None, marks=None) -> Ledger:
+        facts = Ledger(tmp_path, has_positions=positions is not None)
+        made.append(facts)
+        facts.append(contents, positions, None if marks is None else np.asarray(marks, np.int64))
+        return facts
+
+    yield make_ledger
+    for facts in made:
+        facts.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shares": {"train": 0.8, "test": 0.1}}, "shares: expected a sum of 1, got 0.9."),
+        (
+            {"shares": {"train": 1.0, "test": 0}},
+            "share of 'test': expected a number above 0, up to 1, got 0. Leave a split out to have none of "
+            "it.",
+        ),
+        (
+            {"shares": {"a/b": 1.0}},
+            "the name of a split: expected letters, digits and _, got 'a/b'. It becomes part of the names of "
+            "files.",
+        ),
+        ({"shares": {}}, "splits: expected 1 to 255 of them, got 0."),
+        (
+            {"group": "user", "time": "when"},
+            "the split: expected one way to make it, got group and time. Each of them decides alone "
+            "where a row goes.",
+        ),
+        ({"stratify": ""}, "stratify: expected the name of a column, got ''."),
+        ({"seed": -1}, "seed: expected a whole number from 0 to 2**64 - 1, got -1."),
+    ],
+)
+def test_options_that_cannot_be_are_refused_with_the_reason(given, message):
+    with pytest.raises(OptionError) as caught:
+        SplitOptions(**given)
+    assert str(caught.value) == message
+
+
+def test_shares_parse_in_their_order():
+    assert list(parse_shares("train=0.7, dev=0.2,test=.1").items()) == [
+        ("train", 0.7),
+        ("dev", 0.2),
+        ("test", 0.1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train", "split: expected NAME=SHARE, such as train=0.8,validation=0.1,test=0.1, got 'train'."),
+        ("a=0.5,a=0.5", "split: expected each name once, got 'a' twice."),
+        ("a=0.5", "shares: expected a sum of 1, got 0.5."),
+        (
+            "a=nan",
+            "share of 'a': expected a number above 0, up to 1, got nan. Leave a split out to have none of "
+            "it.",
+        ),
+    ],
+)
+def test_shares_that_are_none_are_refused(text, message):
+    with pytest.raises(OptionError) as caught:
+        parse_shares(text)
+    assert str(caught.value) == message
+
+
+def test_bounds_are_the_shares_of_all_places():
+    assert [float(bound) / 2**64 for bound in split_bounds(SplitOptions())] == pytest.approx([0.8, 0.9])
+    assert split_bounds(SplitOptions(shares={"all": 1.0})) == []
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "counts"),
+    [
+        (0, [0, 0, 0]),
+        (1, [1, 0, 0]),
+        (2, [1, 1, 0]),
+        (3, [1, 1, 1]),
+        (5, [3, 1, 1]),
+        (10, [8, 1, 1]),
+        (19, [15, 2, 2]),
+    ],
+)
+def test_rows_are_shared_out_with_none_left_empty(num_rows, counts):
+    assert share_out(num_rows, SHARES) == counts
+
+
+@pytest.mark.parametrize(
+    ("sizes", "codes"),
+    [
+        ([1] * 5, [0, 0, 0, 1, 2]),
+        ([8, 1, 1], [0, 1, 2]),
+        ([3, 100, 3], [0, 1, 2]),  # a cut moves until no split is empty
+        ([100, 3, 3], [0, 1, 2]),
+        ([50, 45, 5, 5], [0, 0, 1, 2]),
+        ([4, 4], [0, 1]),
+        ([9], [0]),
+    ],
+)
+def test_units_are_never_cut_apart(sizes, codes):
+    assert split_units(np.array(sizes), SHARES).tolist() == codes
+
+
+def test_five_rows_give_every_split_a_row(make):
+    result = assign(make(hashes(range(5))), SplitOptions())
+    assert (result.counts, result.method, result.notes) == ((3, 1, 1), "hash rank", ())
+
+
+def test_rows_below_the_limit_meet_the_shares_exactly_and_above_by_the_hash(make):
+    below = assign(make(hashes(range(RANK_BELOW - 1))), SplitOptions())
+    assert (below.counts, below.method) == ((7999, 1000, 1000), "hash rank")
+    contents = hashes(range(RANK_BELOW))
+    above = assign(make(contents), SplitOptions())
+    assert above.method == "hash threshold"
+    assert np.array_equal(above.codes, split_hashes(contents, SplitOptions()))
+    assert np.allclose(np.array(above.counts) / RANK_BELOW, SHARES, atol=0.01)
+
+
+def test_another_seed_gives_other_splits():
+    given = hashes(range(1000))
+    same = split_hashes(given, SplitOptions()) == split_hashes(given, SplitOptions(seed=1))
+    assert 0.5 < same.mean() < 0.8  # .8² + .1² + .1² = .66
+
+
+@pytest.mark.parametrize("num_rows", [300, 20_000])
+def test_groups_are_in_one_split_each(make, num_rows):
+    groups = np.arange(num_rows) % 50
+    result = assign(make(hashes(range(num_rows)), hashes(groups)), SplitOptions(group="user"))
+    assert (
+        max(
+            Counter(
+                group for group, _ in set(zip(groups.tolist(), result.codes.tolist(), strict=True))
+            ).values()
+        )
+        == 1
+    )
+    assert all(result.counts)
+    assert result.method.endswith("of group 'user'")
+
+
+def test_strata_meet_the_shares_each(make, monkeypatch):
+    monkeypatch.setattr(assigning, "_PASS_ROWS", 300)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 64)
+    marks = np.repeat([0, 1, 2, 3, 4], [100, 1000, 10, 2, 1])
+    np.random.default_rng(0).shuffle(marks)
+    result = assign(make(hashes(range(len(marks))), marks=marks), SplitOptions(stratify="breed"))
+    found = [np.bincount(result.codes[marks == mark], minlength=3).tolist() for mark in range(5)]
+    assert found == [[80, 10, 10], [800, 100, 100], [8, 1, 1], [1, 1, 0], [1, 0, 0]]
+    assert result.method == "hash rank in strata of 'breed'"
+
+
+def test_large_strata_go_by_the_hash_alone(make, monkeypatch):
+    monkeypatch.setattr(assigning, "MAX_RANKED_ROWS", 50)
+    marks = np.repeat([0, 1], [1000, 50])
+    contents = hashes(range(1050))
+    result = assign(make(contents, marks=marks), SplitOptions(stratify="breed"))
+    assert np.array_equal(result.codes[:1000], split_hashes(contents[:1000], SplitOptions()))
+    assert np.bincount(result.codes[1000:]).tolist() == [40, 5, 5]
+
+
+@pytest.mark.parametrize("max_sorted_rows", [0, 1 << 22])
+@pytest.mark.parametrize("spread", [10, 2**20, 2**63])
+def test_time_goes_from_the_oldest_to_the_newest(make, monkeypatch, max_sorted_rows, spread):
+    monkeypatch.setattr(chronology, "MAX_SORTED_ROWS", max_sorted_rows)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 100)
+    times = np.random.default_rng(1).integers(-spread, spread, 1000, np.int64)
+    result = assign(make(hashes(range(1000)), marks=times), SplitOptions(time="when"))
+    parts = [times[result.codes == code] for code in range(3)]
+    assert parts[0].max() < parts[1].min()
+    assert parts[1].max() < parts[2].min()
+    widest = np.unique(times, return_counts=True)[1].max()
+    assert np.abs(np.array(result.counts) - (800, 100, 100)).max() <= widest
+    assert result.method == "time 'when'"
+
+
+def test_times_as_floats_keep_their_order():
+    times = np.array([-np.inf, -1e300, -2.5, -1e-310, -0.0, 0.0, 1e-310, 1.0, np.inf])
+    order = order_times(times)
+    assert (np.diff(order) > 0).tolist() == [True, True, True, True, False, True, True, True]
+    assert order_times(np.array([3, -1], np.int32)).tolist() == [3, -1]
+
+
+def test_one_time_for_all_rows_goes_to_the_first_split_and_is_told(make):
+    result = assign(make(hashes(range(10)), marks=[5] * 10), SplitOptions(time="when"))
+    assert (result.counts, result.notes) == ((10, 0, 0), ("no row is in 'validation' or 'test'",))
+
+
+def test_column_names_the_splits(make):
+    facts = make(hashes(range(4)), marks=[1, 0, 0, 1])
+    result = assign(facts, SplitOptions(split_by="fold"), names=["test", "train"])
+    assert (result.names, result.codes.tolist(), result.counts) == (("test", "train"), [1, 0, 0, 1], (2, 2))
+    assert result.method == "column 'fold'"
+    with pytest.raises(OptionError, match=r"expected letters, digits and _, got 'a b'"):
+        assign(facts, SplitOptions(split_by="fold"), names=["a b", "c"])
+
+
+@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
+def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, pass_rows):
+    monkeypatch.setattr(duplicate, "PASS_ROWS", pass_rows)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 50)
+    contents = hashes(np.arange(1000) % 600)
+    ids = hashes(np.arange(1000) + 5000)
+    alone = assign(make(ids), SplitOptions())
+    result = assign(make(contents, ids), SplitOptions())
+    assert np.array_equal(result.codes[600:], result.codes[:400])
+    assert np.array_equal(result.codes[:600], alone.codes[:600])
+    moved = np.count_nonzero(result.codes != alone.codes)
+    assert result.num_duplicates == moved > 50
+
+
+def test_many_rows_of_one_content_go_to_one_split(make, monkeypatch):
+    monkeypatch.setattr(duplicate, "PASS_ROWS", 10)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 7)
+    ids = hashes(range(200))
+    alone = assign(make(ids), SplitOptions())
+    result = assign(make(hashes(np.zeros(200)), ids), SplitOptions())
+    assert set(result.codes.tolist()) == {int(alone.codes[0])}
+    assert result.num_duplicates == 200 - alone.counts[alone.codes[0]]
+
+
+@pytest.mark.parametrize("way", ["split_by", "group"])
+def test_duplicates_are_only_counted_where_a_column_has_the_word(make, way):
+    contents = hashes([1, 2, 1, 1])
+    options = SplitOptions(**{way: "fold"})
+    positions = hashes([7, 8, 9, 7]) if way == "group" else None
+    facts = make(contents, positions, [0, 0, 1, 0])
+    result = assign(facts, options, names=["train", "test"])
+    assert len(set(result.codes[[0, 3]].tolist())) == 1
+    if way == "split_by":
+        assert result.codes.tolist() == [0, 0, 1, 0]
+    assert result.num_duplicates == 1
+    assert result.notes[0] == "1 row equal to some of another split: left where 'fold' puts them"
+
+
+def test_rows_of_no_data_have_no_split(make):
+    result = assign(make(hashes([])), SplitOptions())
+    assert (result.counts, result.notes) == ((0, 0, 0), ())
+
+
+def test_codes_of_very_many_rows_lie_on_disk(make, monkeypatch, tmp_path):
+    monkeypatch.setattr(assigning, "_RESIDENT_ROWS", 100)
+    contents = hashes(range(20_000))
+    result = assign(make(contents), SplitOptions())
+    assert isinstance(result.codes, np.memmap)
+    assert np.array_equal(result.codes, split_hashes(contents, SplitOptions()))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,66 @@
+"""The files for TFDS: what is in them, and why there are none. TFDS itself reads them in integration."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import penstock as ps
+from manifest_folders import write_dataset
+from penstock.fields import Image, Number, Sequence, Tensor, Text
+from penstock.shards.tfds import describe_tfds
+from record_files import PAYLOADS
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    return write_dataset(tmp_path)
+
+
+def describe(manifest, **fields):
+    schema = ps.Schema(fields) if fields else manifest.schema
+    return describe_tfds(schema, replace(manifest, schema=schema))
+
+
+def test_counts_are_those_of_the_shards(manifest):
+    info = json.loads(describe(manifest)[0])
+    assert [(split["name"], split["shardLengths"]) for split in info["splits"]] == [
+        ("train", ["3", "2"]),
+        ("test", ["1"]),
+    ]
+
+
+def test_features_have_the_keys_of_the_records(manifest):
+    features = json.loads(describe(manifest, age=Number(key="a"), photo=Image("png"))[1])
+    assert list(features["featuresDict"]["features"]) == ["a", "photo"]
+    assert features["featuresDict"]["features"]["photo"]["image"]["encodingFormat"] == "png"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"age": Number(optional=True)}, "field 'age': TFDS knows no missing values"),
+        ({"name": Text(default="")}, "field 'name': TFDS knows no missing values"),
+        ({"t": Tensor((2,), "uint32", "raw")}, "field 't': TensorFlow decodes no raw uint32"),
+    ],
+)
+def test_field_that_tfds_cannot_express_is_the_reason(manifest, fields, reason):
+    assert describe(manifest, **fields) == reason
+
+
+def test_manifest_that_tfds_cannot_read_is_the_reason(manifest, tmp_path):
+    assert describe(replace(manifest, compression="gzip")) == "TFDS reads no compressed shards"
+    assert describe(replace(manifest, payload="sequence_example"), s=Sequence()) == (
+        "TFDS reads Examples, no SequenceExamples"
+    )
+    empty = write_dataset(tmp_path / "empty", {"train": [[]]})
+    assert describe(empty) == "TFDS reads no data set of no records"
+    odd = replace(manifest, splits={"a b": manifest.splits["train"]})
+    assert describe(odd) == "TFDS would not find the shards of split 'a b' by their names"
+    renamed = replace(manifest, splits={"other": manifest.splits["train"]})
+    assert describe(renamed) == "TFDS would not find the shards of split 'other' by their names"
+
+
+def test_split_of_no_records_is_not_told(tmp_path):
+    manifest = write_dataset(tmp_path, {"train": [PAYLOADS], "test": [[]]})
+    assert [split["name"] for split in json.loads(describe(manifest)[0])["splits"]] == ["train"]

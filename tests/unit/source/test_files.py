@@ -1,0 +1,216 @@
+"""Files of tables: Parquet, Arrow, CSV, one or several."""
+
+import gzip
+import hashlib
+import os
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.errors import ChangedFileError, OptionError, SourceError
+from penstock.source.block import BLOCK_ROWS
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+
+TABLE = pa.table(
+    {
+        "n": pa.array([1, None, 3], pa.int32()),
+        "s": ["a", None, "c"],
+        "l": [[1.5], [], None],
+        "d": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "i": [{"bytes": b"1", "path": None}, None, {"bytes": b"2", "path": "p"}],
+    }
+)
+ROWS = {name: column.to_pylist() for name, column in zip(TABLE.column_names, TABLE.columns, strict=True)}
+
+
+def write_stream(table, path):
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def write_file(table, path):
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+WRITERS = {
+    "pets.parquet": pq.write_table,
+    "pets.arrow": write_file,
+    "pets.arrows": write_stream,
+    "stream.ipc": write_stream,
+    "pets.feather": pyarrow.feather.write_feather,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_typed_file_keeps_its_types_and_values(tmp_path, read, name):
+    path = tmp_path / name
+    WRITERS[name](TABLE, str(path))
+    assert read(path) == ROWS
+    block = next(open_source(path, SourceOptions()).blocks())
+    assert block.columns["n"].type == pa.int32()
+    assert block.columns["d"].type == pa.string()
+    assert (block.path, block.folder, block.row_in_file) == (str(path), str(tmp_path), 0)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_file_that_is_cut_is_refused_by_name(tmp_path, name):
+    path = tmp_path / name
+    WRITERS[name](TABLE, str(path))
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(SourceError, match="not a sound") as caught:
+        list(open_source(path, SourceOptions()).blocks())
+    assert caught.value.path == str(path)
+
+
+def test_file_without_a_telling_name_is_known_by_its_bytes(tmp_path, read):
+    pq.write_table(TABLE, tmp_path / "pets")
+    assert read(tmp_path / "pets")["s"] == ROWS["s"]
+
+
+def test_parquet_blocks_do_not_depend_on_row_groups(tmp_path):
+    table = pa.table({"n": range(40_000)})
+    sizes = []
+    for group in (1000, 40_000):
+        path = tmp_path / f"{group}.parquet"
+        pq.write_table(table, path, row_group_size=group)
+        sizes.append([block.num_rows for block in open_source(path, SourceOptions()).blocks()])
+    assert sizes == [[BLOCK_ROWS, BLOCK_ROWS, 40_000 - 2 * BLOCK_ROWS]] * 2
+
+
+def test_parquet_of_large_values_has_blocks_of_few_rows(tmp_path):
+    path = tmp_path / "blobs.parquet"
+    pq.write_table(pa.table({"b": [os.urandom(1 << 20) for _ in range(100)]}), path)
+    rows = [block.num_rows for block in open_source(path, SourceOptions()).blocks()]
+    assert rows == [32, 32, 36]
+
+
+def test_several_files_are_one_source_in_the_order_given(tmp_path):
+    for name, data in {"b.csv": "x,y\n1,2\n", "a.csv": "y,x\n4,3\n6,5\n"}.items():
+        (tmp_path / name).write_text(data)
+    source = open_source([tmp_path / "b.csv", tmp_path / "a.csv"], SourceOptions())
+    blocks = list(source.blocks())
+    assert [(b.first_row, b.num_rows, b.row_in_file, b.path) for b in blocks] == [
+        (0, 1, 0, str(tmp_path / "b.csv")),
+        (1, 2, 0, str(tmp_path / "a.csv")),
+    ]
+    assert [{name: c.to_pylist() for name, c in b.columns.items()} for b in blocks] == [
+        {"x": ["1"], "y": ["2"]},
+        {"x": ["3", "5"], "y": ["4", "6"]},
+    ]
+    assert source.name == "2 files"
+    assert source.num_rows == 3
+
+
+def test_glob_is_sorted_and_means_all_files(tmp_path, read):
+    for i in (2, 10, 1):
+        pq.write_table(pa.table({"n": [i]}), tmp_path / f"part-{i:02}.parquet")
+    assert read(str(tmp_path / "*.parquet")) == {"n": [1, 2, 10]}
+
+
+def test_file_of_other_columns_is_refused_naming_file_and_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b.csv").write_text("x,z\n1,2\n")
+    with pytest.raises(SourceError) as caught:
+        open_source([tmp_path / "a.csv", tmp_path / "b.csv"], SourceOptions())
+    assert str(caught.value) == (
+        f"{tmp_path / 'b.csv'}: columns: expected those of {tmp_path / 'a.csv'}, "
+        "got a file that lacks 'y' and also has 'z'. Convert files of other columns by themselves."
+    )
+
+
+def test_types_that_differ_between_files_become_one_or_are_refused(tmp_path, read):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    pq.write_table(pa.table({"n": pa.array([1, 2], pa.int32())}), paths[0])
+    pq.write_table(pa.table({"n": [0.5]}), paths[1])
+    assert read(paths) == {"n": [1.0, 2.0, 0.5]}
+    pq.write_table(pa.table({"n": ["x"]}), paths[1])
+    with pytest.raises(SourceError) as caught:
+        open_source(paths, SourceOptions())
+    assert f"{paths[1]}: column 'n': expected int32, as in the files before, got string" in str(caught.value)
+
+
+def test_provenance_names_files_relative_to_each_other_with_their_hash(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(f"n\n{folder}\n")
+    source = open_source([tmp_path / "a/x.csv", tmp_path / "b/x.csv"], SourceOptions())
+    list(source.blocks())
+    digest = hashlib.sha256(b"n\na\n").hexdigest()
+    first, second = source.provenance()
+    assert first == {"name": "a/x.csv", "bytes": 4, "sha256": digest, "rows": 1}
+    assert second["name"] == "b/x.csv"
+
+
+def test_file_that_changes_between_two_passes_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("n\n1\n")
+    source = open_source(path, SourceOptions())
+    list(source.blocks())
+    path.write_text("n\n1\n2\n")
+    with pytest.raises(ChangedFileError, match="size changed"):
+        list(source.blocks())
+
+
+def test_column_without_a_name_is_called_by_its_number(tmp_path, read):
+    path = tmp_path / "x.csv"
+    path.write_text(",a\n0,x\n")
+    assert read(path) == {"column_1": ["0"], "a": ["x"]}
+    assert open_source(path, SourceOptions()).notes == (
+        "x.csv: column 1 has no name in the header, and is called 'column_1'.",
+    )
+
+
+def test_row_longer_than_a_piece_of_the_parser_is_read(tmp_path, read):
+    path = tmp_path / "x.csv"
+    long = "y" * (10 << 20)
+    path.write_text("a,b\n" + "1,x\n" * 1000 + f'2,"{long}"\n3,z\n')
+    rows = read(path)
+    assert rows["a"] == ["1"] * 1000 + ["2", "3"]
+    assert rows["b"][-2:] == [long, "z"]
+
+
+def test_gzip_that_is_cut_is_refused(tmp_path):
+    path = tmp_path / "x.csv.gz"
+    data = gzip.compress(b"a,b\n" + os.urandom(100_000).hex().encode() + b",2\n", mtime=0)
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(SourceError, match="the file ends inside the deflated bytes") as caught:
+        list(open_source(path, SourceOptions()).blocks())
+    assert str(caught.value).endswith("The file is cut or damaged; get it again.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.xlsx", "Save the sheet as CSV"),
+        ("x.txt", "Name its delimiter"),
+        ("x.bin", "got '.bin'"),
+        ("x", "got ''"),
+    ],
+)
+def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, text):
+    (tmp_path / name).write_bytes(b"some bytes")
+    with pytest.raises(OptionError) as caught:
+        open_source(tmp_path / name, SourceOptions())
+    assert text in str(caught.value)
+
+
+def test_text_file_is_a_csv_once_its_delimiter_is_told(tmp_path, read):
+    (tmp_path / "x.txt").write_text("a b\n1 2\n")
+    assert read(tmp_path / "x.txt", delimiter=" ") == {"a": ["1"], "b": ["2"]}
+
+
+def test_csv_that_is_something_else_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"<!DOCTYPE html><html></html>")
+    with pytest.raises(SourceError, match="expected text, got an HTML page"):
+        open_source(tmp_path / "x.csv", SourceOptions())
+
+
+def test_duplicate_column_of_parquet_is_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match="'a', which is the name of column 1 too"):
+        open_source(tmp_path / "x.parquet", SourceOptions())

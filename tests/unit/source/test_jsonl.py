@@ -1,0 +1,132 @@
+"""JSONL files: one type a field over the whole file, faults with their line."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+
+from penstock.errors import SourceError
+from penstock.source import jsonl
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+from penstock.source.place import locate_row
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*lines, name="pets.jsonl"):
+        path = tmp_path / name
+        text = "".join(
+            (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines
+        ).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def pieces(request, monkeypatch):
+    """Parse the file whole, or line by line as if it were large."""
+    if request.param == "small":
+        monkeypatch.setattr(jsonl, "_PIECE_BYTES", 1)
+        monkeypatch.setattr("penstock.source.stream.CHUNK_BYTES", 7)
+
+
+in_pieces = pytest.mark.parametrize("pieces", ["whole", "small"], indirect=True)
+
+
+def refusal(path) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        list(open_source(path, SourceOptions()).blocks())
+    assert caught.value.path == str(path)
+    return caught.value
+
+
+@in_pieces
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.jsonl.gz"])
+def test_lines_are_rows_and_fields_that_are_not_there_are_missing(write, read, pieces, name):
+    path = write({"a": 1, "s": "x"}, "", {"a": None, "new": [1, 2]}, {"s": "y"}, name=name)
+    assert read(path) == {"a": [1, None, None], "s": ["x", None, "y"], "new": [None, [1, 2], None]}
+
+
+@in_pieces
+def test_ints_and_floats_of_one_field_are_floats_everywhere(write, read, pieces):
+    path = write({"a": 1, "l": [1]}, {"a": 2.5, "l": []}, {"a": 3, "l": [0.5]})
+    assert read(path) == {"a": [1.0, 2.5, 3.0], "l": [[1.0], [], [0.5]]}
+    types = {block.columns["a"].type for block in open_source(path, SourceOptions()).blocks()}
+    assert types == {pa.float64()}
+
+
+@in_pieces
+def test_nested_values_survive(write, read, pieces):
+    rows = [{"i": {"bytes": None, "path": "a.png"}, "m": [[1, 2], [3]]}, {"i": {"path": "b.png"}, "m": []}]
+    assert read(write(*rows))["i"] == [{"bytes": None, "path": "a.png"}, {"bytes": None, "path": "b.png"}]
+    assert read(write(*rows))["m"] == [[[1, 2], [3]], []]
+
+
+@in_pieces
+def test_dates_stay_text(write, read, pieces):
+    rows = [{"d": "2020-01-01"}, {"d": "2020-01-01 10:00:00"}, {"d": "soon"}]
+    assert read(write(*rows))["d"] == ["2020-01-01", "2020-01-01 10:00:00", "soon"]
+
+
+@in_pieces
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ('{"a": }', "not sound JSON in line 4: expected a JSON object, got expecting value"),
+        ('{"a": 1', "not sound JSON in line 4"),
+        ("[1]", "a line in line 4: expected a JSON object, got an array"),
+        ("7", "got a number"),
+        ('{"a": "x"}', "field 'a' in line 4: expected a number, as before, got a string"),
+        ('{"a": 1, "a": 2}', "Column(/a) was specified twice"),
+        ('{"a": 9223372036854775808}', "field 'a' in line 4: expected an int of 64 bits, signed, got 9223"),
+    ],
+)
+def test_bad_line_is_refused_with_its_number(write, pieces, bad, text):
+    error = refusal(write({"a": 1}, "", {"a": 2}, bad, {"a": 3}))
+    assert text in str(error)
+    assert error.line == 4
+
+
+def test_array_of_objects_gets_advice(write):
+    assert "jq -c '.[]'" in str(refusal(write([{"a": 1}, {"a": 2}], name="a.json")))
+
+
+@in_pieces
+def test_bytes_that_are_no_utf8_are_refused_with_their_offset(tmp_path, pieces):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": "x"}\n{"a": "caf\xe9"}\n')
+    error = refusal(path)
+    assert (error.line, error.offset) == (2, 21)
+    assert "expected UTF-8, got 0xe9227d0a" in str(error)
+
+
+def test_byte_order_mark_is_dropped_and_other_encodings_are_read(tmp_path, read):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n{"a": 2}')
+    assert read(path) == {"a": [1, 2]}
+    path.write_bytes('{"a": "Zoë"}\n'.encode("latin-1"))
+    assert read(path, encoding="latin-1") == {"a": ["Zoë"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("", "no rows"), ("\n \n", "no rows"), ("{}\n{}\n", "no columns")]
+)
+def test_file_without_rows_or_columns_is_refused(tmp_path, text, what):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    assert what in str(refusal(path))
+
+
+def test_row_is_located_behind_blank_lines(write):
+    path = write({"a": 1}, "", " ", {"a": 2})
+    block = next(open_source(path, SourceOptions()).blocks())
+    assert locate_row(block, 1, SourceOptions()) == "row 2 (line 4)"
+
+
+def test_several_files_share_their_fields(write, read):
+    first, second = write({"a": 1}, name="1.jsonl"), write({"a": 0.5, "b": "x"}, name="2.jsonl")
+    assert read([first, second]) == {"a": [1.0, 0.5], "b": [None, "x"]}

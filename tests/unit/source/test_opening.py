@@ -1,0 +1,80 @@
+"""What is no source, and what is one of TFRecords."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.source.opening import is_tfrecord_source, open_source
+from penstock.source.options import SourceOptions
+
+
+@pytest.mark.parametrize("given", [None, 3, 2.5, True, b"pets.csv", bytearray(b"x"), object()])
+def test_what_is_no_source_is_refused(given):
+    with pytest.raises(OptionError, match="source: expected a path, a table, a dict of arrays, an iterable"):
+        open_source(given, SourceOptions())
+
+
+def test_bare_array_gets_advice():
+    with pytest.raises(OptionError, match=re.escape("Name the column: {'values': array}.")):
+        open_source(np.zeros((3, 2)), SourceOptions())
+
+
+def test_path_that_is_not_there_names_the_nearest(tmp_path):
+    (tmp_path / "pets.csv").write_text("a\n1\n")
+    with pytest.raises(NoSuchPathError, match=re.escape(f"Did you mean '{tmp_path / 'pets.csv'}'?")):
+        open_source(tmp_path / "pet.csv", SourceOptions())
+    with pytest.raises(NoSuchPathError, match="nothing matches"):
+        open_source(str(tmp_path / "*.parquet"), SourceOptions())
+    with pytest.raises(NoSuchPathError, match="Download it first"):
+        open_source("s3://bucket/pets.csv", SourceOptions())
+
+
+def test_pipe_and_mixed_list_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pets.csv")
+    with pytest.raises(PathError, match="not a regular file"):
+        open_source(tmp_path / "pets.csv", SourceOptions())
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(OptionError, match="A list holds paths, or dicts, but not both"):
+        open_source([tmp_path / "a.csv", {"a": 1}], SourceOptions())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.tfrecord", "a.tfrecords.gz", "train-00000-of-00002", "x.tfrec", "train-00000-of-00001.tfrecord"],
+)
+def test_file_named_like_a_tfrecord_is_one(tmp_path, name):
+    (tmp_path / name).touch()
+    assert is_tfrecord_source(tmp_path / name)
+    assert is_tfrecord_source([str(tmp_path / name)] * 2)
+    assert is_tfrecord_source(tmp_path)
+    assert is_tfrecord_source(str(tmp_path / "*"))
+
+
+def test_folder_with_a_manifest_is_one_whatever_else_it_holds(tmp_path):
+    (tmp_path / "pets.csv").touch()
+    assert not is_tfrecord_source(tmp_path)
+    (tmp_path / "penstock.json").touch()
+    assert is_tfrecord_source(tmp_path)
+
+
+@pytest.mark.parametrize("given", [None, [], {}, {"a": [1]}, [{"a": 1}], "nowhere.csv", b"a.tfrecord", print])
+def test_raw_data_is_none(given):
+    assert not is_tfrecord_source(given)
+
+
+def test_descriptions_may_lie_beside_tfrecords(tmp_path):
+    for name in ("dataset_info.json", "features.json", "a.tfindex", "label.labels.txt"):
+        (tmp_path / name).touch()
+    assert not is_tfrecord_source(tmp_path)
+    (tmp_path / "pets-train.tfrecord-00000-of-00001").touch()
+    assert is_tfrecord_source(tmp_path)
+
+
+def test_mixed_folder_and_hugging_face_shards_are_none(tmp_path):
+    (tmp_path / "train-00000-of-00002.parquet").touch()
+    assert not is_tfrecord_source(tmp_path / "train-00000-of-00002.parquet")
+    (tmp_path / "a.tfrecord").touch()
+    assert not is_tfrecord_source(tmp_path)
