@@ -15,7 +15,7 @@ help: ## Say what there is
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) --editable .
+	$(BIN)/python $(INSTALL) --editable '.[convert]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -30,7 +30,7 @@ $(VENV)/.bench: $(VENV)/.base
 	$(BIN)/python $(INSTALL) --editable '.[bench]'
 	@touch $@
 
-demo: $(VENV)/.base ## Write a small data set, open it, inspect it, damage it, verify and repair it
+demo: $(VENV)/.base ## From raw files to a data set: plan, convert, inspect, read, damage, verify, repair
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests
@@ -48,13 +48,19 @@ lint: $(VENV)/.check
 types: $(VENV)/.check
 	$(BIN)/mypy
 
+# What attacks the core itself; the other tests of faults and laws have no bytes of the core in them.
+ATTACKS := tests/unit/native $(wildcard tests/property/test_core_*.py) tests/property/test_dataset_values.py \
+  $(wildcard tests/faults/test_wire_*.py) tests/faults/test_framing.py tests/faults/test_between_frames.py \
+  tests/faults/test_compression_faults.py tests/faults/test_file_faults.py tests/faults/test_memory.py \
+  tests/faults/test_policy.py tests/property/test_wire_protobuf.py
+
 # The core built with g++'s address and undefined-behaviour sanitizers: its fuzz targets over mutations of known
 # inputs, then the tests that attack it through Python.
 sanitize: $(SANITIZED)/.installed
 	$(MAKE) -C native/fuzz standalone
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 PENSTOCK_SANITIZED=1 \
-	$(SANITIZED)/bin/python -m pytest -m 'not long' tests/faults tests/property tests/unit/native
+	$(SANITIZED)/bin/python -m pytest -m 'not long' $(ATTACKS)
 
 $(SANITIZED)/.installed: $(CORE)
 	$(PYTHON) -m venv $(SANITIZED)
@@ -67,8 +73,9 @@ $(SANITIZED)/.installed: $(CORE)
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
 
-bench: $(VENV)/.bench ## Measure reading against TensorFlow, tfrecord and pyarrow
+bench: $(VENV)/.bench ## Measure reading and writing against TensorFlow, TFDS, tfrecord and pyarrow
 	$(BIN)/python benchmarks/read.py
+	$(BIN)/python benchmarks/write.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(SANITIZED) build dist demo

@@ -341,7 +341,25 @@ std::vector<Span> spans_of(const std::vector<Array<uint8_t>>& blocks, const Arra
   return spans;
 }
 
-// Bodies by (arenas, which arena, begins, sizes); late fields as (key, a buffer or None for each row).
+constexpr size_t kLargestFile = size_t{1} << 40;  // sizes of some can be added up without overflow
+
+// A buffer, (path, size, digest) of a file, or None.
+LateValue late_value(nb::handle given, std::vector<std::unique_ptr<BytesView>>& views) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<nb::tuple>(given)) {
+    const nb::tuple parts = tuple_of(given, 3, "a file");
+    const auto bytes = value_of<nb::bytes>(parts[0], "the path of a file");
+    std::string path(bytes.c_str(), bytes.size());
+    need(!path.empty() && path.find('\0') == std::string::npos, "the path of a file is empty, or has a zero in it");
+    const auto size = value_of<size_t>(parts[1], "the size of a file");
+    need(size <= kLargestFile, "a file is larger than any record");
+    return LateValue::in_file(std::move(path), size, value_of<uint64_t>(parts[2], "the digest of a file"));
+  }
+  views.push_back(std::make_unique<BytesView>(given));
+  return LateValue::in_memory(views.back()->span());
+}
+
+// Bodies by (arenas, which arena, begins, sizes); late fields as (key, a value for each row).
 nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes, nb::sequence late,
                   bool is_message) {
   const auto blocks = arenas_of(arenas);
@@ -353,29 +371,24 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
   const size_t rows = bodies.size();
   std::vector<LateField> fields;
   std::vector<std::unique_ptr<BytesView>> views;
-  static const uint8_t nothing = 0;
   for (nb::handle each : late) {
     const nb::tuple parts = tuple_of(each, 2, "a late field");
-    LateField field{EncodeField(value_of<std::string>(parts[0], "a key"), Source::kStrings, false), {}};
+    fields.push_back({EncodeField(value_of<std::string>(parts[0], "a key"), Source::kStrings, false), {}});
     for (nb::handle value : value_of<nb::sequence>(parts[1], "the values of a late field")) {
-      if (value.is_none()) {
-        field.values.push_back(Span{});
-        continue;
-      }
-      views.push_back(std::make_unique<BytesView>(value));
-      const Span span = views.back()->span();
-      field.values.push_back(span.size == 0 ? Span{&nothing, 0} : span);
+      fields.back().values.push_back(late_value(value, views));
     }
-    need(field.values.size() == rows, "a late field has not one value for each row");
-    fields.push_back(std::move(field));
+    need(fields.back().values.size() == rows, "a late field has not one value for each row");
   }
   Growing<uint8_t> out;
   Growing<int64_t> frame_sizes;
+  std::vector<LateFault> faults;
   {
     nb::gil_scoped_release unlocked;
-    compose_frames(bodies, fields, is_message, out, frame_sizes);
+    faults = compose_frames(bodies, fields, is_message, out, frame_sizes);
   }
-  return nb::make_tuple(as_array<uint8_t>(out), as_array<int64_t>(frame_sizes));
+  nb::list fault_list;
+  for (const LateFault& fault : faults) fault_list.append(nb::make_tuple(fault.row, fault.field, fault.error));
+  return nb::make_tuple(as_array<uint8_t>(out), as_array<int64_t>(frame_sizes), fault_list);
 }
 
 // Byte strings from any arenas, one behind the other.

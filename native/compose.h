@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "bytes.h"
@@ -10,15 +11,36 @@
 
 namespace penstock {
 
-// A field whose value is fetched late: one byte string a row, or none where `data` is null.
+// One byte string that is fetched late: from memory, or from a file that must still be what it was.
+struct LateValue {
+  bool is_there = false;
+  Span memory;          // where it is, if `path` is empty
+  std::string path;
+  size_t size = 0;
+  uint64_t digest = 0;  // hash_bytes of what the file held
+
+  static LateValue in_memory(Span bytes) { return {true, bytes, {}, bytes.size, 0}; }
+  static LateValue in_file(std::string path, size_t size, uint64_t digest) {
+    return {true, {}, std::move(path), size, digest};
+  }
+};
+
+// A field whose values are fetched late, one a row.
 struct LateField {
   EncodeField field;
-  std::vector<Span> values;
+  std::vector<LateValue> values;
+};
+
+// A file that could not be read (errno), or is no longer what it was (0).
+struct LateFault {
+  size_t row, field;
+  int error;
 };
 
 // Appends the frame of each body: length, its CRC, the message, its CRC. `is_message` says that a body is the whole message
 // already; otherwise it is entries of an Example, and those of the late fields go before them. `sizes` gets each frame's.
-void compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late, bool is_message,
-                    Growing<uint8_t>& out, Growing<int64_t>& sizes);
+// Frames of rows with a fault hold nothing of use.
+std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late, bool is_message,
+                                      Growing<uint8_t>& out, Growing<int64_t>& sizes);
 
 }  // namespace penstock

@@ -1,6 +1,9 @@
 #include "pool.h"
 
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <cstdlib>
 #include <cstring>
@@ -112,6 +115,11 @@ size_t pooled_bytes() {
   return pool().bytes;
 }
 
-void empty_pool() { pool().clear(); }
+void empty_pool() {
+  pool().clear();
+#ifdef __GLIBC__
+  malloc_trim(0);  // threads keep what they have freed, each for itself, and seldom need it again
+#endif
+}
 
 }  // namespace penstock

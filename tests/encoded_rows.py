@@ -31,8 +31,9 @@ class Frames(NamedTuple):
     payloads: list[bytes]
 
 
-def frames_of(data: Any, sizes: Any) -> Frames:
+def frames_of(data: Any, sizes: Any, faults: Any) -> Frames:
     """Take apart what `compose` returned."""
+    assert faults == []
     whole, ends = data.tobytes(), np.cumsum(sizes)
     begins = (ends - sizes).astype(np.uint64)
     payloads = [whole[b + 12 : e - 4] for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]

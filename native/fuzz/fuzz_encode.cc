@@ -154,7 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   Growing<uint8_t> frames;
   Growing<int64_t> frame_sizes;
-  compose_frames(bodies, late, sequence_example, frames, frame_sizes);
+  REQUIRE(compose_frames(bodies, late, sequence_example, frames, frame_sizes).empty());
   REQUIRE(frame_sizes.size() == bodies.size());
   check_frames(frames, bodies.size(), sequence_example);
   check_values(fields, frames, frame_sizes, order);

@@ -146,13 +146,6 @@ Span Material::string(int64_t i) const {
   return Span{bytes_.data() + starts_[at], static_cast<size_t>(stops_[at] - starts_[at])};
 }
 
-Span Material::late_value(int64_t row) const {
-  static const uint8_t nothing = 0;
-  if (!has(row)) return Span{};
-  const Span value = string(row);
-  return value.size == 0 ? Span{&nothing, 0} : value;
-}
-
 void Material::write_values(int64_t begin, int64_t end, RowBytes& out) const {
   for (int64_t i = begin; i < end; i++) {
     const auto at = static_cast<size_t>(i);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compose.h"
 #include "encode.h"
 #include "input.h"
 #include "plan.h"
@@ -27,9 +28,9 @@ class Material {
   // The row as decoding must give it. Of a row that lacks the field nothing is said.
   RowBytes row(int64_t row) const;
 
-  // Of a deferred field: the value that comes when the record is framed; null where there is none.
+  // Of a deferred field: the value that comes when the record is framed.
   bool is_late() const { return source_ == Source::kDeferred; }
-  Span late_value(int64_t row) const;
+  LateValue late_value(int64_t row) const { return has(row) ? LateValue::in_memory(string(row)) : LateValue{}; }
 
  private:
   void choose_layout(Input& in, bool sequence_example);

@@ -1,4 +1,4 @@
-"""Penstock: TFRecord shards that describe themselves, made of anything, read faster than anything else does."""
+"""Penstock: TFRecord shards that describe themselves, made of anything, read faster than by anything else."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -130,15 +130,19 @@ def gather(
     sizes: NDArray[np.int64],
 ) -> NDArray[np.uint8]: ...
 
-# Bodies, taken from some arenas, as frames: (frames one behind the other, size of each)
+# A value that is fetched late: its bytes, or (path, size, digest) of the file that holds it, or None
+LateValue: TypeAlias = Buffer | tuple[bytes, int, int] | None
+
+# Bodies, taken from some arenas, as frames: (frames one behind the other, size of each, files that could not
+# be read: row, late field, errno or 0 for a file that is not what it was)
 def compose(
     arenas: Sequence[NDArray[np.uint8]],
     arena_of: NDArray[np.uint32],
     begins: NDArray[np.int64],
     sizes: NDArray[np.int64],
-    late: Sequence[tuple[str, Sequence[Buffer | None]]],
+    late: Sequence[tuple[str, Sequence[LateValue]]],
     is_message: bool,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, int]]]: ...
 
 class Tally:
     def __init__(self, max_values: int) -> None: ...

@@ -64,6 +64,7 @@ class PenstockError(Exception):
         self.got = got
         self.advice = advice
         super().__init__(self._message())
+        self.path = None if path is None else os.fspath(path)  # ImportError has a `path` of its own
 
     def _message(self) -> str:
         where = f"{self.path}: " if self.path is not None else ""
@@ -84,12 +85,14 @@ class PenstockError(Exception):
         return self._message()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.what, {**self.__dict__})
+        # ImportError does not keep `path` in the dict.
+        return _rebuild, (type(self), self.what, {**self.__dict__, "path": self.path})
 
 
 def _rebuild(kind: type[PenstockError], what: str, facts: dict[str, Any]) -> PenstockError:
     error = kind(what)
-    error.__dict__.update(facts)
+    for name, value in facts.items():
+        setattr(error, name, value)
     error.args = (str(error),)
     return error
 

@@ -7,13 +7,14 @@ import re
 
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
+from penstock.errors import MissingPackageError
 
 SUMMARY = "make a data set from CSV, Parquet, images, TFRecords, …"
 DESCRIPTION = """\
-Convert raw data to TFRecord shards that describe themselves: checked, split without leakage, shuffled, with
-statistics, readable by every TFRecord program. SOURCE is a CSV, TSV, Parquet, JSON-lines or Arrow file, several,
-or a glob; a folder of images; or TFRecords and data sets, which are written anew. OUT is a folder, which appears
-when it is complete; or a .parquet file, to which a data set goes back."""
+Convert raw data to TFRecord shards that describe themselves: checked, split without leakage, shuffled,
+with statistics, readable by every TFRecord program. SOURCE is a CSV, TSV, Parquet, JSON-lines or Arrow
+file; several files, or a glob; a folder of images; or TFRecords and data sets, which are written anew. OUT
+is a folder, which appears when it is complete; or a .parquet file, to which a data set goes back."""
 EXAMPLE = "penstock convert pets.csv pets/ --image photo --target adopted"
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
@@ -101,6 +102,9 @@ def _parse_size(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Convert, print, and return the exit status."""
     # What reads raw data is loaded by this command alone: the others work without pyarrow.
-    from penstock.cli.converting import run_convert  # noqa: PLC0415
+    try:
+        from penstock.cli.converting import run_convert  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingPackageError.from_import(error, "penstock convert") from error
 
     return run_convert(args)

@@ -91,6 +91,14 @@ def _print_plan(args: argparse.Namespace) -> int:
 
 
 def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
+    if _read_arguments(args) != (PlanOverrides(), ConvertOptions(overwrite=args.overwrite)):
+        raise OptionError(
+            "options",
+            path=out,
+            expected="--overwrite and --json alone where a data set goes back to a table",
+            got="others",
+            advice="Convert to another data set first, and that to the table.",
+        )
     with ProgressBar("convert") as bar:
         done = write_table(source, out, overwrite=args.overwrite, on_progress=bar.show)
     if args.json:
@@ -156,8 +164,9 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
 
 def _list_notes(done: Converted) -> list[str]:
     notes = list(done.notes)
-    duplicates = done.manifest.split.get("duplicates")
-    if duplicates:
+    split = done.manifest.split
+    duplicates = split.get("duplicates")
+    if duplicates and not split.get("by") and not split.get("group"):
         notes.append(f"{write_count(duplicates, 'duplicate row')} kept out of a second split")
     rejects = done.manifest.rejects
     if rejects.get("count"):

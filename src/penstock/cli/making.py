@@ -45,7 +45,8 @@ def _write_split(split: Any) -> str:
             parts.append(f"{key} {escape(str(split[key]))}")
     parts.append(f"seed {split.get('seed')}")
     if split.get("duplicates"):
-        parts.append(f"{split['duplicates']:,} duplicates kept on one side")
+        moved = "left where they are" if split.get("by") or split.get("group") else "kept on one side"
+        parts.append(f"{split['duplicates']:,} duplicates {moved}")
     return "; ".join(parts)
 
 

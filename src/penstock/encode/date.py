@@ -2,8 +2,8 @@
 
 In: columns of Arrow's, NumPy's or Python's dates and times, or of text in ISO 8601. Out: `Dense` of int64.
 
-Dates become days since 1970-01-01; points in time microseconds since 1970-01-01T00:00 UTC, and those without a
-zone are taken as UTC; times of day and durations become microseconds.
+Dates become days since 1970-01-01; points in time microseconds since 1970-01-01T00:00 UTC, those without a
+zone being taken as UTC; times of day and durations become microseconds.
 """
 
 from __future__ import annotations

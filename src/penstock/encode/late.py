@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import struct
+from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.errors import ChangedFileError, PathError
+from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.types import Bytes, Deferred
 
 _HEAD: Final = struct.Struct("<qQ")  # size, digest; the path follows, for what lies in a file
@@ -48,66 +50,57 @@ def referred_bytes(reference: bytes) -> int:
     return int(_HEAD.unpack_from(reference)[0]) if reference else 0
 
 
-def fetch(reference: bytes, resident: bytes | memoryview | None = None) -> bytes | memoryview | None:
-    """Return the value that a reference leads to, or None for one to nothing.
+def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
+    """Return the value that a reference leads to, as the core takes it; None for one to nothing.
 
     Args:
         reference: One that `make_references` made.
         resident: The value itself, where it is in memory.
-
-    Raises:
-        ChangedFileError: The file is not what it was.
-        PathError: It is gone.
     """
     if not reference:
         return None
-    size, digest = _HEAD.unpack_from(reference)
     if resident is not None:
         return resident
-    path = os.fsdecode(reference[_HEAD.size :])
-    value = read_file(path, size)
-    if len(value) != size or _native.hash_bytes(value) != digest:
-        raise ChangedFileError(
-            "the file has changed since its row was read",
-            path=path,
-            expected=f"{size} bytes with digest {digest:016x}",
-            got=f"{len(value)} bytes",
-            advice="Convert again when nothing writes there.",
-        )
-    return value
+    size, digest = _HEAD.unpack_from(reference)
+    return reference[_HEAD.size :], size, digest
 
 
-def read_file(path: str, size_hint: int) -> bytes:
-    """Return what is in a file.
-
-    Raises:
-        PathError: It cannot be read.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.read(fd, size_hint + 1)
-            if len(data) == size_hint:
-                return data
-            pieces = [data]
-            while pieces[-1]:
-                pieces.append(os.read(fd, 1 << 20))
-            return b"".join(pieces)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise PathError(f"cannot be read ({error.strerror})", path=path) from error
+def refuse_file(value: _native.LateValue, error: int) -> PenstockError:
+    """Return the error for a file that the core could not read (errno), or that has changed (0)."""
+    path = os.fsdecode(value[0]) if isinstance(value, tuple) else None
+    if error:
+        return PathError(f"cannot be read ({os.strerror(error)})", path=path)
+    return ChangedFileError(
+        "the file has changed since its row was read",
+        path=path,
+        advice="Convert again when nothing writes there.",
+    )
 
 
 def materialize(column: Deferred) -> Bytes:
-    """Return the column with its values in memory: records with feature lists take them there."""
+    """Return the column with its values in memory: records with feature lists take them there.
+
+    Raises:
+        ChangedFileError: A file is not what it was.
+        PathError: It is gone.
+    """
     references = make_references(column, len(column))
-    view = references.arena.tobytes()
-    bounds = references.offsets.tolist()
-    values = []
-    for row in range(len(column)):
-        resident = None if column.values is None else column.values[row]
-        values.append(fetch(view[bounds[row] : bounds[row + 1]], resident) or b"")
+    arena = references.arena.tobytes()
+    values: list[bytes | memoryview] = []
+    for row, (start, stop) in enumerate(pairwise(references.offsets.tolist())):
+        value = find_value(arena[start:stop], None if column.values is None else column.values[row])
+        values.append(_read(value) if isinstance(value, tuple) else memoryview(value or b""))
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=offsets[1:])
     return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets, column.present)
+
+
+def _read(value: tuple[bytes, int, int]) -> bytes:
+    path, size, digest = value
+    try:
+        data = Path(os.fsdecode(path)).read_bytes()
+    except OSError as error:
+        raise refuse_file(value, error.errno or 0) from error
+    if len(data) != size or _native.hash_bytes(data) != digest:
+        raise refuse_file(value, 0)
+    return data

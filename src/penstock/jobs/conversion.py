@@ -17,16 +17,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from penstock import _native
 from penstock.errors import OptionError
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.remeasure import measure_shards
-from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
+from penstock.jobs.rowwork import Incoming, MeasurableRows, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics
-from penstock.shards.assign import assign
+from penstock.shards.assign import RANK_BELOW, assign
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
@@ -60,6 +61,8 @@ class Progress:
     num_rejects: int
     splits: Mapping[str, int] = field(default_factory=dict)
 
+
+_MOST_HELD_BYTES = 64 << 20
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 
@@ -107,6 +110,7 @@ class Conversion:
         self._expected_bytes = expected_bytes
         self._on_progress = on_progress
         self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
+        self._helpers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-ahead")
         self._pending: deque[Future[WorkedRows]] = deque()
         self._names = SplitNames()
         self._strata = Strata()
@@ -121,6 +125,8 @@ class Conversion:
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
         self._digest = hashlib.sha256()
+        self._held: list[MeasurableRows] = []
+        self._held_bytes = 0
         self._read_bytes = 0
         self._record_bytes = 0
 
@@ -148,6 +154,7 @@ class Conversion:
         self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
         self._residents.add(worked.incoming.first_row, worked.resident)
         self._statistics.merge(worked.statistics)
+        self._hold(worked)
         for name, count in worked.missing.items():
             self._missing[name] += count
         for array in (worked.rows, worked.contents, worked.keys, worked.rest, marks):
@@ -156,6 +163,14 @@ class Conversion:
         self._record_bytes += worked.num_bytes
         self._read_bytes += worked.incoming.num_bytes
         self._tell("reading", self._read_bytes, self._expected_bytes)
+
+    def _hold(self, worked: WorkedRows) -> None:
+        """Keep the columns of a small source until its splits are known, which then go by rank."""
+        self._held_bytes += worked.num_bytes
+        if self._store.num_rows >= RANK_BELOW or self._held_bytes > _MOST_HELD_BYTES:
+            self._held.clear()
+        else:
+            self._held.append(worked.measurable)
 
     def finish(self, settle: Settle, facts: Facts) -> Manifest:
         """Write the data set.
@@ -202,6 +217,8 @@ class Conversion:
 
     def _write_shards(self, assignment: Assignment) -> dict[str, SplitEntry]:
         self._store.finish(assignment.codes)
+        if self._store.is_on_disk:
+            _native.empty_pool()  # what reading has used, writing has no use for
         counts = assignment.counts
         tasks = plan_shards(
             assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
@@ -214,6 +231,7 @@ class Conversion:
             self._work.encoder.is_sequence,
             self._staging,
             self._options.compression,
+            self._helpers if self._options.num_workers > 1 else None,
         )
         shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
         written = 0
@@ -221,6 +239,8 @@ class Conversion:
         for task, entry in zip(tasks, self._pool.map(write, tasks), strict=True):
             shards[task.split].append(entry)
             written += entry.num_bytes
+            if self._store.is_on_disk:
+                _native.empty_pool()
             self._tell("writing", written, max(written, self._record_bytes), totals)
         self.notes += assignment.notes
         return {
@@ -234,14 +254,22 @@ class Conversion:
     ) -> dict[str, Any] | None:
         """Return the statistics of the train split.
 
-        They were taken on the way, of the rows that the hash alone would have put there; where the splits
-        have become others, the shards are read for them.
+        They were taken on the way, of the rows that the hash alone would have put there. Where the splits
+        have become others, they are taken of the columns, if those are few, or else the shards are read.
         """
         name = "train" if "train" in splits else next(iter(splits))
         is_moved = assignment.num_duplicates and self._split.group is None
         is_tentative = assignment.method.startswith("hash threshold") and not is_moved
         if is_tentative and name == assignment.names[self._work.measured]:
             return self._statistics.to_json()
+        if self._held:
+            is_wanted = assignment.codes == assignment.names.index(name)
+            statistics, start = Statistics(schema), 0
+            for rows in self._held:
+                stop = start + rows.num_sound
+                statistics.merge(rows.measure(schema, is_wanted[start:stop]))
+                start = stop
+            return statistics.to_json()
         return measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
 
     def _account_split(self, assignment: Assignment) -> dict[str, Any]:
@@ -283,6 +311,7 @@ class Conversion:
 
     def close(self) -> None:
         """End the threads, and let go of what was kept."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._helpers):
+            pool.shutdown(wait=True, cancel_futures=True)
         self._store.close()
         self._ledger.close()

@@ -41,6 +41,9 @@ _NAMES_SPLITS: Final = "names the splits"
 _log = logging.getLogger("penstock")
 
 
+_RESIZED_ROWS = 512
+
+
 @dataclass(frozen=True)
 class Converted:
     """What a conversion has done.
@@ -120,6 +123,7 @@ def run_conversion(
         stored = open_stored(source, told, options)
         _refuse_own_source(Path(out), stored.paths)
         return _run_stored(stored, out, options, on_progress)
+    _refuse_mixture(source)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
     peeked = Peeked(open_source(source, options.source))
     plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
@@ -132,7 +136,7 @@ def run_conversion(
         manifest = _feed(
             conversion,
             staging,
-            (RawRows(block, raw) for block in peeked.blocks()),
+            (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
             lambda: conversion.finish(
                 plan.settle, Facts(plan.to_form(), tuple(peeked.provenance()), options.resize)
             ),
@@ -149,7 +153,19 @@ def list_losses(plan: Plan) -> Iterator[str]:
 
 
 def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions) -> Plan:
-    """Return what a conversion would do with each column, without doing it."""
+    """Return what a conversion would do with each column, without doing it.
+
+    Raises:
+        PenstockError: See `convert`.
+    """
+    if is_tfrecord_source(source):
+        raise OptionError(
+            "plan",
+            expected="raw data",
+            got="TFRecords, whose fields are known",
+            advice="See 'penstock inspect'.",
+        )
+    _refuse_mixture(source)
     return make_plan(Peeked(open_source(source, options.source)), _override(told, options))
 
 
@@ -233,6 +249,24 @@ def prepare(
     return plan, work, raw, split
 
 
+def _cut(block: Block, options: ConvertOptions) -> Iterator[Block]:
+    """Cut blocks smaller whose images are shrunk: those are in memory until they are written."""
+    if options.resize is None:
+        yield block
+        return
+    for start in range(0, block.num_rows, _RESIZED_ROWS):
+        stop = min(start + _RESIZED_ROWS, block.num_rows)
+        yield replace(
+            block,
+            first_row=block.first_row + start,
+            num_rows=stop - start,
+            columns={name: raw[start:stop] for name, raw in block.columns.items()},
+            row_in_file=block.row_in_file + start,
+            lines=None if block.lines is None else block.lines[start:stop],
+            num_bytes=block.num_bytes * (stop - start) // block.num_rows,
+        )
+
+
 def _is_heavy(plan: ColumnPlan, head: Sequence[Block]) -> bool:
     """Tell whether a column in memory holds values that are better fetched late than moved about."""
     if plan.field.type_name not in ("image", "bytes") or not head or not head[0].is_resident:
@@ -274,7 +308,7 @@ def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[st
         "plan": plan,
         "source": source,
         "split": {
-            "shares": dict(options.split) if not isinstance(options.split, str) else options.split,
+            "shares": options.shares,
             "group": options.group,
             "stratify": options.stratify,
             "split_by": options.split_by,
@@ -288,6 +322,18 @@ def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[st
         "on_error": options.on_error,
         "resize": options.resize,
     }
+
+
+def _refuse_mixture(source: object) -> None:
+    """Refuse paths of which only some are TFRecords."""
+    for each in source if isinstance(source, list | tuple) else ():
+        if is_tfrecord_source(each):
+            raise OptionError(
+                "source",
+                expected="raw data alone or TFRecords alone",
+                got=f"raw data, and TFRecords in {show(str(each))}",
+                advice="Convert the raw data first, then both data sets together.",
+            )
 
 
 def _refuse_own_source(out: Path, paths: Sequence[Path]) -> None:

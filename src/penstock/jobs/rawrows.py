@@ -112,19 +112,21 @@ def _value(raw: RawColumn, row: int) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        data = bytes(value)
-        short = base64.b64encode(data[:_MOST_BYTES]).decode("ascii")
-        return {"bytes": len(data), "base64": short} if len(data) <= _MOST_BYTES else {"bytes": len(data)}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist()) if value.size <= _MOST_BYTES else f"array {value.shape} {value.dtype}"
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value[:_MOST_BYTES]]
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
-    text = value if isinstance(value, str) else str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value[:_MOST_BYTES]]
+    if isinstance(value, np.ndarray) and value.size <= _MOST_BYTES:
+        return _plain(value.tolist())
+    return _plain_cell(value)
+
+
+def _plain_cell(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        short = {"base64": base64.b64encode(data).decode("ascii")} if len(data) <= _MOST_BYTES else {}
+        return {"bytes": len(data), **short}
+    text = f"array {value.shape} {value.dtype}" if isinstance(value, np.ndarray) else str(value)
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"

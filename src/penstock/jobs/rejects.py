@@ -65,7 +65,7 @@ class Rejects:
             path=last.path,
             field=last.field,
             expected=f"at most {self._max}",
-            got=f"{self.count} and more, the last because: {last}",
+            got=f"{self.count} and more, the last because: {str(last).rstrip('.')}",
             advice="Mend the plan or the data, or raise max_rejects (--max-rejects).",
         )
 

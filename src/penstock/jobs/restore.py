@@ -25,7 +25,7 @@ from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.shards.split import DEFAULT_SHARES, SplitOptions
+from penstock.shards.split import SplitOptions
 from penstock.types import Bytes, Columns, Dense
 
 _KEPT = "the splits of the source"
@@ -199,8 +199,7 @@ def _name_fields(schema: Schema, told: PlanOverrides, options: ConvertOptions) -
 
 def _keeps_splits(dataset: Dataset, options: ConvertOptions) -> bool:
     is_asked = any((options.group, options.stratify, options.split_by, options.time))
-    is_usual = dict(DEFAULT_SHARES) == options.split
-    return is_usual and not is_asked and dataset.splits != ("all",)
+    return options.split is None and not is_asked and dataset.splits != ("all",)
 
 
 def _as_names(name: str, column: Any) -> Bytes:

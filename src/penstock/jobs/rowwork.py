@@ -88,6 +88,7 @@ class WorkedRows:
         missing: How many of the sound rows lack each field.
         num_bytes: What the records take, about.
         faults: What does not fit.
+        measurable: What statistics are taken of, should the splits become others.
     """
 
     incoming: Incoming
@@ -104,6 +105,29 @@ class WorkedRows:
     missing: dict[str, int]
     num_bytes: int
     faults: list[CellFault]
+    measurable: MeasurableRows
+
+
+@dataclass(frozen=True)
+class MeasurableRows:
+    """The columns of a block, which of its rows are sound, and the keys that sample them."""
+
+    columns: EncodableColumns
+    sound: Mask | None
+    keys: NDArray[np.uint64]
+
+    @property
+    def num_sound(self) -> int:
+        """How many rows are sound."""
+        return len(self.keys) if self.sound is None else int(self.sound.sum())
+
+    def measure(self, schema: Schema, is_wanted: Mask) -> BlockStatistics:
+        """Return the statistics of some of the sound rows."""
+        keep = is_wanted
+        if self.sound is not None:
+            keep = np.zeros(len(self.sound), np.bool_)
+            keep[self.sound] = is_wanted
+        return measure_block(schema, self.columns, keep, self.keys)
 
 
 class RowWork:
@@ -177,6 +201,7 @@ class RowWork:
             missing={name: _count_missing(column, sound) for name, column in columns.items()},
             num_bytes=len(bodies.arena) + late_bytes + 18 * num_rows,
             faults=encoded.faults,
+            measurable=MeasurableRows(columns, sound, order),
         )
 
     def _settle_late(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:

@@ -27,7 +27,8 @@ class ConvertOptions:
     """Choices of a conversion.
 
     Attributes:
-        split: Shares of the splits, as `{"train": 0.8, …}` or `"train=0.8,…"`. They add up to 1.
+        split: Shares of the splits, as `{"train": 0.8, …}` or `"train=0.8,…"`. They add up to 1. If not said,
+            80 % train, 10 % validate, 10 % test; but TFRecords that have splits keep them.
         group: A column whose equal values all go to one split.
         stratify: Whether each value of the target gets the same shares; or the name of another field.
         split_by: A column whose values name the splits; it is not written.
@@ -58,7 +59,7 @@ class ConvertOptions:
         {'train': 0.9, 'test': 0.1}
     """
 
-    split: Mapping[str, float] | str = field(default_factory=lambda: dict(DEFAULT_SHARES))
+    split: Mapping[str, float] | str | None = None
     group: str | None = None
     stratify: bool | str = False
     split_by: str | None = None
@@ -91,10 +92,10 @@ class ConvertOptions:
             if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
                 raise OptionError(name, expected="a list of texts", got=show(given))
             object.__setattr__(self, name, tuple(words))
-        for name in ("split", "rename"):
-            if not isinstance(getattr(self, name), Mapping):
-                expected = "{'train': 0.9, …}" if name == "split" else "{'old': 'new', …}"
-                raise OptionError(name, expected=expected, got=show(getattr(self, name)))
+        if not isinstance(self.split, Mapping | None):
+            raise OptionError("split", expected="{'train': 0.9, …}", got=show(self.split))
+        if not isinstance(self.rename, Mapping):
+            raise OptionError("rename", expected="{'old': 'new', …}", got=show(self.rename))
         if not isinstance(self.plan, str | os.PathLike | Mapping | None):
             raise OptionError("plan", expected="the path of a plan, or what is in it", got=show(self.plan))
         check_on_error(self.on_error)
@@ -133,6 +134,13 @@ class ConvertOptions:
         """The choices that encoding needs."""
         return EncodeOptions(resize=self.resize)
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each split."""
+        if isinstance(self.split, str):
+            return parse_shares(self.split)
+        return dict(DEFAULT_SHARES if self.split is None else self.split)
+
     def splits(self, schema: Schema) -> SplitOptions:
         """Return the choices that splitting needs.
 
@@ -152,7 +160,7 @@ class ConvertOptions:
 
     def _split_options(self, stratify: str | bool | None) -> SplitOptions:
         return SplitOptions(
-            shares=dict(self.split) if not isinstance(self.split, str) else parse_shares(self.split),
+            shares=self.shares,
             group=self.group,
             stratify="target" if stratify is True else stratify or None,
             split_by=self.split_by,
@@ -164,7 +172,7 @@ class ConvertOptions:
 class ConvertChoices(TypedDict, total=False):
     """The keywords of `penstock.convert`: the attributes of `ConvertOptions`."""
 
-    split: Mapping[str, float] | str
+    split: Mapping[str, float] | str | None
     group: str | None
     stratify: bool | str
     split_by: str | None

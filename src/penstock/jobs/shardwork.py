@@ -7,18 +7,20 @@ on the rows alone.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.encode.late import fetch, referred_bytes
+from penstock.encode.late import find_value, referred_bytes, refuse_file
 from penstock.errors import FieldError
 from penstock.schema.dtype import MAX_TENSOR_BYTES
-from penstock.shards.chunk import Chunk
+from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.shards.staging import Staging
@@ -26,6 +28,12 @@ from penstock.shards.store import RowStore
 
 _PIECE_BYTES: Final = 4 << 20
 """How much is framed at once: it stays in the processor's cache until it is hashed and written."""
+
+
+_PIECES_AHEAD: Final = 2
+
+Frames: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
+"""Frames one behind the other, and the size of each."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,14 @@ class ShardTask:
         split: Number of its split.
         start: Its first row in the order of the split.
         stop: The row behind its last.
+        num_bytes: What it will take, about.
     """
 
     name: str
     split: int
     start: int
     stop: int
+    num_bytes: int
 
 
 def plan_shards(
@@ -67,8 +77,17 @@ def plan_shards(
         shards = max(1, min(count, round(wanted))) if count else 0
         for number in range(shards):
             start, stop = count * number // shards, count * (number + 1) // shards
-            tasks.append(ShardTask(f"{name}-{number:05}-of-{shards:05}.tfrecord", split, start, stop))
+            size = num_bytes * (stop - start) // total
+            tasks.append(ShardTask(f"{name}-{number:05}-of-{shards:05}.tfrecord", split, start, stop, size))
     return tasks
+
+
+class _Piece(NamedTuple):
+    """Some rows of a shard: their numbers, their bodies, and what their late fields refer to."""
+
+    rows: list[int]
+    bodies: ChunkColumn
+    references: list[list[bytes]]
 
 
 class Residents:
@@ -103,6 +122,7 @@ class ShardWork:
         is_message: Whether a body is a whole message.
         staging: Where the files go.
         compression: How they are compressed.
+        helpers: Threads that compose frames ahead of those that write them; None to do it in turn.
     """
 
     store: RowStore
@@ -111,6 +131,7 @@ class ShardWork:
     is_message: bool
     staging: Staging
     compression: ManifestCompression
+    helpers: ThreadPoolExecutor | None = None
 
     def __call__(self, task: ShardTask) -> ShardEntry:
         """Write a shard, or find that it is there already."""
@@ -118,44 +139,55 @@ class ShardWork:
         done = self.staging.journal.shards.get(name)
         if done is not None:
             return done
-        with self.staging.shard(name, self.compression) as file:
-            for chunk in self.store.chunks(task.split, task.start, task.stop):
-                for start, stop in self._pieces(chunk):
-                    file.write(*self._compose(chunk, start, stop))
+        with self.staging.shard(name, self.compression, planned_bytes=task.num_bytes) as file:
+            for frames, sizes in self._frames(task):
+                file.write(frames, sizes)
             return self.staging.finish(file)
 
-    def _pieces(self, chunk: Chunk) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that take about so many bytes together."""
-        sizes = chunk.columns[0].sizes.copy()
-        for column in chunk.columns[1:]:
-            sizes += [referred_bytes(column.value(row)) for row in range(len(chunk.rows))]
+    def _frames(self, task: ShardTask) -> Iterator[Frames]:
+        """Yield the frames of a shard; while some are hashed and written, the next are composed."""
+        pieces = (
+            piece
+            for chunk in self.store.chunks(task.split, task.start, task.stop)
+            for piece in self._cut(chunk)
+        )
+        if self.helpers is None:
+            yield from map(self._compose, pieces)
+            return
+        ahead: deque[Future[Frames]] = deque()
+        for piece in pieces:
+            ahead.append(self.helpers.submit(self._compose, piece))
+            if len(ahead) > _PIECES_AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+    def _cut(self, chunk: Chunk) -> Iterator[_Piece]:
+        """Yield rows that take about so many bytes together, with their references."""
+        bodies, *columns = chunk.columns
+        references = [[column.value(row) for row in range(len(chunk.rows))] for column in columns]
+        sizes = bodies.sizes.copy()
+        for each in references:
+            sizes += list(map(referred_bytes, each))
         ends = np.cumsum(sizes)
         start = 0
         while start < len(ends):
             limit = (int(ends[start - 1]) if start else 0) + _PIECE_BYTES
             stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
-            yield start, stop
+            rows = slice(start, stop)
+            yield _Piece(chunk.rows[rows].tolist(), bodies.take(rows), [each[rows] for each in references])
             start = stop
 
-    def _compose(self, chunk: Chunk, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        bodies, *references = chunk.columns
+    def _compose(self, piece: _Piece) -> Frames:
         late = []
-        for (name, key), column in zip(self.late, references, strict=True):
-            rows = chunk.rows[start:stop].tolist()
-            values = [
-                fetch(column.value(start + i), self.residents.get(name, row)) for i, row in enumerate(rows)
-            ]
-            late.append((key, values))
-        frames, sizes = _native.compose(
-            bodies.arenas,
-            bodies.arena_of[start:stop],
-            bodies.begins[start:stop],
-            bodies.sizes[start:stop],
-            late,
-            self.is_message,
-        )
+        for (name, key), references in zip(self.late, piece.references, strict=True):
+            pairs = zip(references, piece.rows, strict=True)
+            late.append((key, [find_value(each, self.residents.get(name, row)) for each, row in pairs]))
+        frames, sizes, faults = _native.compose(*piece.bodies, late, self.is_message)
+        for row, number, error in faults:
+            raise refuse_file(late[number][1][row], error)
         if len(sizes) and int(sizes.max()) > MAX_TENSOR_BYTES:
-            row = int(chunk.rows[start + int(np.argmax(sizes))])
+            row = piece.rows[int(np.argmax(sizes))]
             raise FieldError(
                 f"record of row {row + 1}",
                 record=row,

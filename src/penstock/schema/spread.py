@@ -34,7 +34,7 @@ class Spread:
         sampled: NDArray[Any],
         keep: Mask | None = None,
     ) -> Spread:
-        """Measure the numbers of a block, where `keep` is True; `keys` ascend, as do the rows of `sampled`."""
+        """Measure the numbers of a block where `keep` is True; `keys` ascend, and are those of `sampled`."""
         return cls(Moments.of(numbers, keep), Sample(keys, sampled))
 
     def blank(self) -> Spread:

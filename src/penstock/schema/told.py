@@ -26,8 +26,8 @@ Form: TypeAlias = Literal["value", "path", "date", "time", "bool", "json"]
 
 - `value`: as they are.
 - `path`: as names of files that hold them, relative to where the source lies.
-- `date`: as dates, stored as days since 1970-01-01; or as points in time, stored as microseconds since then,
-  UTC where they name no zone.
+- `date`: as dates, stored as days since 1970-01-01.
+- `time`: as points in time, stored as microseconds since 1970-01-01T00:00 UTC; UTC where they name no zone.
 - `bool`: as true or false, in any case; stored as 1 and 0.
 - `json`: as texts that hold a JSON list.
 """

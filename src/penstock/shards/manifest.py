@@ -95,7 +95,7 @@ def dump(manifest: Manifest) -> bytes:
         "source": list(manifest.source),
     }
     text = json.dumps(form, indent=1, allow_nan=False)
-    # Statistics have thousands of numbers: on one line they are ten times faster to write, and to scroll past.
+    # Statistics have thousands of numbers: on one line they are ten times faster to write, and to pass over.
     statistics = json.dumps(manifest.statistics, allow_nan=False)
     return f'{text[:-2]},\n "statistics": {statistics}\n}}\n'.encode("ascii")
 

@@ -42,7 +42,7 @@ class Staging:
         journal: What is complete so far; there once the staging was entered.
 
     Example:
-        >>> with Staging("pets") as staging:
+        >>> with Staging("toys") as staging:
         ...     staging.begin({"seed": 7})
         ...     with staging.shard("train-00000-of-00001.tfrecord") as shard:
         ...         entry = staging.finish(shard)

@@ -86,6 +86,8 @@ def _holds_tfrecords(folder: str) -> bool:
     for file in list_files(folder):
         if is_named_like_tfrecord(file.name):
             has_records = True
+        elif file.name.startswith("quarantine/"):
+            continue  # what a repair has put aside
         elif file.is_image or (named_kind(Path(file.name)) and not file.name.endswith(".json")):
             return False
     return has_records

@@ -1,14 +1,14 @@
 """Values that are fetched when their record is written: references to them, and what can go wrong."""
 
+import errno
 import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from penstock._native import hash_bytes
-from penstock.encode.late import fetch, make_references, materialize, read_file, referred_bytes
+from penstock.encode.late import find_value, make_references, materialize, referred_bytes, refuse_file
 from penstock.errors import ChangedFileError, PathError
 from penstock.types import Deferred
 
@@ -39,24 +39,27 @@ def files(tmp_path):
     return paths
 
 
-def test_references_to_files_lead_to_their_bytes(files):
+def test_references_to_files_lead_to_their_paths_sizes_and_digests(files):
     found = references(column_of_files(files), 3)
-    assert [fetch(each) for each in found] == [path.read_bytes() for path in files]
+    assert [find_value(each) for each in found] == [
+        (os.fsencode(path), path.stat().st_size, hash_bytes(path.read_bytes())) for path in files
+    ]
     assert [referred_bytes(each) for each in found] == [5, 0, 256 * 9000]
 
 
-def test_reference_of_a_path_that_is_no_unicode_leads_to_its_bytes(tmp_path):
+def test_reference_of_a_path_that_is_no_unicode_leads_to_it(tmp_path):
     path = tmp_path / os.fsdecode(b"caf\xe9")
     path.write_bytes(b"x")
     (reference,) = references(column_of_files([path]), 1)
-    assert fetch(reference) == b"x"
+    assert find_value(reference) == (os.fsencode(path), 1, hash_bytes(b"x"))
 
 
 def test_row_without_a_value_has_a_reference_to_nothing(files):
     found = references(column_of_files(files[:2], [False, True]), 2)
     assert found[0] == b""
-    assert (fetch(found[0]), referred_bytes(found[0])) == (None, 0)
-    assert fetch(found[1]) == b""
+    assert (find_value(found[0]), referred_bytes(found[0])) == (None, 0)
+    assert find_value(found[0], b"placeholder") is None
+    assert find_value(found[1]) == (os.fsencode(files[1]), 0, hash_bytes(b""))
 
 
 def test_no_column_has_references_to_nothing():
@@ -68,63 +71,23 @@ def test_reference_to_an_object_in_memory_gives_that_object():
     value = memoryview(b"pixels")
     column = Deferred(np.array([6]), np.array([hash_bytes(value)], np.uint64), values=[value])
     (reference,) = references(column, 1)
-    assert fetch(reference, value) is value
+    assert find_value(reference, value) is value
     assert referred_bytes(reference) == 6
 
 
-@pytest.mark.parametrize(
-    ("data", "got"),
-    [
-        (b"\xff\xd8two", "5 bytes"),
-        (b"\xff\xd8", "2 bytes"),
-        (b"", "0 bytes"),
-        (b"\xff\xd8one more", "10 bytes"),
-        (bytes(3 << 20), "3145728 bytes"),
-    ],
-)
-def test_file_that_is_no_longer_what_it_was_is_an_error(files, data, got):
-    (reference,) = references(column_of_files(files[:1]), 1)
-    files[0].write_bytes(data)
-    with pytest.raises(ChangedFileError) as caught:
-        fetch(reference)
-    digest = hash_bytes(b"\xff\xd8one")
-    assert caught.value.path == os.fspath(files[0])
-    assert f"expected 5 bytes with digest {digest:016x}, got {got}" in str(caught.value)
-    assert "changed since its row was read" in str(caught.value)
-
-
-def test_file_that_is_gone_is_an_error(files):
-    (reference,) = references(column_of_files(files[:1]), 1)
-    files[0].unlink()
-    with pytest.raises(PathError, match="cannot be read \\(No such file or directory\\)") as caught:
-        fetch(reference)
-    assert caught.value.path == os.fspath(files[0])
-
-
-def test_folder_in_place_of_a_file_is_an_error(files):
-    (reference,) = references(column_of_files(files[:1]), 1)
-    files[0].unlink()
-    files[0].mkdir()
-    with pytest.raises(PathError, match="Is a directory"):
-        fetch(reference)
-
-
-@pytest.mark.parametrize("hint", [0, 1, 4, 5, 6, 1 << 20])
-def test_file_is_read_whole_whatever_its_size_was_said_to_be(files, hint):
-    assert read_file(os.fspath(files[0]), hint) == b"\xff\xd8one"
-
-
-def count_descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def test_no_descriptor_stays_open(files):
-    before = count_descriptors()
-    for _ in range(3):
-        read_file(os.fspath(files[0]), 5)
-        with pytest.raises(PathError):
-            read_file(os.fspath(files[0].parent), 5)
-    assert count_descriptors() == before
+def test_refused_file_is_named_with_the_reason():
+    value = (os.fsencode("/photos/ä.jpg"), 5, 1)
+    gone = refuse_file(value, errno.ENOENT)
+    assert isinstance(gone, PathError)
+    assert (gone.path, str(gone)) == (
+        "/photos/ä.jpg",
+        "/photos/ä.jpg: cannot be read (No such file or directory).",
+    )
+    changed = refuse_file(value, 0)
+    assert isinstance(changed, ChangedFileError)
+    assert str(changed) == (
+        "/photos/ä.jpg: the file has changed since its row was read. Convert again when nothing writes there."
+    )
 
 
 def test_materialized_column_has_the_values_and_the_mask(files):
@@ -142,8 +105,18 @@ def test_materialized_column_of_objects_has_their_bytes():
     assert materialize(Deferred(np.empty(0, np.int64), np.empty(0, np.uint64), values=[])).tolist() == []
 
 
-def test_materialized_column_of_a_changed_file_is_an_error(files):
+@pytest.mark.parametrize("data", [b"12345", b"\xff\xd8", b"", b"\xff\xd8one more"])
+def test_materialized_column_of_a_changed_file_is_an_error(files, data):
     column = column_of_files(files)
-    files[0].write_bytes(b"12345")
-    with pytest.raises(ChangedFileError):
+    files[0].write_bytes(data)
+    with pytest.raises(ChangedFileError, match="changed since its row was read") as caught:
         materialize(column)
+    assert caught.value.path == os.fspath(files[0])
+
+
+def test_materialized_column_of_a_file_that_is_gone_is_an_error(files):
+    column = column_of_files(files)
+    files[2].unlink()
+    with pytest.raises(PathError, match="cannot be read") as caught:
+        materialize(column)
+    assert caught.value.path == os.fspath(files[2])

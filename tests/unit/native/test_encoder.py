@@ -1,5 +1,7 @@
 """The core's encoder: known bytes, entries of every length, blocks of any length, many threads."""
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -121,8 +123,8 @@ def test_one_encoder_serves_many_threads():
 
 def test_frames_of_no_rows_are_no_bytes():
     none = np.empty(0, np.int64)
-    data, sizes = _native.compose([], none.astype(np.uint32), none, none, [], False)
-    assert (len(data), len(sizes)) == (0, 0)
+    data, sizes, faults = _native.compose([], none.astype(np.uint32), none, none, [], False)
+    assert (len(data), len(sizes), faults) == (0, 0, [])
 
 
 def test_frames_of_messages_are_the_bodies_themselves():
@@ -139,6 +141,42 @@ def test_frames_of_bodies_get_the_tag_and_the_late_fields():
     assert frames.data == write_record(
         write_example({"photo": Feature("bytes", [b"jpeg"]), "n": Feature("int64", [5])})
     ) + write_record(write_example({"k" * 50: Feature("bytes", [b""]), "n": Feature("int64", [5])}))
+
+
+def compose_files(values, num_rows):
+    """Frame late values alone, without bodies."""
+    nothing = np.zeros(num_rows, np.int64)
+    none = np.empty(0, np.uint8)
+    return _native.compose([none], nothing.astype(np.uint32), nothing, nothing, [("f", values)], False)
+
+
+def test_frames_of_files_hold_what_is_in_them(tmp_path):
+    contents = [b"", b"a", bytes(range(256)) * 5000]
+    values = [file_value(tmp_path / f"{size}", data) for size, data in enumerate(contents)]
+    frames = frames_of(*compose_files(values, 3))
+    assert frames.data == write_records([write_example({"f": Feature("bytes", [data])}) for data in contents])
+
+
+def test_files_that_are_gone_or_changed_are_faults_of_their_rows_alone(tmp_path):
+    values = [file_value(tmp_path / f"{row}", b"content") for row in range(7)]
+    (tmp_path / "0").unlink()
+    (tmp_path / "2").write_bytes(b"another")
+    (tmp_path / "3").write_bytes(b"cut")
+    (tmp_path / "4").write_bytes(b"content and more")
+    (tmp_path / "5").unlink()
+    (tmp_path / "5").mkdir()
+    data, sizes, faults = compose_files(values, 7)
+    assert faults == [(0, 0, errno.ENOENT), (2, 0, 0), (3, 0, 0), (4, 0, 0), (5, 0, errno.EISDIR)]
+    whole = write_record(write_example({"f": Feature("bytes", [b"content"])}))
+    assert sizes.tolist() == [len(whole)] * 7
+    for row in (1, 6):
+        assert data.tobytes()[row * len(whole) : (row + 1) * len(whole)] == whole
+
+
+def file_value(path, data):
+    """Write a file, and return it as a late value."""
+    path.write_bytes(data)
+    return os.fsencode(path), len(data), _native.hash_bytes(data)
 
 
 def test_gather_puts_strings_of_any_arenas_one_behind_the_other():

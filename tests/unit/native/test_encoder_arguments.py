@@ -63,6 +63,16 @@ BAD_LATE = {
     "a tuple too long": (ValueError, [("k", [b""], 1)]),
     "a list": (TypeError, [["k", [b""]]]),
     "None": (TypeError, None),
+    "a file without digest": (ValueError, [("k", [(b"path", 1)])]),
+    "a file with more": (ValueError, [("k", [(b"path", 1, 1, 1)])]),
+    "a path of text": (TypeError, [("k", [("path", 1, 1)])]),
+    "a path of None": (TypeError, [("k", [(None, 1, 1)])]),
+    "an empty path": (ValueError, [("k", [(b"", 1, 1)])]),
+    "a path with a zero": (ValueError, [("k", [(b"a\0b", 1, 1)])]),
+    "a negative size": (TypeError, [("k", [(b"path", -1, 1)])]),
+    "a size that overflows": (ValueError, [("k", [(b"path", 2**64 - 1, 1)])]),
+    "a negative digest": (TypeError, [("k", [(b"path", 1, -1)])]),
+    "a digest too large": (TypeError, [("k", [(b"path", 1, 2**64)])]),
 }
 
 

@@ -1,0 +1,111 @@
+"""What `penstock convert` takes: every flag reaches the option it stands for."""
+
+import argparse
+
+import pytest
+
+from penstock.cli import converting
+from penstock.cli.convert import add_arguments
+from penstock.cli.converting import run_convert
+from penstock.cli.main import main
+from penstock.jobs.settings import ConvertOptions
+
+
+def read(monkeypatch, *argv: str) -> ConvertOptions:
+    """Return the options that a conversion would get."""
+    got = []
+
+    def take(source, out, told, options, on_progress):
+        got.append(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(converting, "run_conversion", take)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(KeyboardInterrupt):
+        run_convert(parser.parse_args([*argv, "pets.csv", "pets"]))
+    return got[0]
+
+
+def test_no_flag_leaves_every_default(monkeypatch):
+    assert read(monkeypatch) == ConvertOptions()
+
+
+@pytest.mark.parametrize(
+    ("argv", "choice"),
+    [
+        (("--split", "train=0.9,test=0.1"), {"split": {"train": 0.9, "test": 0.1}}),
+        (("--group", "user"), {"group": "user"}),
+        (("--stratify", "breed"), {"stratify": "breed"}),
+        (("--split-by", "part"), {"split_by": "part"}),
+        (("--time", "day"), {"time": "day"}),
+        (("--seed", "7"), {"seed": 7}),
+        (("--no-shuffle",), {"shuffle": False}),
+        (("--shard-size", "256MB"), {"shard_bytes": 256_000_000}),
+        (("--shard-size", "1.5k"), {"shard_bytes": 1500}),
+        (("--shard-size", "2GiB"), {"shard_bytes": 2_000_000_000}),
+        (("--shard-size", "77"), {"shard_bytes": 77}),
+        (("--num-shards", "3"), {"num_shards": 3}),
+        (("--compression", "gzip"), {"compression": "gzip"}),
+        (("--resize", "256"), {"resize": 256}),
+        (("--workers", "2"), {"workers": 2}),
+        (("--on-error", "collect"), {"on_error": "collect"}),
+        (("--max-rejects", "5"), {"max_rejects": 5}),
+        (("--overwrite",), {"overwrite": True}),
+        (("--resume",), {"resume": True}),
+        (("--delimiter", ";"), {"delimiter": ";"}),
+        (("--encoding", "latin-1"), {"encoding": "latin-1"}),
+        (("--missing", "NA", "--missing", "?"), {"missing": ("", "NA", "?")}),
+        (("--short-rows", "fill"), {"short_rows": "fill"}),
+    ],
+)
+def test_flag_reaches_its_option(monkeypatch, argv, choice):
+    assert read(monkeypatch, *argv) == ConvertOptions(**choice)
+
+
+def test_stratify_alone_means_the_target(monkeypatch):
+    assert read(monkeypatch, "--stratify", "--seed", "0").stratify is True
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--shard-size", "x"), "argument --shard-size: expected a size such as 128MB, got 'x'"),
+        (("--shard-size", "0"), "argument --shard-size: expected a size such as 128MB, got '0'"),
+        (("--compression", "zip"), "argument --compression: invalid choice: 'zip'"),
+        (("--on-error", "ignore"), "argument --on-error: invalid choice: 'ignore'"),
+        (("--seed", "x"), "argument --seed: invalid int value: 'x'"),
+        (("--seed", "-1"), "seed: expected a whole number of at least 0"),
+        (("--workers", "0"), "workers: expected a whole number of at least 1, got 0"),
+        (("--delimiter", "ab"), "delimiter: expected one ASCII character"),
+        (("--tagret", "a"), "unknown option --tagret. Did you mean --target?"),
+        (("--split", "train=2"), "share of 'train': expected a number above 0, up to 1, got 2.0"),
+        (("--split", "train=0.5"), "shares: expected a sum of 1, got 0.5"),
+        (("--split", "train"), "split: expected NAME=SHARE"),
+        (
+            ("--group", "a", "--split-by", "b"),
+            "the split: expected one way to make it, got group and split_by",
+        ),
+    ],
+)
+def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets.csv").write_text("a\n1\n2\n")
+    assert main(["convert", "pets.csv", "pets", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"penstock: error: {message}")
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["pets.csv"]
+
+
+def test_help_names_every_option(capsys):
+    assert main(["convert", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: penstock convert [options] SOURCE [SOURCE ...] OUT")
+    flags = (
+        "image text category number sequence bytes tensor target weight id drop rename split group stratify"
+    )
+    flags += " split-by time seed no-shuffle shard-size num-shards compression resize workers on-error"
+    flags += " max-rejects overwrite resume delimiter encoding missing short-rows plan plan-file json"
+    assert [flag for flag in flags.split() if f"--{flag}" not in text] == []

@@ -1,0 +1,267 @@
+"""What `penstock convert` does and prints: data sets, plans, tables, wrong calls."""
+
+import io
+import json
+import re
+
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.cli import converting
+from penstock.cli.main import main
+from penstock.jobs.conversion import Progress
+
+
+@pytest.fixture
+def pets(tmp_path, monkeypatch):
+    """A CSV in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = (
+        f"{row},pet {row * 7919 % 1009},{row % 23},{'cat' if row % 3 else 'dog'},{row % 2}\n"
+        for row in range(200)
+    )
+    (tmp_path / "pets.csv").write_text("id,name,age,kind,adopted\n" + "".join(lines))
+    return tmp_path
+
+
+def run(capsys, *argv):
+    status = main(["convert", *argv])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_summary_names_fields_splits_and_the_folder(pets, capsys):
+    status, out, err = run(capsys, "pets.csv", "out", "--id", "id", "--target", "adopted", "--drop", "age")
+    assert status == 0
+    assert re.search(r"^adopted +category +target +scalar int64, 2 values$", out, re.MULTILINE)
+    assert re.search(r"^train +160 +1 +[\d.]+ kB$", out, re.MULTILINE)
+    assert re.search(rf"^200 records from 200 rows in \d+\.\d s: {pets}/out\n\Z", out, re.MULTILINE)
+    assert err == ""
+    assert list(ps.open("out").schema) == ["id", "name", "kind", "adopted"]
+
+
+def test_json_says_what_was_made(pets, capsys):
+    status, out, _ = run(capsys, "pets.csv", "out", "--json", "--num-shards", "2", "--id", "id")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["rows"], found["records"], found["out"]) == (200, 200, str(pets / "out"))
+    assert found["splits"]["train"]["shards"] == 2
+    assert found["splits"]["train"]["records"] == 160
+    assert found["split"]["method"] == "hash rank"
+    assert found["rejects"] == {"count": 0, "by_column": {}, "file": None}
+    assert set(found["schema"]["fields"]) == {"id", "name", "age", "kind", "adopted"}
+
+
+def test_notes_tell_rejects_duplicates_and_doubts(pets, capsys):
+    with (pets / "pets.csv").open("a") as file:
+        file.write("900,twin,1,cat,1\n901,twin,1,cat,1\n" * 10 + "902,odd,old,cat,1\n")
+    status, out, _ = run(
+        capsys, "pets.csv", "out", "--number", "age", "--on-error", "collect", "--id", "id", "--json"
+    )
+    assert status == 0
+    notes = json.loads(out)["notes"]
+    assert "1 row rejected, see rejects.jsonl" in notes
+    assert any(re.fullmatch(r"\d+ duplicate rows kept out of a second split", note) for note in notes)
+
+
+def test_column_that_is_left_out_is_told(pets, capsys):
+    (pets / "a.jsonl").write_text('{"a": 1, "b": {"c": 1}}\n{"a": 2, "b": {"c": 2}}\n')
+    status, _, err = run(capsys, "a.jsonl", "out")
+    assert status == 0
+    assert re.search(r"^penstock: note: 'b' is left out: \w", err, re.MULTILINE)
+
+
+def test_plan_is_printed_and_nothing_written(pets, capsys):
+    status, out, err = run(capsys, "pets.csv", "--plan", "--target", "adopted")
+    assert (status, err) == (0, "")
+    assert re.search(r"^columns:$", out, re.MULTILINE)
+    assert [path.name for path in pets.iterdir()] == ["pets.csv"]
+    assert run(capsys, "pets.csv", "out", "--plan", "--target", "adopted")[1] == out
+    assert not (pets / "out").exists()
+
+
+def test_plan_that_is_edited_is_followed(pets, capsys):
+    _, out, _ = run(capsys, "pets.csv", "--plan", "--id", "id")
+    (pets / "plan.yaml").write_text(out)
+    assert run(capsys, "pets.csv", "same", "--plan-file", "plan.yaml")[0] == 0
+    assert run(capsys, "pets.csv", "straight", "--id", "id")[0] == 0
+    assert ps.open("same").schema == ps.open("straight").schema
+    assert run(capsys, "pets.csv", "--plan", "--plan-file", "plan.yaml")[0] == 0
+    (pets / "plan.yaml").write_text("columns:\n  kind: {type: text, name: sort}\ndrop: [name, age]\n")
+    assert run(capsys, "pets.csv", "edited", "--plan-file", "plan.yaml")[0] == 0
+    assert list(ps.open("edited").schema) == ["id", "sort", "adopted"]
+
+
+def test_plan_as_json_has_reasons_and_what_is_left_out(pets, capsys):
+    _, out, _ = run(capsys, "pets.csv", "--plan", "--json", "--drop", "name")
+    found = json.loads(out)
+    assert found["dropped"] == {"name": "told"}
+    assert found["columns"]["kind"]["reason"]
+    assert found["plan"]["columns"]["kind"]["type"] == "category"
+
+
+def test_types_names_and_roles_are_followed(pets, capsys):
+    (pets / "a.jsonl").write_text(
+        "".join(
+            json.dumps({"w": 1.5, "t": "a", "k": row, "n": row, "v": [1, 2], "s": [1] * (row % 3), "i": row})
+            + "\n"
+            for row in range(20)
+        )
+    )
+    argv = ["--weight", "w", "--text", "t", "--category", "k", "--number", "n", "--tensor", "v:2:float32"]
+    argv += ["--sequence", "s", "--id", "i", "--rename", "n=number", "--target", "k"]
+    status, _, err = run(capsys, "a.jsonl", "out", *argv)
+    assert status == 0, err
+    schema = ps.open("out").schema
+    assert {name: field.type_name for name, field in schema.items()} == {
+        "w": "number",
+        "t": "text",
+        "k": "category",
+        "number": "number",
+        "v": "tensor",
+        "s": "sequence",
+        "i": "number",
+    }
+    assert (schema["w"].role, schema["k"].role, schema["i"].role) == ("weight", "target", "id")
+    assert (schema["v"].shape, schema["v"].dtype) == ((2,), "float32")
+
+
+def test_data_set_is_resharded_and_goes_back_to_parquet(pets, capsys):
+    assert run(capsys, "pets.csv", "one", "--id", "id")[0] == 0
+    assert run(capsys, "one", "two", "--num-shards", "4", "--drop", "name")[0] == 0
+    assert len(ps.open("two").paths) == 6
+    status, out, _ = run(capsys, "two", "pets.parquet")
+    assert status == 0
+    assert re.fullmatch(r"200 rows, [\d.]+ kB in pets\.parquet\n", out)
+    assert pq.read_table("pets.parquet").num_rows == 200
+    status, out, _ = run(capsys, "two", "pets.parquet", "--overwrite", "--json")
+    assert json.loads(out)["rows"] == 200
+
+
+def test_several_files_are_one_source(pets, capsys):
+    (pets / "b.csv").write_text("id,name,age,kind,adopted\n900,Rex,3,dog,1\n")
+    status, out, _ = run(capsys, "pets.csv", "b.csv", "out", "--json")
+    assert (status, json.loads(out)["rows"]) == (0, 201)
+    status, out, _ = run(capsys, "*.csv", "out", "--json", "--overwrite")
+    assert (status, json.loads(out)["rows"]) == (0, 201)
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "message"),
+    [
+        ((), 2, "arguments: expected SOURCE and OUT, got none. Say 'penstock convert pets.csv pets/'."),
+        (
+            ("pets.csv",),
+            2,
+            "arguments: expected SOURCE and OUT, got one. Say 'penstock convert pets.csv pets/'.",
+        ),
+        (("--plan",), 2, "arguments: expected SOURCE, got none."),
+        (("none.csv", "out"), 2, "none.csv: no such file or folder. Did you mean 'pets.csv'?"),
+        (("pets.csv", "out", "--image", "nam"), 2, "no column 'nam'. Did you mean 'name'?"),
+        (("pets.csv", "out", "--target", "adoptd"), 2, "no column 'adoptd'. Did you mean 'adopted'?"),
+        (("pets.csv", "out", "--time", "agee"), 2, "no column 'agee'. Did you mean 'age'?"),
+        (
+            ("pets.csv", "out", "--number", "name"),
+            1,
+            "pets.csv: column 'name' in row 1 (line 2): expected a number, got 'pet 0'.",
+        ),
+        (("pets.csv", "out", "--id", "id", "--target", "id"), 2, "column 'id': expected one role, got two."),
+        (
+            ("pets.csv", "out", "--stratify"),
+            2,
+            "stratify: expected one target, got 0. "
+            "Name the field: stratify='breed', on the command line --stratify breed.",
+        ),
+        (
+            ("pets.csv", "out.parquet"),
+            2,
+            "out.parquet: source: expected TFRecords or a data set, which go back to a table, "
+            "got 'pets.csv'. To make a data set of it, name a folder as the output.",
+        ),
+        (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml: no such plan file."),
+    ],
+)
+def test_wrong_call_is_one_line_that_says_what_to_do(pets, capsys, argv, status, message):
+    assert run(capsys, *argv) == (status, "", f"penstock: error: {message}\n")
+    assert not (pets / "out").exists()
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="source/stream.py takes the UnicodeError of a missing byte-order mark for one of its own",
+)
+def test_encoding_that_the_file_has_not_is_told(pets, capsys):
+    status, _, err = run(capsys, "pets.csv", "out", "--encoding", "utf-16")
+    assert status == 1
+    assert err.startswith("penstock: error: pets.csv: ")
+
+
+def test_output_that_is_there_is_refused(pets, capsys):
+    assert run(capsys, "pets.csv", "out")[0] == 0
+    status, out, err = run(capsys, "pets.csv", "out")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"penstock: error: {pets}/out: exists already. "
+        "Choose another folder, or overwrite it: --overwrite, in Python overwrite=True.\n"
+    )
+    assert run(capsys, "pets.csv", "out", "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            ("one", "out", "--plan"),
+            "plan: expected raw data, got TFRecords, whose fields are known. See 'penstock inspect'.",
+        ),
+        (
+            ("one", "pets.csv", "out"),
+            "source: expected raw data alone or TFRecords alone, got raw data, and TFRecords in 'one'. "
+            "Convert the raw data first, then both data sets together.",
+        ),
+        (
+            ("one", "out.parquet", "--drop", "name"),
+            "out.parquet: options: expected --overwrite and --json alone where a data set goes back to a "
+            "table, got others. Convert to another data set first, and that to the table.",
+        ),
+        (
+            ("one", "out", "--image", "name"),
+            "field 'name': expected types that the records have, got another type. "
+            "Tell it in Python, with fields=; or convert by way of a .parquet.",
+        ),
+        (
+            ("one", "one", "--overwrite"),
+            "one: the output folder holds the source. Choose another output folder.",
+        ),
+    ],
+)
+def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsys, argv, message):
+    assert run(capsys, "pets.csv", "one", "--id", "id")[0] == 0
+    assert run(capsys, *argv) == (2, "", f"penstock: error: {message}\n")
+    assert sorted(path.name for path in pets.iterdir()) == ["one", "pets.csv"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
+    line = converting._write_line(
+        Progress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
+    )
+    assert line == (
+        "reading 12,000 rows  50.0 MB of 200.0 MB  25.0 MB/s  6 s left  train 9,600  test 2,400  3 rejected"
+    )
+    assert converting._write_line(Progress("reading", 1, 0, None, 0), 0.0) == "reading 1 rows  0 B  0 B/s"
+
+
+def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):
+    monkeypatch.setattr("penstock.cli.progress._SILENT_SECONDS", -1.0)
+    assert run(capsys, "pets.csv", "a", "--id", "id", "--drop", "age")[2] == ""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert main(["convert", "pets.csv", "b", "--id", "id", "--drop", "age"]) == 0
+    assert "reading 200 rows" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
