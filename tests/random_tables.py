@@ -23,7 +23,11 @@ DOUBLE_EDGES = [0, 1 << 63, 1, 0x3FF0000000000000, 0x7FF0000000000000, 0x7FF0000
 DOUBLE_BITS = st.one_of(st.sampled_from(DOUBLE_EDGES), st.integers(0, 2**64 - 1))
 # Lengths at which the length of the string, of its list, of the feature or of the entry takes one byte more.
 SIZES = st.one_of(
-    st.integers(0, 20), st.integers(75, 130), st.integers(2**14 - 70, 2**14 + 2), st.sampled_from([0, 4096])
+    st.integers(0, 20),
+    st.integers(75, 130),
+    st.integers(112, 120),
+    st.integers(2**14 - 70, 2**14 + 2),
+    st.sampled_from([0, 4096]),
 )
 STRINGS = st.one_of(
     st.binary(max_size=12), st.builds(lambda size, byte: bytes([byte]) * size, SIZES, st.integers(0, 255))

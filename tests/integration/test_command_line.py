@@ -195,6 +195,6 @@ def test_command_loads_no_framework() -> None:
 def test_demo_runs_and_ends_well(tmp_path) -> None:
     done = run("demo", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert "299 of 300 records are there" in done.stdout
+    assert "308 of 309 records are there" in done.stdout
     (folder,) = tmp_path.iterdir()
     assert done.stdout.endswith(f"Everything is in {folder}: look around, then delete it.\n")

@@ -165,9 +165,10 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
 def _list_notes(done: Converted) -> list[str]:
     notes = list(done.notes)
     split = done.manifest.split
-    duplicates = split.get("duplicates")
-    if duplicates and not split.get("by") and not split.get("group"):
-        notes.append(f"{write_count(duplicates, 'duplicate row')} kept out of a second split")
+    equal, apart = split.get("equal_rows"), split.get("duplicates")
+    if equal and not (apart and split.get("notes")):
+        moved = f" ({apart:,} of them were moved there)" if apart else ""
+        notes.append(f"{write_count(equal, 'row')} equal to an earlier one, and in its split{moved}")
     rejects = done.manifest.rejects
     if rejects.get("count"):
         place = f", see {rejects['file']}" if rejects.get("file") else ""

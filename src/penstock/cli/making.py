@@ -45,7 +45,7 @@ def _write_split(split: Any) -> str:
             parts.append(f"{key} {escape(str(split[key]))}")
     parts.append(f"seed {split.get('seed')}")
     if split.get("duplicates"):
-        moved = "left where they are" if split.get("by") or split.get("group") else "kept on one side"
+        moved = "left where they are" if split.get("notes") else "kept on one side"
         parts.append(f"{split['duplicates']:,} duplicates {moved}")
     return "; ".join(parts)
 

@@ -258,7 +258,7 @@ class Conversion:
         have become others, they are taken of the columns, if those are few, or else the shards are read.
         """
         name = "train" if "train" in splits else next(iter(splits))
-        is_moved = assignment.num_duplicates and self._split.group is None
+        is_moved = assignment.num_duplicates > 0
         is_tentative = assignment.method.startswith("hash threshold") and not is_moved
         if is_tentative and name == assignment.names[self._work.measured]:
             return self._statistics.to_json()
@@ -282,6 +282,7 @@ class Conversion:
             "by": self._split.split_by,
             "time": self._split.time,
             "duplicates": assignment.num_duplicates,
+            "equal_rows": assignment.num_equal,
             "notes": list(assignment.notes),
         }
 

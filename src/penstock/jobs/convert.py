@@ -125,11 +125,12 @@ def run_conversion(
         return _run_stored(stored, out, options, on_progress)
     _refuse_mixture(source)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
-    peeked = Peeked(open_source(source, options.source))
-    plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
-    request = describe_request(plan.to_form(), options, [peeked.name, peeked.num_rows, peeked.num_bytes])
-    with staging:
-        staging.begin(request)
+    opened = open_source(source, options.source)
+    with staging:  # from here on nobody else writes there
+        peeked = Peeked(opened)
+        plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
+        of_source = [peeked.name, peeked.num_rows, peeked.num_bytes]
+        staging.begin(describe_request(plan.to_form(), options, of_source))
         conversion = Conversion(
             work, split, options, staging, expected_bytes=peeked.num_bytes, on_progress=on_progress
         )

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.schema.refusal import count
 from penstock.shards.chronology import Eras
-from penstock.shards.duplicate import settle_duplicates
+from penstock.shards.duplicate import Duplicates, settle_duplicates
 from penstock.shards.ledger import SLICE_ROWS, Ledger
 from penstock.shards.rank import split_by_rank
 from penstock.shards.scratch import Scratch
@@ -30,6 +29,7 @@ MAX_RANKED_ROWS: Final = 1_000_000
 """A stratum of more rows meets its shares by the hash alone, within one in a thousand."""
 
 _PASS_ROWS = 1 << 22  # ranked at a time
+_MOST_EQUAL, _FEW_CONTENTS = 0.8, 50  # more rows of fewer contents are equal by chance
 _RESIDENT_ROWS = 1 << 24  # codes of so many rows stay in memory
 
 
@@ -47,7 +47,7 @@ def assign(ledger: Ledger, options: SplitOptions, names: Sequence[str] | None = 
     """
     codes = _make_codes(ledger.folder, ledger.num_rows)
     method = _assign(ledger, options, codes)
-    num_duplicates, notes = _settle(ledger, options, codes)
+    found, notes = _settle(ledger, options, codes)
     if options.split_by is not None:
         check_split_names(names or ())
     chosen = options.names if options.split_by is None else tuple(names or ())
@@ -55,7 +55,7 @@ def assign(ledger: Ledger, options: SplitOptions, names: Sequence[str] | None = 
     empty = [name for name, count in zip(chosen, counts, strict=True) if not count]
     if empty and ledger.num_rows:
         notes.append(f"no row is in {' or '.join(map(repr, empty))}")
-    return Assignment(chosen, codes, counts, method, num_duplicates, tuple(notes))
+    return Assignment(chosen, codes, counts, method, found.num_apart, found.num_equal, tuple(notes))
 
 
 def _assign(ledger: Ledger, options: SplitOptions, codes: NDArray[np.uint8]) -> str:
@@ -121,17 +121,21 @@ def _rank_passes(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         yield first, len(sizes)
 
 
-def _settle(ledger: Ledger, options: SplitOptions, codes: NDArray[np.uint8]) -> tuple[int, list[str]]:
-    """Keep duplicates on one side, unless a promise would break; return their number, and notes."""
-    by_hash = options.split_by is None and options.time is None and options.stratify is None
-    if by_hash and ledger.positions is ledger.contents:
-        return 0, []  # equal rows have equal hashes, and are in one split already
+def _settle(ledger: Ledger, options: SplitOptions, codes: NDArray[np.uint8]) -> tuple[Duplicates, list[str]]:
+    """Keep duplicates on one side, unless a promise to the user would break; return how many, and notes."""
+    found = settle_duplicates(ledger.contents, codes, move=False)
+    if not found.num_apart:
+        return found, []
+    rows = "1 row" if found.num_apart == 1 else f"{found.num_apart} rows"
     promise = options.split_by if options.group is None else options.group
-    num_duplicates = settle_duplicates(ledger.contents, codes, move=promise is None)
-    if promise is None or not num_duplicates:
-        return num_duplicates, []
-    told = count(num_duplicates, "row")
-    return num_duplicates, [f"{told} equal to some of another split: left where {promise!r} puts them"]
+    if promise is not None:
+        return found, [f"{rows} equal to some of another split: left where {promise!r} puts them"]
+    num_distinct = ledger.num_rows - found.num_equal
+    if num_distinct < _FEW_CONTENTS and found.num_equal > _MOST_EQUAL * ledger.num_rows:
+        # A few columns of a few values: to move such rows would empty the splits.
+        return found, [f"{rows} equal to some of another split: left there, for nearly all rows are alike"]
+    settle_duplicates(ledger.contents, codes, move=True)
+    return found, []
 
 
 def _make_codes(folder: Path, num_rows: int) -> NDArray[np.uint8]:

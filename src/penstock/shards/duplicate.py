@@ -6,6 +6,8 @@ asked for, their splits set right. Memory is bounded by passes over ranges of th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,10 +16,17 @@ from penstock.shards.ledger import LedgerColumn
 PASS_ROWS = 1 << 22
 
 
-def settle_duplicates(contents: LedgerColumn, codes: NDArray[np.uint8], *, move: bool) -> int:
-    """Count the rows whose split is not that of the first row equal to them; move them there if asked."""
+class Duplicates(NamedTuple):
+    """Rows that equal an earlier one, and those among them whose split is another than that one's."""
+
+    num_equal: int
+    num_apart: int
+
+
+def settle_duplicates(contents: LedgerColumn, codes: NDArray[np.uint8], *, move: bool) -> Duplicates:
+    """Count the rows that equal an earlier one; if asked, move those that are apart to its split."""
     num_passes = -(-len(contents) // PASS_ROWS)
-    num_moved = 0
+    num_equal = num_apart = 0
     for number in range(num_passes):
         low, high = ((2**64 * n) // num_passes for n in (number, number + 1))
         search = _Pass(codes, move=move)
@@ -28,15 +37,17 @@ def settle_duplicates(contents: LedgerColumn, codes: NDArray[np.uint8], *, move:
                 found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high - 1)))
                 search.add(hashes[found], found + start)
         search.settle()
-        num_moved += search.num_moved
-    return num_moved
+        num_equal += search.num_equal
+        num_apart += search.num_apart
+    return Duplicates(num_equal, num_apart)
 
 
 class _Pass:
     """The rows of one range of hashes, in source order."""
 
     def __init__(self, codes: NDArray[np.uint8], *, move: bool) -> None:
-        self.num_moved = 0
+        self.num_equal = 0
+        self.num_apart = 0
         self._codes = codes
         self._move = move
         self._hashes = [np.empty(0, np.uint64)]
@@ -58,6 +69,7 @@ class _Pass:
         hashes, rows = np.concatenate(self._hashes), np.concatenate(self._rows)
         ordered = np.sort(hashes)
         again = ordered[1:][ordered[1:] == ordered[:-1]]
+        self.num_equal += len(again)
         if len(again):
             # Only hashes that occur more than once, few as a rule, are put together with their rows.
             found = np.flatnonzero(np.isin(hashes, again))
@@ -65,7 +77,7 @@ class _Pass:
             _, first, unit_of = np.unique(hashes[found], return_index=True, return_inverse=True)
             wanted = codes[first][unit_of]
             is_wrong = codes != wanted
-            self.num_moved += int(np.count_nonzero(is_wrong))
+            self.num_apart += int(np.count_nonzero(is_wrong))
             if self._move:
                 self._codes[rows[found[is_wrong]]] = wanted[is_wrong]
         return hashes, rows

@@ -86,7 +86,9 @@ class Assignment:
         codes: The number of each row's split in `names`, in source order; it may lie on disk.
         counts: How many rows each split has.
         method: How they were made, in words.
-        num_duplicates: Rows that equal a row of another split, and were moved to it.
+        num_duplicates: Rows that equal a row of another split, and were moved to it, unless `notes` say why
+            not.
+        num_equal: Rows that equal an earlier row, whatever split they would have been in.
         notes: What else a person should know.
     """
 
@@ -95,6 +97,7 @@ class Assignment:
     counts: tuple[int, ...]
     method: str
     num_duplicates: int = 0
+    num_equal: int = 0
     notes: tuple[str, ...] = ()
 
 

@@ -103,6 +103,14 @@ class TextFile:
                 raise self.encoding_error(
                     offset - pending + error.start, error.object[error.start : error.start + 4]
                 ) from None
+            except UnicodeError as error:  # UTF-16 without its mark, for example
+                raise SourceError(
+                    f"the text is not in {self._encoding}",
+                    path=self.path,
+                    expected=self._encoding,
+                    got=str(error),
+                    advice="Tell the right encoding, such as 'utf-16-le'.",
+                ) from None
             offset += len(chunk)
             if text:
                 yield text.encode()

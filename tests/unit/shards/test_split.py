@@ -243,9 +243,19 @@ def test_many_rows_of_one_content_go_to_one_split(make, monkeypatch):
     monkeypatch.setattr(ledger, "SLICE_ROWS", 7)
     ids = hashes(range(200))
     alone = assign(make(ids), SplitOptions())
-    result = assign(make(hashes(np.zeros(200)), ids), SplitOptions())
-    assert set(result.codes.tolist()) == {int(alone.codes[0])}
-    assert result.num_duplicates == 200 - alone.counts[alone.codes[0]]
+    contents = hashes([*range(300, 350), *[7] * 150])
+    result = assign(make(contents, ids), SplitOptions())
+    assert set(result.codes[50:].tolist()) == {int(alone.codes[50])}
+    assert result.num_duplicates == np.count_nonzero(alone.codes[50:] != alone.codes[50])
+    assert result.num_equal == 149
+
+
+def test_rows_that_are_nearly_all_alike_are_left_where_they_are(make):
+    ids = hashes(range(200))
+    result = assign(make(hashes(np.arange(200) % 6), ids), SplitOptions())
+    assert result.codes.tolist() == assign(make(ids), SplitOptions()).codes.tolist()
+    assert result.num_equal == 194
+    assert result.notes[0].endswith("left there, for nearly all rows are alike")
 
 
 @pytest.mark.parametrize("way", ["split_by", "group"])
