@@ -85,7 +85,6 @@ def test_numbers_come_back_however_they_lie_in_memory(layout, dtype, kept):
     assert columns["n"].values.tolist() == values.tolist()
 
 
-@pytest.mark.xfail(strict=True, reason="statistics refuse arrays that are not aligned")
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_arrays_that_are_not_aligned_come_back(dtype):
     values = np.arange(6).astype(dtype)
@@ -95,7 +94,6 @@ def test_arrays_that_are_not_aligned_come_back(dtype):
     assert columns["m"].values.tobytes() == values.tobytes()
 
 
-@pytest.mark.xfail(strict=True, reason="statistics warn of a signalling NaN")
 @pytest.mark.parametrize(("dtype", "word"), [("float16", 0x7C01), ("float32", 0x7F800001)])
 def test_signalling_nans_come_back(dtype, word):
     values = np.array([[word], [1]], f"u{np.dtype(dtype).itemsize}").view(dtype)

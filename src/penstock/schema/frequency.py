@@ -7,6 +7,7 @@ bounds (Misra and Gries's rule): a value that is more than 1 in `max_values` of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,9 @@ class Frequency:
             return list(zip(values[order].tolist(), counts[order].tolist(), strict=True))
         if len(self._counts) > self.max_values:
             self._make_room()
-        return sorted(self._counts.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
+        entries = sorted(self._counts.items())
+        entries.sort(key=itemgetter(1), reverse=True)  # stable: equally frequent ones stay in order
+        return entries[:limit]
 
     def _merge_histogram(self, other: Frequency) -> bool:
         """Add the other's counts as a histogram; return whether that was possible."""

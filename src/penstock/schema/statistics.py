@@ -58,7 +58,10 @@ def measure_block(
     """
     rows = Selection.of_block(keep, keys)
     max_values = _room_for_values(schema)
-    measures = {name: measure_field(field, columns[name], rows, max_values) for name, field in schema.items()}
+    with np.errstate(invalid="ignore"):  # of a NaN that signals, which is a value like others
+        measures = {
+            name: measure_field(field, columns[name], rows, max_values) for name, field in schema.items()
+        }
     return BlockStatistics(rows.num_rows, measures)
 
 
@@ -91,7 +94,8 @@ class Statistics:
 
     def fields(self) -> dict[str, FieldStatistics]:
         """Return what is told of each field."""
-        return {name: _summarise(measure) for name, measure in self._fields.items()}
+        with np.errstate(invalid="ignore"):
+            return {name: _summarise(measure) for name, measure in self._fields.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in plain dicts and lists."""

@@ -142,7 +142,9 @@ def _mask(array: np.ma.MaskedArray[Any, Any]) -> RawColumn:
 
 
 def _native_order(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    """Return an array in the machine's byte order, at addresses that its type allows."""
+    is_plain = array.dtype.isnative and array.flags.aligned
+    return array if is_plain else array.astype(array.dtype.newbyteorder("="))
 
 
 def _plain(values: Any) -> RawColumn:

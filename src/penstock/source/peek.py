@@ -15,7 +15,7 @@ from penstock.schema.field import Field
 from penstock.schema.plan import Form
 from penstock.source.block import Block, RawColumn, Source
 
-HEAD_ROWS: Final = 100_000
+HEAD_ROWS: Final = 65_536
 HEAD_BYTES: Final = 64 << 20
 """The head ends with the block that reaches either: it follows from the data alone, as the plan must."""
 

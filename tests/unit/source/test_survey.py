@@ -302,7 +302,7 @@ class Rows:
         return [{"name": "rows", "kind": "test", "rows": self.num_rows}]
 
 
-@pytest.mark.parametrize(("num_rows", "is_whole", "num_head"), [(50_000, True, 4), (300_000, False, 7)])
+@pytest.mark.parametrize(("num_rows", "is_whole", "num_head"), [(50_000, True, 4), (300_000, False, 4)])
 def test_head_is_read_once_and_passed_on(num_rows, is_whole, num_head):
     source = Rows(num_rows)
     peeked = Peeked(source)
