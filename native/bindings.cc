@@ -375,6 +375,7 @@ NB_MODULE(_native, m) {
   m.attr("MOST_DAMAGES") = IndexVisitor::kMostDamages;
   m.def("pooled_bytes", &pooled_bytes);
   m.def("empty_pool", &empty_pool);
+  m.def("trim_memory", &trim_memory, nb::call_guard<nb::gil_scoped_release>());
   bind_writing(m);
   m.def("scan_file", &scan_file, "fd"_a, "size"_a, "max_record_bytes"_a, "allow_trailing_zeros"_a);
   m.def("fetch", &fetch, "segments"_a);

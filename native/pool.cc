@@ -115,10 +115,11 @@ size_t pooled_bytes() {
   return pool().bytes;
 }
 
-void empty_pool() {
-  pool().clear();
+void empty_pool() { pool().clear(); }
+
+void trim_memory() {
 #ifdef __GLIBC__
-  malloc_trim(0);  // threads keep what they have freed, each for itself, and seldom need it again
+  malloc_trim(0);
 #endif
 }
 

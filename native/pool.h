@@ -40,4 +40,7 @@ class Buffer {
 size_t pooled_bytes();
 void empty_pool();
 
+// Gives back to the system what was freed: every thread keeps it for itself, and seldom needs it again.
+void trim_memory();
+
 }  // namespace penstock

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from penstock import _native
 from penstock.errors import OptionError
@@ -63,6 +64,7 @@ class Progress:
 
 
 _MOST_HELD_BYTES = 64 << 20
+_BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 
@@ -127,6 +129,7 @@ class Conversion:
         self._digest = hashlib.sha256()
         self._held: list[MeasurableRows] = []
         self._held_bytes = 0
+        self._num_blocks = 0
         self._read_bytes = 0
         self._record_bytes = 0
 
@@ -161,6 +164,9 @@ class Conversion:
             if array is not None:
                 self._digest.update(array.data)
         self._record_bytes += worked.num_bytes
+        self._num_blocks += 1
+        if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
+            _give_back()
         self._read_bytes += worked.incoming.num_bytes
         self._tell("reading", self._read_bytes, self._expected_bytes)
 
@@ -219,6 +225,7 @@ class Conversion:
         self._store.finish(assignment.codes)
         if self._store.is_on_disk:
             _native.empty_pool()  # what reading has used, writing has no use for
+            _give_back()
         counts = assignment.counts
         tasks = plan_shards(
             assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
@@ -240,7 +247,7 @@ class Conversion:
             shards[task.split].append(entry)
             written += entry.num_bytes
             if self._store.is_on_disk:
-                _native.empty_pool()
+                _give_back()
             self._tell("writing", written, max(written, self._record_bytes), totals)
         self.notes += assignment.notes
         return {
@@ -316,3 +323,9 @@ class Conversion:
             pool.shutdown(wait=True, cancel_futures=True)
         self._store.close()
         self._ledger.close()
+
+
+def _give_back() -> None:
+    """Give freed memory back to the system: allocators keep it, more of it the longer they run."""
+    _native.trim_memory()
+    pa.default_memory_pool().release_unused()

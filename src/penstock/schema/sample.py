@@ -54,7 +54,10 @@ class Sample:
         num_rows = min(num_rows, SAMPLE_ROWS)
         if not num_rows:
             return
-        self._parts.append((keys[:num_rows], values[:num_rows]))
+        part = (keys[:num_rows], values[:num_rows])
+        if num_rows < len(keys):
+            part = (part[0].copy(), part[1].copy())  # a slice would keep all of the block
+        self._parts.append(part)
         self._num_rows += num_rows
         if num_rows == SAMPLE_ROWS:
             self._bound = int(keys[SAMPLE_ROWS - 1])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.shards.ledger import LedgerColumn
 
-PASS_ROWS = 1 << 22
+PASS_ROWS = 1 << 21
 
 
 class Duplicates(NamedTuple):
