@@ -53,6 +53,7 @@ def open(
 
     Of a folder that Penstock wrote, the manifest says all that, and nothing is scanned. Each of its shards
     must be there and be what the manifest says. Several such folders are one data set if their schemas agree.
+    Shards that are named without their folder are read by its manifest, too, if it lists all that are named.
 
     Args:
         path: A file, several, a glob, or a folder. Files that no manifest describes are grouped into splits
@@ -155,22 +156,27 @@ class Dataset:
 
         Numbers keep their type, texts are `large_string`, images and bytes `large_binary`, sequences
         `large_list`, tensors `fixed_shape_tensor`. What a record lacks is null, unless its field has a
-        default.
+        default. A column `split` names the split of each record where all are wanted, unless the only one is
+        called "all", or a field is called so.
 
         Args:
             split: The name of the split; all, if not given.
-            fields: Names of the fields wanted; all, if not given.
+            fields: Names of the fields wanted, and no column beside them; all, if not given.
 
         Raises:
             UnknownNameError: There is no such split or field.
             FieldError: A text is not UTF-8, which is all that Arrow holds.
         """
-        from penstock.decode.arrow import make_table  # noqa: PLC0415
+        from penstock.decode.arrow import add_split, arrow_schema, make_table, name_split  # noqa: PLC0415
 
         names = None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
         chosen = self._splits.values() if split is None else [self[split]]
         schema = self.schema if names is None else self.schema.select(names)
-        return make_table(schema, (batch for each in chosen for batch in each.iter_arrow(names)))
+        target = arrow_schema(schema)
+        if split is None and names is None:
+            target = add_split(target, self.splits)
+        batches = ((each.name, batch) for each in chosen for batch in each.iter_arrow(names))
+        return make_table(target, (name_split(batch, name, target) for name, batch in batches))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._splits)
@@ -299,9 +305,9 @@ class Split:
 
     def to_arrow(self, fields: Iterable[str] | None = None) -> Table:
         """Return all records as an Arrow table; see `iter_arrow`."""
-        from penstock.decode.arrow import make_table  # noqa: PLC0415
+        from penstock.decode.arrow import arrow_schema, make_table  # noqa: PLC0415
 
-        return make_table(self._plan(fields)[0], self.iter_arrow(fields))
+        return make_table(arrow_schema(self._plan(fields)[0]), self.iter_arrow(fields))
 
     @property
     def num_skipped(self) -> int:

@@ -238,3 +238,10 @@ def test_c16_million_columns_are_refused_at_once(tmp_path):
     with pytest.raises(SourceError, match=re.escape("expected at most 200000, got 1000000")):
         open_source(path, SourceOptions())
     assert time.perf_counter() - start < 10
+
+
+def test_c15_told_delimiter_that_splits_nothing_is_noted(write):
+    source = open_source(write(b"a,b\n1,2\n"), SourceOptions(delimiter=";"))
+    (note,) = source.notes
+    assert "the header is the one name 'a,b' with the delimiter ';'. Is it ','?" in note
+    assert open_source(write(b"a b\n1\n"), SourceOptions(delimiter=";")).notes == ()

@@ -256,9 +256,7 @@ def test_tfds_reads_the_folder_with_the_same_values_and_counts(tfds, folder):
         for name, split in builder.as_dataset(shuffle_files=False).items():
             found = list(tfds.as_numpy(split))
             for values, sample in zip(found, dataset[name], strict=True):
-                number = -sample["count"]
-                assert values["photo"].tolist() == np.full((2, 3, 3), number, np.uint8).tolist()
-                expected = {**sample, "photo": values["photo"], "stored under another key": sample["count"]}
+                expected = {**sample, "stored under another key": sample["count"]}
                 del expected["count"]
                 expect_equal(values, expected)
 

@@ -28,6 +28,8 @@ _CHOICES: Final = (
     *("workers", "on_error", "max_rejects", "delimiter", "encoding", "short_rows"),
 )
 
+_NOT_WRITTEN: Final = (".csv", ".tsv", ".json", ".jsonl", ".txt")
+
 
 def run_convert(args: argparse.Namespace) -> int:
     """Convert, print, and return the exit status."""
@@ -44,6 +46,14 @@ def run_convert(args: argparse.Namespace) -> int:
     source = sources[0] if len(sources) == 1 else sources
     if out.endswith(TABLE_SUFFIXES):
         return _write_table(source, out, args)
+    if out.lower().endswith(_NOT_WRITTEN):
+        raise OptionError(
+            "OUT",
+            path=out,
+            expected=f"a folder, or a name that ends in {' or '.join(TABLE_SUFFIXES)}",
+            got=f"a name that ends in {out[out.rindex('.') :]!r}",
+            advice=f"Say {out[: out.rindex('.')] + '.parquet'!r}.",
+        )
     told, options = _read_arguments(args)
     began = time.monotonic()
     display = _Display()

@@ -19,7 +19,7 @@ from penstock.cli.telling import add_telling, told_fields
 from penstock.cli.wording import complain, escape, write_count, write_size, write_value
 from penstock.decode.sample import Sample
 from penstock.jobs.check import FileCheck
-from penstock.jobs.inspect import Inspection, InspectOptions, inspect
+from penstock.jobs.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.parsing import write_parser
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
@@ -29,7 +29,7 @@ SUMMARY = "show what is in TFRecord files"
 DESCRIPTION = """\
 Show what is in TFRecord files that anybody wrote: their fields with type, lengths and an example, counts,
 sizes and compression; of a folder with a manifest, also how it was made, and statistics of its fields. Reads
-every byte once. Exit status 1 if a file is damaged or no TFRecord."""
+every byte once, but for --compare. Exit status 1 if a file is damaged or no TFRecord."""
 EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
 
 _PAYLOADS = {
@@ -46,7 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head", type=_parse_number, default=0, metavar="N", help="show the first N samples as well"
     )
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--compare",
+        metavar="OLD",
+        help="say what changed since the data set OLD, and whether its records read with the schema here, "
+        "and nothing else; exit status 1 if they do not",
+    )
+    instead.add_argument(
         "--tf",
         action="store_true",
         help="print Python code that parses the records with TensorFlow, and nothing else",
@@ -64,6 +71,8 @@ def _parse_number(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Inspect, print, and return the exit status."""
     options = InspectOptions(read=read_options(args), num_samples=args.head, **told_fields(args))
+    if args.compare is not None:
+        return _compare(args, options)
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
     if args.tf:
@@ -80,6 +89,20 @@ def run(args: argparse.Namespace) -> int:
         f"Run 'penstock verify {shlex.join(args.paths)}'."
     )
     return 1
+
+
+def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
+    old = read_schema(args.compare, InspectOptions(read=options.read))
+    found = old.compare(read_schema(args.paths, options))
+    if args.json:
+        changes = [
+            {"field": change.field, "what": change.what, "reads": change.is_readable, "why": change.why}
+            for change in found.changes
+        ]
+        print(json.dumps({"reads": found.is_readable, "changes": changes}))
+    else:
+        print("\n".join(escape(line) for line in str(found).splitlines()))
+    return 0 if found.is_readable else 1
 
 
 def print_inspection(found: Inspection) -> None:

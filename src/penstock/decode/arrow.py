@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,9 @@ _Array: TypeAlias = "pa.Array[Any]"
 
 SCHEMA_KEY = b"penstock.schema"
 """Where an Arrow schema keeps the one that it was made from, as JSON."""
+
+SPLIT_COLUMN = "split"
+"""The column that names the split of each row, in a table of several."""
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -50,9 +54,24 @@ def make_batch(columns: Columns, schema: Schema, target: pa.Schema) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def make_table(schema: Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def add_split(schema: pa.Schema, splits: SequenceOf[str]) -> pa.Schema:
+    """Add the column that names the split, unless there is nothing to tell apart, or the name is taken."""
+    if tuple(splits) == ("all",) or SPLIT_COLUMN in schema.names:
+        return schema
+    return schema.append(pa.field(SPLIT_COLUMN, pa.string()))
+
+
+def name_split(batch: pa.RecordBatch, split: str, target: pa.Schema) -> pa.RecordBatch:
+    """Return a record batch with its split, if the schema that `add_split` made has a column for that."""
+    columns: list[_Array] = list(batch.columns)
+    if len(target) > len(columns):
+        columns.append(pa.array([split] * batch.num_rows, pa.string()))
+    return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def make_table(target: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """Return record batches of a schema as one table."""
-    return pa.Table.from_batches(batches, arrow_schema(schema))
+    return pa.Table.from_batches(batches, target)
 
 
 def _can_be_null(field: Field) -> bool:

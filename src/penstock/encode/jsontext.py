@@ -13,6 +13,7 @@ from penstock.encode.plain import as_objects
 from penstock.encode.text import convert_text
 from penstock.schema.refusal import show
 from penstock.source.block import RawColumn
+from penstock.source.depth import MAX_DEPTH, is_deep
 
 EXPECTED: Final = "a JSON list"
 
@@ -26,9 +27,12 @@ def parse_lists(raw: RawColumn, report: Report) -> RawColumn:
 
 
 def _parse(row: int, value: bytes, report: Report) -> object:
+    if is_deep(value):
+        report(row, f"{EXPECTED} of at most {MAX_DEPTH} levels", "more levels")
+        return None
     try:
         parsed = json.loads(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         parsed = value
     if parsed is None or isinstance(parsed, list):
         return parsed

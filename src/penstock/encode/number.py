@@ -17,7 +17,7 @@ from penstock.encode.cell import refuse_all
 from penstock.encode.date import convert_temporal
 from penstock.encode.fault import Report, report_all
 from penstock.encode.missing import present_cells
-from penstock.encode.parse import parse_floats, parse_whole
+from penstock.encode.parse import parse_few, parse_floats, parse_whole
 from penstock.encode.plain import settle
 from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects
@@ -82,8 +82,9 @@ def _read_numbers(column: RawColumn, dtype: str, report: Report) -> Dense:
     if pa.types.is_decimal(kind):
         return _read_decimals(column, dtype, report)
     if is_string(kind) or is_bytes(kind):
-        text = decode_cells(column, report)
-        return parse_floats(text, report) if np.dtype(dtype).kind == "f" else parse_whole(text, report)
+        is_float = np.dtype(dtype).kind == "f"
+        parse = parse_floats if is_float else parse_whole
+        return parse_few(column, is_float=is_float) or parse(decode_cells(column, report), report)
     return _read_nothing(column, dtype, report)
 
 

@@ -8,6 +8,7 @@ hexadecimal digits, grouping and the digits of other scripts make no number.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from penstock.encode.fault import Faults, Report, report_rows
 from penstock.encode.missing import present_cells
 from penstock.encode.primitive import primitive_values
-from penstock.encode.strings import as_bytes, trim
+from penstock.encode.strings import as_bytes, is_string, trim
 from penstock.schema.refusal import show
 from penstock.types import Dense
 
@@ -27,6 +28,25 @@ _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:
 _EXACT: Final = float(1 << 53)  # whole numbers up to here are exact in float64
 _IS_PLAIN: Final = np.isin(np.arange(256), list(b"0123456789-"))
 _MOST_DIGITS: Final = 18  # a number of so many fits into 64 bits, whatever it is
+_FEW_TEXTS: Final = 16  # so many Python reads before Arrow has begun, and tables may have 100 000 columns
+_FEW_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_FEW_FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+
+
+def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
+    """Return the numbers of a few texts that are plainly such; None where there is more to look at."""
+    if len(text) > _FEW_TEXTS or text.null_count or not is_string(text.type):
+        return None
+    try:
+        cells: list[Any] = text.to_pylist()
+    except UnicodeDecodeError:
+        return None
+    pattern = _FEW_FLOAT if is_float else _FEW_WHOLE
+    if not all(pattern.fullmatch(cell) for cell in cells):
+        return None
+    if is_float:
+        return Dense(np.array([float(cell) for cell in cells], np.float64))
+    return Dense(np.array([int(cell) for cell in cells], np.int64))
 
 
 def parse_whole(text: pa.Array[Any], report: Report) -> Dense:

@@ -6,6 +6,8 @@ of objects where these share no type.
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.encode.missing import present_objects
 from penstock.source.block import RawColumn
+from penstock.source.column import write_names
 
 # Arrow would take these for lists, in an order that changes from run to run.
 _UNORDERED = (set, frozenset)
@@ -75,6 +78,8 @@ def unify(objects: NDArray[Any]) -> RawColumn | None:
         return None
     if issubclass(kind, (np.datetime64, np.timedelta64)) or hasattr(kind, "to_datetime64"):
         return _unify_times(there, present)
+    if issubclass(kind, (os.PathLike, uuid.UUID)):
+        objects = as_objects(write_names(objects))
     try:
         array = pa.array(objects, mask=None if present is None else ~present)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

@@ -41,6 +41,7 @@ class RecordEncoder:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.is_sequence = any(field.is_feature_list for field in schema.values())
+        self._numbers = {name: number for number, name in enumerate(schema)}
         self._encoders: dict[frozenset[str], _native.Encoder] = {}
 
     def encode(self, columns: EncodableColumns, num_rows: int) -> Bodies:
@@ -61,8 +62,10 @@ class RecordEncoder:
             names: The fields that count.
             is_named: Whether the names of the fields count too.
         """
-        order = list(self.schema)
-        numbers = [order.index(name) for name in names]
+        try:
+            numbers = [self._numbers[name] for name in names]
+        except KeyError as error:
+            raise ValueError(f"no field {error}") from None
         return self._core(columns).hash_rows(self._arrays(columns), num_rows, numbers, is_named)
 
     def _core(self, columns: EncodableColumns) -> _native.Encoder:

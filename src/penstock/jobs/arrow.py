@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.decode.arrow import arrow_schema
+from penstock.decode.arrow import add_split, arrow_schema, name_split
 from penstock.errors import NotTFRecordError, OptionError
 from penstock.jobs.meter import Progress
 from penstock.schema.refusal import show
@@ -24,7 +24,6 @@ from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 
 TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
-SPLIT_COLUMN: Final = "split"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def write_table(
             got=show(error.path),
             advice="To make a data set of it, name a folder as the output.",
         ) from error
-    schema = _add_split(arrow_schema(dataset.schema), dataset)
+    schema = add_split(arrow_schema(dataset.schema), dataset.splits)
     num_rows = 0
     with AtomicFile(path, overwrite=overwrite) as file, _writer(path, file, schema) as writer:
         for batch in _batches(dataset, schema, on_progress):
@@ -81,22 +80,12 @@ def _writer(path: Path, file: AtomicFile, schema: Any) -> Any:
     return pq.ParquetWriter(sink, schema) if path.suffix == ".parquet" else pa.ipc.new_file(sink, schema)
 
 
-def _add_split(schema: Any, dataset: Dataset) -> Any:
-    """Add the column that names the split, unless there is nothing to tell apart, or the name is taken."""
-    if dataset.splits == ("all",) or SPLIT_COLUMN in schema.names:
-        return schema
-    return schema.append(pa.field(SPLIT_COLUMN, pa.string()))
-
-
 def _batches(dataset: Dataset, schema: Any, on_progress: Progress | None) -> Iterator[Any]:
     total = sum(len(dataset[name]) for name in dataset.splits)
     done = 0
     for name in dataset.splits:
         for batch in dataset[name].iter_arrow():
-            columns = list(batch.columns)
-            if len(schema) > len(columns):
-                columns.append(pa.array([name] * batch.num_rows, pa.string()))
-            yield pa.record_batch(columns, schema=schema)
+            yield name_split(batch, name, schema)
             done += batch.num_rows
             if on_progress is not None:
                 on_progress(done, total)

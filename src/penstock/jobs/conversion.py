@@ -64,6 +64,7 @@ class Progress:
 
 
 _MOST_HELD_BYTES = 64 << 20
+_MANY_SPLITS = 10
 _BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -207,10 +208,7 @@ class Conversion:
             compression=self._options.compression,
             splits=splits,
             split=self._account_split(assignment),
-            order={
-                "shuffled": self._options.shuffle,
-                "seed": self._split.seed if self._options.shuffle else None,
-            },
+            order=self._options.describe_order(),
             rejects=self.rejects.to_json(),
             plan=None if facts.plan is None else {**facts.plan, "resize": facts.resize},
             source=facts.source,
@@ -250,6 +248,9 @@ class Conversion:
                 _give_back()
             self._tell("writing", written, max(written, self._record_bytes), totals)
         self.notes += assignment.notes
+        if len(assignment.names) > _MANY_SPLITS:
+            named = f"does {self._split.split_by!r} name them?"
+            self.notes.append(f"there are {len(assignment.names)} splits: {named}")
         return {
             name: SplitEntry(tuple(entries))
             for name, entries in zip(assignment.names, shards, strict=True)

@@ -5,8 +5,10 @@ In: a source, an output folder, and choices. Out: a data set that is complete, o
 
 from __future__ import annotations
 
+import glob
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -27,14 +29,15 @@ from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
-from penstock.shards.manifest import Manifest
+from penstock.shards.manifest import MANIFEST_NAME, Manifest, load_manifest
+from penstock.shards.place import find_place
 from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging
-from penstock.source.block import LARGE_BYTES, Block
+from penstock.source.block import LARGE_BYTES, Block, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import is_tfrecord_source, open_source
 from penstock.source.peek import Peeked
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, refuse_missing
 
 _NAMES_SPLITS: Final = "names the splits"
 
@@ -119,13 +122,16 @@ def run_conversion(
         PenstockError: See `convert`.
     """
     told = _override(told, options)
+    place = find_place(out)
     if is_tfrecord_source(source):
         stored = open_stored(source, told, options)
         _refuse_own_source(Path(out), stored.paths)
         return _run_stored(stored, out, options, on_progress)
     _refuse_mixture(source)
-    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
     opened = open_source(source, options.source)
+    if (finished := _find_finished(opened, place, told, options)) is not None:
+        return finished
+    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
     with staging:  # from here on nobody else writes there
         peeked = Peeked(opened)
         plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
@@ -144,6 +150,40 @@ def run_conversion(
         )
     notes = (*peeked.notes, *list_losses(plan), *plan.warnings, *conversion.notes)
     return Converted(staging.out, manifest, plan, conversion.num_rows, notes)
+
+
+def _find_finished(
+    source: Source, out: Path, told: PlanOverrides, options: ConvertOptions
+) -> Converted | None:
+    """Return what a run that is to be resumed has made, if it came to its end with the same request."""
+    if (
+        not options.resume
+        or options.overwrite
+        or not source.is_repeatable
+        or not (out / MANIFEST_NAME).is_file()
+    ):
+        return None
+    manifest = load_manifest(out)
+    peeked = Peeked(source)
+    plan = prepare(make_plan(peeked, told), options, peeked.head)[0]
+    is_same = (
+        manifest is not None
+        and manifest.plan == {**plan.to_form(), "resize": options.resize}
+        and _name_sources(manifest.source) == _name_sources(source.provenance())
+        and manifest.split.get("shares") == options.shares
+        and manifest.split.get("seed") == options.seed
+        and manifest.order == options.describe_order()
+        and manifest.compression == options.compression
+    )
+    if manifest is None or not is_same:
+        return None
+    num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
+    notes = ("the data set was complete already: nothing was done",)
+    return Converted(out, manifest, plan, num_rows, notes)
+
+
+def _name_sources(source: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
+    return [(each.get("name"), each.get("sha256", each.get("bytes"))) for each in source]
 
 
 def list_losses(plan: Plan) -> Iterator[str]:
@@ -174,19 +214,18 @@ def _feed(
     conversion: Conversion,
     staging: Staging,
     blocks: Iterator[Incoming],
-    finish: Any,
+    finish: Callable[[], Manifest],
 ) -> Manifest:
     """Give a conversion all blocks; what goes wrong is in the journal, with the row it came to."""
     try:
         for block in blocks:
             conversion.add(block)
-        manifest: Manifest = finish()
+        return finish()
     except BaseException as error:
         staging.journal.add_failure(conversion.num_rows, error)
         raise
     finally:
         conversion.close()
-    return manifest
 
 
 def _run_stored(
@@ -327,7 +366,11 @@ def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[st
 
 def _refuse_mixture(source: object) -> None:
     """Refuse paths of which only some are TFRecords."""
-    for each in source if isinstance(source, list | tuple) else ():
+    several = source if isinstance(source, list | tuple) else ()
+    for each in several:
+        if isinstance(each, str | os.PathLike) and not glob.has_magic(os.fspath(each)):
+            refuse_missing(Path(each))
+    for each in several:
         if is_tfrecord_source(each):
             raise OptionError(
                 "source",

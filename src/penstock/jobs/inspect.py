@@ -17,7 +17,9 @@ from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.told import FieldType, declare_fields
-from penstock.read.folder import declared_schema, find_groups
+from penstock.read.folder import declared_schema
+from penstock.read.listing import list_files
+from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.naming import name_entries
@@ -177,7 +179,8 @@ def inspect(
         (3, 'text')
     """
     options = options or InspectOptions()
-    folders, groups = find_groups(paths)
+    listing = list_files(paths)
+    folders, groups = listing.folders, listing.paths()
     in_order = [path for group in groups.values() for path in group]
     meter = Meter(in_order, on_progress)
     tally = Tally()
@@ -195,5 +198,21 @@ def inspect(
     payloads = [payload_of(frame) for frame in frames] if is_other else []
     checked = {name: tuple(files) for name, files in splits.items()}
     has_all = sum(len(list(folder.manifest.shards())) for folder in folders) == len(in_order)
-    manifest = folders[0].manifest if len(folders) == 1 and has_all else None
+    manifest = folders[0].manifest if len(folders) == 1 and folders[0].is_whole and has_all else None
     return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), options.num_samples, manifest)
+
+
+def read_schema(paths: PathLike | Iterable[PathLike], options: InspectOptions | None = None) -> Schema:
+    """Return what records hold, without a look at each: by their manifest, else as `penstock.open` finds it.
+
+    Raises:
+        PenstockError: As for `inspect`.
+    """
+    options = options or InspectOptions()
+    opened = open_files(paths, options.read)
+    declared = opened.declared_schema()
+    if declared is not None and opened.is_described and not (options.fields or options.types):
+        return declared.with_roles(options.target, options.weight, options.id)
+    survey = opened.survey()
+    fields = {**declare_fields(survey, options.types), **options.fields}
+    return resolve_schema(survey, declared, fields, options.target, options.weight, options.id).schema

@@ -25,6 +25,7 @@ from penstock.source.peek import Peeked
 from penstock.source.survey import survey_blocks
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
+_ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"
 ASKED_FOR: Final = (_TOLD, _NOT_IN_SCHEMA)
 """Why a column is left out, where a person asked for that."""
 
@@ -98,8 +99,12 @@ def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
             planner.dropped[column] = told.dropped[column]
         else:
             planner.add(column)
-    plan = Plan(tuple(planner.plans), planner.dropped)
-    if not plan.schema:
+    absent = [
+        ColumnPlan(name, name, each, reason=_ABSENT, is_absent=True) for name, each in told.absent.items()
+    ]
+    peeked.add_absent(told.absent)
+    plan = Plan((*planner.plans, *absent), planner.dropped)
+    if not planner.plans:
         why = "; ".join(f"{show(column)} is left out: {why}" for column, why in plan.dropped.items())
         raise SchemaError(f"{source.name}: plan", expected="at least one column to keep", got=why or "none")
     return plan
@@ -112,14 +117,16 @@ class _Telling:
         columns: What the source declares, and what was told over it.
         told: Of which columns a person said something.
         dropped: Columns to leave out, with the reason.
+        absent: Fields of a whole schema that may be missing, and for which there is no column.
     """
 
     def __init__(
         self, columns: SequenceOf[str], declared: Mapping[str, Told], overrides: PlanOverrides
     ) -> None:
-        self._names = columns
+        self._names = dict.fromkeys(columns)  # asked for every name that was told
         self.columns = dict(declared)
         self.told: dict[str, Told] = {}
+        self.absent: dict[str, Field] = {}
         form = ToldForm({}) if overrides.form is None else load_form(overrides.form)
         self._need([*form.columns, *form.drop, *overrides.rename, *overrides.drop])
         for column, entry in form.columns.items():
@@ -147,6 +154,7 @@ class _Telling:
         kept = set()
         for name, declared in schema.items():
             if declared.optional and name not in self._names and name not in self._renamed:
+                self.absent[name] = declared
                 continue
             column = self._find(name)
             kept.add(column)
@@ -180,7 +188,7 @@ class _Telling:
     def _need(self, names: Iterable[str]) -> None:
         for name in names:
             if name not in self._names:
-                raise unknown_name(name, self._names, what="column")
+                raise unknown_name(name, list(self._names), what="column")
 
     def _refuse_contradiction(self) -> None:
         for column, why in self.dropped.items():
@@ -232,7 +240,7 @@ class _Planner:
             attributes["role"] = "id"
         form = given.form or find_form(type_name, attributes, facts)
         # What the data say needs no check, and tables of a hundred thousand columns no time for it.
-        if given.attributes:
+        if given.attributes or type_name == "tensor":
             declared = declare_field(column, type_name, attributes)
         else:
             declared = FIELD_CLASSES[type_name](**attributes)
@@ -244,7 +252,7 @@ class _Planner:
                 declared,
                 form,
                 _word_reason(told, given, guess.type_name, guess.reason),
-                list_doubts(column, facts, declared, form),
+                list_doubts(column, facts, declared, form) if facts.num_present or told is None else (),
                 is_cautious and "optional" not in given.attributes,
             )
         )

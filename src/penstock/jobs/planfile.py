@@ -29,10 +29,11 @@ _HEADER: Final = "# penstock plan: edit, then run  penstock convert SOURCE OUT -
 def dump_yaml(plan: Plan) -> str:
     """Write a plan with its reasons as comments, and its warnings too."""
     form = plan.to_form()
-    entries = {each.column: _write_entry(each.column, form["columns"][each.column]) for each in plan}
+    kept = [each for each in plan if not each.is_absent]
+    entries = {each.column: _write_entry(each.column, form["columns"][each.column]) for each in kept}
     width = max((len(entry) for entry in entries.values() if len(entry) <= _MAX_ENTRY_CHARS), default=0)
     lines = [_HEADER, "columns:"]
-    for each in plan:
+    for each in kept:
         lines += [f"  # look: {_fit_line(warning)}" for warning in each.warnings]
         comment = f"  # {_fit_line(_word_comment(each))}" if each.reason else ""
         lines.append(f"  {entries[each.column]:{width}}{comment}".rstrip())

@@ -148,7 +148,7 @@ class RowWork:
         self._split = split
         self._sides = RecordEncoder(Schema(sides))
         self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
-        hashed = (*(self._content or schema), split.group or schema.id)
+        hashed = {*(self._content or schema), split.group or schema.id}
         self._rest = [name for name in schema if name not in hashed]
 
     def __call__(self, incoming: Incoming) -> WorkedRows:

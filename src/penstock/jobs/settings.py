@@ -111,6 +111,9 @@ class ConvertOptions:
         for name in ("shuffle", "overwrite", "resume"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(name, expected="True or False", got=show(getattr(self, name)))
+        if self.split is not None and self.split_by is not None:
+            advice = "The column says where each row goes: leave out the shares."
+            raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
         # What the stages check is checked now, before any work.
         _ = self.source, self.encode, self._split_options(self.stratify or None)
 
@@ -140,6 +143,15 @@ class ConvertOptions:
         if isinstance(self.split, str):
             return parse_shares(self.split)
         return dict(DEFAULT_SHARES if self.split is None else self.split)
+
+    def describe_order(self) -> dict[str, Any]:
+        """Return what the manifest says of the order of records, and of their shards."""
+        return {
+            "shuffled": self.shuffle,
+            "seed": self.seed if self.shuffle else None,
+            "shard_bytes": self.shard_bytes,
+            "num_shards": self.num_shards,
+        }
 
     def splits(self, schema: Schema) -> SplitOptions:
         """Return the choices that splitting needs.

@@ -17,6 +17,7 @@ from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.jobs.conversion import Conversion, Facts
 from penstock.jobs.convert import describe_request, prepare
 from penstock.jobs.rawrows import RawRows
+from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
 from penstock.schema.nearest import unknown_name
 from penstock.schema.plan import ColumnPlan, Form, Plan
@@ -26,14 +27,16 @@ from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
+from penstock.source.snapshot import own_sample
 from penstock.storage.paths import PathLike
 
 
 class Writer:
     """Writes a data set sample by sample; `with` completes it, or leaves nothing after an error.
 
-    Samples are gathered and encoded in blocks, so a sample that does not fit its schema may be refused some
-    calls later, or when the writer is closed; the error names its number.
+    A sample of the wrong kind is refused at once. What only encoding finds, such as a number that is too
+    large or a file that is no image, is told some calls later, for samples are encoded in blocks; the error
+    names the sample's number.
 
     Example:
         >>> from penstock.fields import Number
@@ -88,10 +91,13 @@ class Writer:
         for name in sample:
             if name not in self.schema:
                 raise unknown_name(name, self.schema)
+        if self._options.on_error == "raise":
+            check_sample(self.schema, sample, self.num_samples)
+        sample = own_sample(sample, self.num_samples)
         size = sum(map(estimate_bytes, sample.values()))
         if len(self._samples) == BLOCK_ROWS or (self._samples and self._num_bytes + size > BLOCK_BYTES):
             self._flush()
-        self._samples.append(dict(sample))
+        self._samples.append(sample)
         self._num_bytes += size
         self.num_samples += 1
 

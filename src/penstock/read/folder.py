@@ -11,23 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import NoSuchPathError
-from penstock.read.naming import group_files
 from penstock.schema.merge import merge_schemas
 from penstock.schema.schema import Schema
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import Manifest, load_manifest
-from penstock.storage.paths import PathLike, find_files
+from penstock.storage.paths import PathLike, find_files, find_matches
 
 _BESIDE_SHARDS = (".tfindex", ".json", ".jsonl")
 
 
 @dataclass(frozen=True)
 class DatasetFolder:
-    """A folder, and what its manifest says."""
+    """A folder, and what its manifest says.
+
+    Attributes:
+        path: The folder.
+        manifest: What is in it.
+        is_whole: Whether all of it was named, and not some of its shards.
+    """
 
     path: Path
     manifest: Manifest
+    is_whole: bool = True
 
     def splits(self) -> dict[str, list[tuple[Path, ShardEntry]]]:
         """Return the shards of each split: where they should be, and what they should be."""
@@ -56,6 +62,8 @@ def find_folders(
 ) -> tuple[list[DatasetFolder], PathLike | list[PathLike]]:
     """Part the folders with a manifest from what else was named; a folder that was named twice counts once.
 
+    A glob may match such folders, too.
+
     Raises:
         ManifestError: A folder has a manifest that is none.
     """
@@ -66,34 +74,18 @@ def find_folders(
     elif not isinstance(paths, Iterable) or isinstance(paths, bytes | bytearray):
         return [], paths  # for whoever finds files to refuse
     for path in paths:
-        manifest = _manifest_of(path)
-        if manifest is None:
-            rest.append(path)
+        matches = find_matches(path)
+        candidates: Sequence[PathLike] = matches or [path]
+        manifests = [(each, _manifest_of(each)) for each in candidates]
+        found = [(each, manifest) for each, manifest in manifests if manifest is not None]
+        for each, manifest in found:
+            folders.setdefault(os.path.realpath(each), DatasetFolder(Path(each), manifest))
+        named = {each for each, _ in found}
+        if not found or any(not each.is_dir() for each in matches):
+            rest.append(path)  # of a pattern, whoever finds files takes the files alone
         else:
-            folders.setdefault(os.path.realpath(path), DatasetFolder(Path(path), manifest))
+            rest.extend(each for each in matches if each not in named)
     return list(folders.values()), rest
-
-
-def find_groups(
-    paths: PathLike | Iterable[PathLike],
-) -> tuple[list[DatasetFolder], dict[str, list[Path]]]:
-    """Return the folders with a manifest among what was named, and all files by split.
-
-    Raises:
-        ManifestError: A folder has a manifest that is none.
-        NoSuchPathError: A path leads to no file.
-        MissingShardError: A file of an `-of-N` set is missing.
-    """
-    folders, rest = find_folders(paths)
-    groups: dict[str, list[Path]] = {}
-    for folder in folders:
-        for name, shards in folder.splits().items():
-            groups.setdefault(name, []).extend(path for path, _ in shards)
-    if rest or not folders:
-        files, named_singly = find_files(rest)
-        for name, group in group_files(files, named_singly=named_singly).items():
-            groups.setdefault(name, []).extend(group)
-    return folders, groups
 
 
 def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:

@@ -10,39 +10,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from penstock import _native
-from penstock.errors import NoSuchPathError
 from penstock.read.declared import open_declared
-from penstock.read.folder import DatasetFolder, declared_schema, find_folders
+from penstock.read.folder import DatasetFolder, declared_schema
 from penstock.read.index import Index
-from penstock.read.naming import group_files
+from penstock.read.listing import File, list_files
 from penstock.read.options import OnError, ReadOptions
 from penstock.read.rows import Rows
 from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.schema.schema import Schema
 from penstock.schema.survey import Survey
-from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import Manifest
 from penstock.storage.file import OpenFile
 from penstock.storage.kept import KeptFiles
-from penstock.storage.paths import PathLike, find_files
+from penstock.storage.paths import PathLike
 from penstock.types import Payload
 
 # What opening looks at: all of a small data set, so that nothing can surprise; of a large one, stretches
 # that are spread over each of its files.
 SURVEY_BYTES = 64 << 20
 _SURVEY_STRETCHES = 64
-
-_STRANGER = "left out: the file is not in the manifest"
-
-_File: TypeAlias = tuple[Path, ShardEntry | None]  # a file, and what a manifest says of it
-_Groups: TypeAlias = dict[str, dict[str, _File]]  # files by split and real path
 
 
 @dataclass
@@ -51,7 +42,7 @@ class OpenedFiles:
 
     Attributes:
         splits: The rows of each split.
-        folders: The folders with a manifest among what was named.
+        folders: The folders whose manifests say what is in the files; of some, perhaps, only a few shards.
         is_described: Whether all files are in a manifest, which then says what they hold.
         notes: What is to be known of a file, by its name.
     """
@@ -75,7 +66,8 @@ class OpenedFiles:
     @property
     def manifest(self) -> Manifest | None:
         """The manifest, if one folder that has one is all that was named."""
-        return self.folders[0].manifest if self.is_described and len(self.folders) == 1 else None
+        is_one = self.is_described and len(self.folders) == 1 and self.folders[0].is_whole
+        return self.folders[0].manifest if is_one else None
 
     def declared_schema(self) -> Schema | None:
         """Return what the manifests say that all records hold; None where there is no manifest.
@@ -109,14 +101,10 @@ def open_files(
         CorruptRecordError: A shard is not what its manifest says, and `on_error` is "raise".
         PenstockError: A file is not there, is missing from its set, or is no TFRecord.
     """
-    folders, rest = find_folders(paths)
-    groups = _group_declared(folders)
-    is_described = bool(folders) and not rest
-    if not is_described:
-        _add_bare(groups, rest)
+    listing = list_files(paths)
     kept = KeptFiles()
 
-    def open_one(file: _File) -> Shard:
+    def open_one(file: File) -> Shard:
         path, entry = file
         if entry is None:
             index: Index = load_index(OpenFile(path), options)
@@ -124,47 +112,14 @@ def open_files(
             index = open_declared(path, entry, options, is_strict=on_error == "raise")
         return (Shard if index.compression == "none" else CompressedShard)(path, index, kept)
 
-    files = [file for group in groups.values() for file in group.values()]
+    files = [file for group in listing.groups.values() for file in group]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         shards = iter(list(pool.map(open_one, files)))
-    splits = {name: Rows(list(islice(shards, len(group)))) for name, group in groups.items()}
-    notes = {file.name: _STRANGER for folder in folders for file in folder.strangers()}
+    splits = {name: Rows(list(islice(shards, len(group)))) for name, group in listing.groups.items()}
+    notes = dict(listing.notes)
     for shard in (shard for rows in splits.values() for shard in rows.shards if shard.index.note):
         notes[shard.path.name] = shard.index.note
-    return OpenedFiles(splits, folders, is_described, notes)
-
-
-def _group_declared(folders: Iterable[DatasetFolder]) -> _Groups:
-    groups: _Groups = {}
-    for folder in folders:
-        real = os.path.realpath(folder.path)
-        for name, files in folder.splits().items():
-            group = groups.setdefault(name, {})
-            group.update({f"{real}{os.sep}{path.name}": (path, entry) for path, entry in files})
-    return groups
-
-
-def _add_bare(groups: _Groups, rest: PathLike | Iterable[PathLike]) -> None:
-    """Add files that no manifest describes, but for those that are there already as shards of a data set."""
-    try:
-        files, named_singly = find_files(rest)
-    except NoSuchPathError as error:
-        raise _explain_missing(error) from None
-    known = {path for group in groups.values() for path in group}
-    for name, paths in group_files(files, named_singly=named_singly).items():
-        added: dict[str, _File] = {os.path.realpath(path): (path, None) for path in paths}
-        added = {real: file for real, file in added.items() if real not in known}
-        if added:
-            groups.setdefault(name, {}).update(added)
-
-
-def _explain_missing(error: NoSuchPathError) -> NoSuchPathError:
-    """Say of a path that leads nowhere if a conversion to it did not end."""
-    place = Path(error.path or "")
-    if error.path is None or not (place.parent / f".{place.name}.partial").is_dir():
-        return error
-    advice = "A conversion to it has not ended: wait for it, or run it again with resume."
-    return NoSuchPathError(error.what, path=error.path, advice=advice)
+    return OpenedFiles(splits, listing.folders, listing.is_described, notes)
 
 
 def _stretches(rows: Rows, share: float) -> Iterable[tuple[int, int]]:

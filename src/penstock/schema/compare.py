@@ -5,7 +5,7 @@ In: two schemas. Out: a `Comparison`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from penstock.schema.default import identify
 from penstock.schema.field import Field
 from penstock.schema.refusal import count, show
 from penstock.schema.scalar import Bytes, Category, Image, Text
-from penstock.schema.schema import Schema
 
 _MAX_SHOWN: Final = 5
 
@@ -56,8 +55,8 @@ class Comparison:
 
     Example:
         >>> from penstock.fields import Number, Text
-        >>> old = Schema({"age": Number("int64")})
-        >>> found = compare_schemas(old, Schema({"age": Number("int64"), "name": Text(default="")}))
+        >>> old = {"age": Number("int64")}
+        >>> found = compare_schemas(old, {"age": Number("int64"), "name": Text(default="")})
         >>> print(found)
         'name': added: reads: old records get the default ''
     """
@@ -73,8 +72,8 @@ class Comparison:
         return "\n".join(map(str, self.changes)) or "no difference"
 
 
-def compare_schemas(old: Schema, new: Schema) -> Comparison:
-    """Say what changed, field by field.
+def compare_schemas(old: Mapping[str, Field], new: Mapping[str, Field]) -> Comparison:
+    """Say what changed, field by field; `Schema.compare` calls it.
 
     A field with another name but the same key in the records was renamed.
     """

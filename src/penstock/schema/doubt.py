@@ -20,17 +20,24 @@ MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100
 """So few whole numbers that come back so often may be codes of something."""
 
+MIN_ROWS_PER_CODE: Final = 20
+MIN_ROWS_PER_NAMED_CODE: Final = 3
+"""Fewer rows will do where there is no 0, as counts have it; fewer still where the name speaks of codes."""
+
 MIN_UNIQUE_ROWS: Final = 1_000
 """Whole numbers of which none comes twice in so many rows are more often keys than amounts."""
 
 _FLOAT32_WHOLE: Final = 2**24
+_CODE_NAME: Final = re.compile(
+    r"(?i)(.*[^a-z])?(code|type|kind|class|category|group|label|status|level|zone|region)[0-9]*"
+)
 _KEY_NAME: Final = re.compile(r"(?i).*(id|key|no|nr|num|number|index|code|uuid|guid)")
 
 
 def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tuple[str, ...]:
     """Return what a person should look at, the gravest first."""
     if not facts.num_present:
-        return ()
+        return tuple(_doubt_empty(column, facts, field))
     doubts = [
         *_doubt_twin(column, facts, field),
         *_doubt_use(column, facts, field),
@@ -42,6 +49,14 @@ def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tu
     if 2 * facts.num_missing > facts.num_rows:
         doubts.append(f"missing in {facts.num_missing} of {facts.num_rows} rows.")
     return tuple(doubts)
+
+
+def _doubt_empty(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if facts.num_rows and isinstance(field, Text):
+        yield (
+            f"no value in the first {count(facts.num_rows, 'row')}, so it is taken for texts: "
+            f"'--number {column}' or the like if it is something else, or '--drop {column}'."
+        )
 
 
 def _doubt_twin(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
@@ -77,7 +92,7 @@ def _is_key(column: str, facts: ColumnFacts) -> bool:
 
 
 def _doubt_date(facts: ColumnFacts, field: Field, form: Form) -> Iterator[str]:
-    if form in ("date", "time"):
+    if form in ("date", "time") and not facts.type_text.startswith(("time32", "time64", "duration")):
         unit = "days" if form == "date" else "microseconds"
         yield f"dates become {unit} since 1970-01-01: large numbers that show no season and no weekday."
     elif facts.text is not None and facts.text.are_other_dates and field.type_name in ("text", "category"):
@@ -127,11 +142,20 @@ def _doubt_amount(column: str, facts: ColumnFacts, field: Number) -> Iterator[st
             f"whole numbers up to {high:.0f}: float32 rounds those above {_FLOAT32_WHOLE}; "
             "Number('float64') keeps them."
         )
-    is_few = 2 < distinct <= MAX_FEW_NUMBERS and facts.num_present >= MIN_ROWS_PER_NUMBER * distinct
-    if field.role == "input" and facts.reads_as == "int" and is_few and low >= 0:
+    if field.role == "input" and facts.reads_as == "int" and low >= 0 and _may_be_codes(column, facts):
         yield f"only {distinct} different whole numbers: '--category {column}' if they are codes."
     elif field.role == "target" and facts.is_whole and 2 < distinct <= 1_000 and low >= 0:
         yield f"{distinct} different whole numbers: '--category {column}' if they are classes, not amounts."
+
+
+def _may_be_codes(column: str, facts: ColumnFacts) -> bool:
+    distinct = facts.num_distinct or 0
+    if not 2 < distinct <= MAX_FEW_NUMBERS:
+        return False
+    enough = MIN_ROWS_PER_NUMBER if facts.low == 0 else MIN_ROWS_PER_CODE
+    if _CODE_NAME.fullmatch(column):
+        enough = MIN_ROWS_PER_NAMED_CODE
+    return facts.num_present >= enough * distinct
 
 
 def _doubt_text(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
@@ -143,7 +167,12 @@ def _doubt_text(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
             f"{text.num_numbers} of {text.num_tried} texts are numbers, but not {show(text.misfit)}: "
             f"'--missing' if that means a missing value, then '--number {column}'."
         )
-    if text.num_image_names and field.type_name != "image":
+    if 0 < text.num_image_names < facts.num_present and field.type_name != "image":
+        yield (
+            f"{text.num_image_names} of {facts.num_present} texts name image files, but not "
+            f"{show(text.misfit)}: '--missing' if that means a missing value, or '--image {column}'."
+        )
+    elif text.num_image_names and field.type_name != "image":
         yield (
             f"names of image files, but none of the first {text.num_sought} was found: "
             f"'--image {column}' where the files lie beside the source."
@@ -161,6 +190,8 @@ def _doubt_items(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]
     is_pixels = isinstance(field, Tensor) and field.dtype == "uint8" and field.shape[2:] in ((1,), (3,), (4,))
     if is_pixels:
         yield f"may be pixels: '--image {column}' stores them as PNG, without loss and smaller."
+    if isinstance(field, Sequence) and items.dtype == "uint8" and facts.kind == "list" and items.step != ():
+        yield f"arrays of several sizes: '--image {column}' if they are pixels of gray images."
     if (
         isinstance(field, Sequence)
         and items.shape is not None

@@ -45,7 +45,7 @@ class TextFacts:
         reads_as: What all of them can be read as, or None.
         num_numbers: How many can be read as numbers, where only some can; of the texts that were looked at.
         num_tried: How many texts were looked at for that.
-        misfit: The first text among them that is no number.
+        misfit: The first text that is no number, or no name of an image, where most are.
         num_leading_zeros: How many are whole numbers that begin with a 0, such as 00501.
         num_beyond_int64: How many are whole numbers that 64 bits do not hold.
         max_bytes: Length of the longest.
@@ -81,6 +81,7 @@ class ItemFacts:
         min_len: Length of the shortest value, along its first axis.
         max_len: Of the longest.
         is_declared: Whether the source itself says that all have this shape.
+        are_pixels: Whether all are uint8 of a height, a width and 1, 3 or 4 channels.
     """
 
     dtype: str | None
@@ -89,6 +90,7 @@ class ItemFacts:
     min_len: int = 0
     max_len: int = 0
     is_declared: bool = False
+    are_pixels: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,12 +30,21 @@ MAX_CLASSES: Final = 100
 _PLAIN: Final[Mapping[RawKind, tuple[TypeName | None, str]]] = {
     "bool": ("category", "true or false, as 1 and 0"),
     "date": ("number", "dates, as days since 1970-01-01"),
-    "time": ("number", "points in time, as microseconds since 1970-01-01 UTC"),
+    "time": ("number", ""),
     "image": ("image", "images"),
     "mixed": (None, "values of several types"),
     "other": (None, "no field holds values of this type"),
 }
 """What is clear from the kind of the values alone."""
+
+_LIST_CHANGES: Final[Mapping[str, str]] = {
+    "float64": ", rounded to float32",
+    "float16": ", widened to float32",
+    "bool": ", as 1 and 0",
+    **{f"{sign}int{bits}": ", widened to int64" for sign in ("", "u") for bits in (8, 16, 32)},
+    "uint64": ", as int64",
+}
+"""What becomes of the items of lists, which are int64 or float32 in a record."""
 
 _ID_NAME: Final = re.compile(r"id|uuid|guid|row_?id", re.IGNORECASE)
 
@@ -87,6 +96,8 @@ def _guess_empty(facts: ColumnFacts, is_whole: bool) -> Guess:
 def _decide(facts: ColumnFacts, is_target: bool) -> tuple[TypeName | None, str]:
     if facts.reads_as in _PLAIN:
         type_name, reason = _PLAIN[facts.reads_as]
+        if facts.reads_as == "time":
+            reason = _word_time(facts.type_text)
         return type_name, reason if facts.kind == "text" else f"{facts.type_text}: {reason}"
     if facts.reads_as in ("list", "array"):
         return _decide_items(facts)
@@ -97,6 +108,20 @@ def _decide(facts: ColumnFacts, is_target: bool) -> tuple[TypeName | None, str]:
     if facts.formats and "unknown" not in facts.formats:
         return "image", f"byte strings that begin as {_list_formats(facts)}"
     return "bytes", "byte strings"
+
+
+def _word_times(list_type: str) -> str:
+    if "date32" in list_type or "date64" in list_type:
+        return ", dates as days since 1970-01-01"
+    return ", times as microseconds" if re.search(r"time(stamp|32|64)\[|duration", list_type) else ""
+
+
+def _word_time(type_text: str) -> str:
+    if type_text.startswith("duration"):
+        return "durations, as microseconds"
+    if type_text.startswith(("time32", "time64")):
+        return "times of day, as microseconds since midnight"
+    return "points in time, as microseconds since 1970-01-01 UTC"
 
 
 def _decide_number(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
@@ -135,16 +160,19 @@ def _decide_items(facts: ColumnFacts) -> tuple[TypeName | None, str]:
     items = facts.items
     if items is None or items.dtype is None:
         return None, f"no field holds lists of this type: {facts.type_text}"
-    is_text = facts.kind == "text"
-    where = "JSON " if is_text else ""
+    where = "JSON " if facts.kind == "text" else ""
+    if items.shape is not None and 0 in items.shape:
+        return None, f"arrays of {' x '.join(map(str, items.shape))} {items.dtype} hold no values"
+    if items.are_pixels and items.shape is None:
+        return "image", f"arrays of uint8 of {_show_lengths(items)} rows, with channels: pixels"
     if items.shape is not None and items.dtype not in ("string", "bytes") and facts.kind == "array":
         dims = " x ".join(map(str, items.shape)) or "scalar"
         return "tensor", f"arrays of {dims} {items.dtype}"
     if items.step is not None and len(items.step) > 1:
         return None, f"lists of arrays of several lengths, {where}{facts.type_text}"
-    rounded = ", rounded to float32" if items.dtype == "float64" else ""
+    change = _LIST_CHANGES.get(items.dtype, "") or _word_times(facts.type_text)
     kind = "lists" if items.step == () else "lists of lists"
-    return "sequence", f"{where}{kind} of {_show_lengths(items)} {items.dtype}{rounded}"
+    return "sequence", f"{where}{kind} of {_show_lengths(items)} {items.dtype}{change}"
 
 
 def _is_domain(facts: ColumnFacts) -> bool:

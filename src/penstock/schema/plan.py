@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
@@ -42,6 +42,7 @@ class ColumnPlan:
         reason: What speaks for this field, one phrase; "told" where a person said it.
         warnings: What a person should look at, one sentence each.
         is_cautious: Whether the field is optional only because not all rows were looked at.
+        is_absent: Whether the source has no such column, and all rows lack the field.
     """
 
     column: str
@@ -51,6 +52,7 @@ class ColumnPlan:
     reason: str = ""
     warnings: tuple[str, ...] = ()
     is_cautious: bool = False
+    is_absent: bool = False
 
     def __post_init__(self) -> None:
         owner = f"column {show(self.column)}"
@@ -140,7 +142,7 @@ class Plan:
 
     def to_form(self) -> dict[str, Any]:
         """Return the plan as dicts, lists and scalars, for JSON and YAML; without reasons and warnings."""
-        columns = {each.column: _dump_column(each) for each in self.columns}
+        columns = {each.column: _dump_column(each) for each in self.columns if not each.is_absent}
         return {"columns": columns, **({"drop": list(self.dropped)} if self.dropped else {})}
 
     @classmethod
@@ -162,10 +164,15 @@ class Plan:
         return cls(tuple(columns), dict.fromkeys(told.drop, "told"))
 
 
+@cache
+def _usual_attributes(cls: type[Field]) -> dict[str, Any]:
+    return {item.name: item.default for item in dataclasses.fields(cls)}
+
+
 def _dump_column(plan: ColumnPlan) -> dict[str, Any]:
     """Return the declaration without what goes without saying."""
     form = dump_fields({plan.column: plan.field})["fields"][plan.column]
-    usual = {item.name: item.default for item in dataclasses.fields(plan.field)}
+    usual = _usual_attributes(type(plan.field))
     # The type of a number is said even where it is the usual one: it is what people look for, and change.
     form = {
         key: value

@@ -94,6 +94,8 @@ def take_evenly(
 
 def find_quantiles(ordered: NDArray[np.float64]) -> tuple[float, ...]:
     """Return the `QUANTILES` of sorted values, one at least, between neighbours by a straight line."""
+    if len(ordered) == 1:  # tables of two rows may have a hundred thousand columns
+        return (float(ordered[0]),) * len(QUANTILES)
     places = np.asarray(QUANTILES) * (len(ordered) - 1)
     below = places.astype(np.int64)
     low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]

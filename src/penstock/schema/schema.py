@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import PayloadError, SchemaError
+from penstock.schema.compare import Comparison, compare_schemas
 from penstock.schema.conflict import find_conflict
 from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
@@ -97,6 +98,23 @@ class Schema(Mapping[str, Field]):
         """Return a SHA-256 in hex that is the same for equal schemas, and for them alone."""
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def compare(self, other: Schema) -> Comparison:
+        """Say what changes from this schema to another, and whether data of this one reads with that.
+
+        Returns:
+            The changes, which `str` writes in words, a line each; `is_readable` is the verdict on them all.
+
+        Example:
+            >>> from penstock.fields import Number, Text
+            >>> old = Schema({"age": Number("int64")})
+            >>> found = old.compare(Schema({"age": Number("int64"), "name": Text(default="")}))
+            >>> print(found)
+            'name': added: reads: old records get the default ''
+            >>> found.is_readable, old.compare(Schema({"age": Text()})).is_readable
+            (True, False)
+        """
+        return compare_schemas(self, other)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import ManifestError, PathError
+from penstock.errors import ManifestError, OptionError, PathError
 from penstock.schema.refusal import show
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
@@ -28,7 +28,13 @@ _MOST_NAMED = 3
 
 
 def find_place(out: PathLike) -> Path:
-    """Return the folder that a path means: of a link to one, where it leads."""
+    """Return the folder that a path means: of a link to one, where it leads.
+
+    Raises:
+        OptionError: It is no path.
+    """
+    if not isinstance(out, str | os.PathLike) or not os.fspath(out):
+        raise OptionError("out", expected="the path of a folder", got=show(out))
     return Path(os.path.realpath(out))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
-from penstock.schema.scalar import Category, Image, Number, Text
+from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 
@@ -40,8 +40,8 @@ _RAW_DTYPES = {  # of tf.io.decode_raw; TFDS reads uint64 by way of int64
 def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | str:
     """Return the bytes of `dataset_info.json` and `features.json`, or why there are none, as a phrase.
 
-    Images in JPEG and PNG come out of TFDS as pixels, three channels each; those of other or mixed formats as
-    they are stored.
+    Images come out of TFDS as the bytes that are stored. Its own `Image` gives all of a field one number of
+    channels and one depth, which no manifest knows: gray, transparent and 16-bit ones would be changed.
     """
     obstacles = (_find_obstacle(name, field) for name, field in schema.items())
     reason = _find_general_obstacle(manifest) or next(filter(None, obstacles), None)
@@ -102,9 +102,6 @@ def _describe_field(field: Field) -> dict[str, Any]:
     if isinstance(field, Tensor | Number):
         shape = field.shape if isinstance(field, Tensor) else ()
         return _tensor(shape, field.dtype, "bytes" if field.kind == "bytes" else "none")
-    if isinstance(field, Image) and field.format in ("jpeg", "png"):
-        image = {"shape": _shape((-1, -1, 3)), "dtype": "uint8", "encodingFormat": field.format}
-        return {"pythonClassName": f"{_FEATURES}.image_feature.Image", "image": image}
     if field.kind == "int64":
         return _tensor((), "int64")
     return _text() if isinstance(field, Text | Category) else _tensor((), "bytes")

@@ -17,8 +17,11 @@ from penstock.schema.plan import Form
 from penstock.schema.refusal import show
 from penstock.source.arrowtype import check_names, plain_table, to_column
 from penstock.source.block import Block, RawColumn
+from penstock.source.category import declare_coded, is_coded
 from penstock.source.column import as_objects, make_column
 from penstock.source.cutter import cut_columns
+from penstock.source.moment import arrange
+from penstock.source.snapshot import check_depth
 
 
 class ArraySource:
@@ -28,11 +31,17 @@ class ArraySource:
     num_bytes: int | None = None
 
     def __init__(
-        self, columns: Mapping[str, RawColumn], *, name: str, kind: str, notes: tuple[str, ...] = ()
+        self,
+        columns: Mapping[str, RawColumn],
+        *,
+        name: str,
+        kind: str,
+        notes: tuple[str, ...] = (),
+        declared: Mapping[str, Field] | None = None,
     ) -> None:
         self.name = name
         self.notes = notes
-        self.declared: Mapping[str, Field] = {}
+        self.declared: Mapping[str, Field] = declared or {}
         self.forms: Mapping[str, Form] = {}
         self._kind = kind
         self._columns = columns
@@ -72,7 +81,8 @@ def open_dict(given: Mapping[Any, Any]) -> ArraySource:
         if not isinstance(name, str):
             raise OptionError("source: name of a column", expected="a str", got=show(name))
     columns = {name: read_array(name, values) for name, values in given.items()}
-    return ArraySource(columns, name="dict of arrays", kind="arrays")
+    declared = declare_coded({name: values for name, values in given.items() if is_coded(values)})
+    return ArraySource(columns, name="dict of arrays", kind="arrays", declared=declared)
 
 
 def open_pandas(frame: Any) -> ArraySource:
@@ -84,7 +94,24 @@ def open_pandas(frame: Any) -> ArraySource:
         notes = ("The index of the DataFrame has no name, and was left out.",)
     names = check_names(map(str, frame.columns), "DataFrame")
     columns = {name: _read_series(frame.iloc[:, i]) for i, name in enumerate(names)}
-    return ArraySource(columns, name="DataFrame", kind="pandas", notes=notes)
+    notes += tuple(
+        f"Column {name!r} holds periods: they are written as text."
+        for name, dtype in zip(names, frame.dtypes, strict=True)
+        if _is_period(dtype)
+    )
+    coded = {
+        name: pa.array(dtype.categories)
+        for name, dtype in zip(names, frame.dtypes, strict=True)
+        if type(dtype).__name__ == "CategoricalDtype" and not _is_period(dtype)
+    }
+    declared = declare_coded(coded)
+    return ArraySource(columns, name="DataFrame", kind="pandas", notes=notes, declared=declared)
+
+
+def _is_period(dtype: Any) -> bool:
+    """Return whether a type is that of periods, or of categories that are periods."""
+    kind = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return type(kind).__name__ == "PeriodDtype"
 
 
 def _read_series(series: Any) -> RawColumn:
@@ -92,11 +119,22 @@ def _read_series(series: Any) -> RawColumn:
     values = series.to_numpy(copy=False) if isinstance(series.dtype, np.dtype) else None
     if values is not None and values.dtype.kind in "biuf":
         return _native_order(values)
+    # Arrow would cut times to dates; arrays it takes as they are, or they stay objects.
+    if values is not None and values.dtype == object and np.ndarray not in set(map(type, values)):
+        check_depth(str(series.name), values)
+        return make_column(_without_nan(series))
+    if _is_period(series.dtype):  # Arrow would take its number
+        periods = [None if period is None else str(period) for period in _without_nan(series)]
+        return pa.array(periods, pa.large_string())
     try:
         column = pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return as_objects(list(series))
     return _plain(column)
+
+
+def _without_nan(series: Any) -> list[Any]:
+    return [None if is_nan else value for value, is_nan in zip(series, series.isna(), strict=True)]
 
 
 def read_array(name: str, values: Any) -> RawColumn:
@@ -106,6 +144,7 @@ def read_array(name: str, values: Any) -> RawColumn:
         OptionError: It is no array, or one without rows.
     """
     if isinstance(values, (list, tuple)):
+        check_depth(name, values)
         return make_column(values)
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return _plain(values)
@@ -128,12 +167,12 @@ def _read_numpy(array: np.ndarray[Any, Any]) -> RawColumn:
     if isinstance(array, np.ma.MaskedArray):
         plain = array.ndim == 1 and array.dtype.kind in "biuf"
         return _mask(array) if plain else make_column(array.tolist())
-    if array.ndim == 1 and array.dtype.kind in "USO":
+    if array.dtype.kind in "USO":
         return make_column(array.tolist())
-    column: RawColumn = (
-        pa.array(array) if array.ndim == 1 and array.dtype.kind == "M" else _native_order(array)
-    )
-    return column
+    if array.ndim == 1 and array.dtype.kind in "mM":
+        times = arrange(array)
+        return as_objects(list(array)) if times is None else times
+    return _native_order(array)
 
 
 def _mask(array: np.ma.MaskedArray[Any, Any]) -> RawColumn:

@@ -29,6 +29,8 @@ _PLAIN_IDS = frozenset(
 
 def plain_type(given: pa.DataType) -> pa.DataType:
     """Return the type that holds the same values without encoding them; most types are that themselves."""
+    if isinstance(given, pa.UuidType):
+        return pa.large_string()
     if isinstance(given, pa.BaseExtensionType):
         return plain_type(given.storage_type)
     if isinstance(given, (pa.DictionaryType, pa.RunEndEncodedType)):
@@ -78,6 +80,8 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def _to_plain(array: Any, wanted: pa.DataType) -> Any:
     while True:
+        if isinstance(array.type, pa.UuidType):
+            return _write_uuids(array)
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif isinstance(array, pa.DictionaryArray):
@@ -86,6 +90,12 @@ def _to_plain(array: Any, wanted: pa.DataType) -> Any:
             array = array.values.take(_run_of_each_row(array))
         else:
             return array if array.type == wanted else array.cast(wanted)
+
+
+def _write_uuids(array: Any) -> Any:
+    # Sixteen bytes may by chance be text; what people mean by a UUID is its 36 characters.
+    texts = [None if value is None else str(value) for value in array.to_pylist()]
+    return pa.array(texts, pa.large_string())
 
 
 def _run_of_each_row(array: Any) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
 BLOCK_ROWS = 16_384
 """At most so many rows a block. Blocks are cut by the data alone: statistics are merged block by block."""
 
-BLOCK_BYTES = 64 << 20
+BLOCK_BYTES = 32 << 20
 """About so many bytes a block at most: a few blocks are in flight at once, and memory must stay flat."""
 
 

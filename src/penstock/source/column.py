@@ -7,15 +7,22 @@ array where they are arrays of one shape, an array of objects otherwise.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import os
+import uuid
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.source.block import LARGE_BYTES, RawColumn
+from penstock.source.moment import read_times
 
-_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+_TIMES = (datetime.date, np.datetime64, np.timedelta64)
+_CLOCKS = (datetime.time, datetime.timedelta)
+# Known by name: pandas is not imported for them.
+_MARKERS = ("NAType", "NaTType")
+_REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -25,6 +32,8 @@ def make_column(values: Sequence[Any]) -> RawColumn:
     Kinds that do not go together (ints and texts, arrays of several shapes) stay objects: whoever knows what
     the column shall be says which of them is wrong. Ints beside floats become floats.
     """
+    if any(kind.__name__ in _MARKERS for kind in set(map(type, values))):
+        values = [None if type(value).__name__ in _MARKERS else value for value in values]
     present = [value for value in values if value is not None]
     if not present:
         return pa.nulls(len(values))
@@ -33,13 +42,36 @@ def make_column(values: Sequence[Any]) -> RawColumn:
     if all(hasattr(value, "__array__") and not isinstance(value, np.generic) for value in present):
         # Tensors of other libraries.
         return make_column([None if value is None else np.asarray(value) for value in values])
+    try:
+        column = _from_values(values, present)
+    except _REFUSALS:
+        column = None
+    return as_objects(values) if column is None else column
+
+
+def write_names(values: Iterable[Any]) -> list[Any]:
+    """Return paths and UUIDs as their text; all else as it is."""
+    return [
+        os.fspath(value)
+        if isinstance(value, os.PathLike)
+        else str(value)
+        if isinstance(value, uuid.UUID)
+        else value
+        for value in values
+    ]
+
+
+def _from_values(values: Sequence[Any], present: Sequence[Any]) -> RawColumn | None:
+    """Return values of one kind as Arrow has them; None where they are of no one kind."""
+    kinds = set(map(type, present))
+    if all(issubclass(kind, _TIMES) for kind in kinds):
+        return read_times(values, present)
+    if any(issubclass(kind, (os.PathLike, uuid.UUID)) for kind in kinds):
+        values, present = write_names(values), write_names(present)
     kind = _find_type(present)
     if kind is None:
-        return as_objects(values)
-    try:
-        return pa.array(values, kind) if isinstance(kind, pa.DataType) else pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError, OverflowError):
-        return as_objects(values)
+        return None
+    return pa.array(values, kind) if isinstance(kind, pa.DataType) else pa.array(values)
 
 
 def as_objects(values: Sequence[Any]) -> RawColumn:
@@ -71,7 +103,7 @@ def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
     elif are(bytes, bytearray, memoryview):
         is_large = sum(map(len, present)) >= LARGE_BYTES * len(present)
         found = None if is_large else pa.large_binary()
-    elif are(list, tuple) or are(*_TIMES):
+    elif are(list, tuple) or are(*_CLOCKS):
         found = True
     return found
 
@@ -79,6 +111,8 @@ def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
 def _from_arrays(values: Sequence[Any], present: Sequence[np.ndarray[Any, Any]]) -> RawColumn:
     shapes = {array.shape for array in present}
     dtypes = {array.dtype for array in present}
+    if {dtype.kind for dtype in dtypes} in ({"U"}, {"S"}):  # whose length is part of the type
+        return make_column([None if value is None else value.tolist() for value in values])
     if len(dtypes) > 1 or present[0].dtype == object:
         return as_objects(values)
     if len(shapes) == 1 and len(present) == len(values):

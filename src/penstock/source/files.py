@@ -19,6 +19,8 @@ from penstock.schema.field import Field
 from penstock.schema.plan import Form
 from penstock.source.arrowtype import check_names, plain_schema
 from penstock.source.block import Block
+from penstock.source.carried import read_carried
+from penstock.source.category import declare_schema
 from penstock.source.csv import CsvFile
 from penstock.source.cutter import cut_tables
 from penstock.source.ipc import IpcFile
@@ -133,16 +135,25 @@ class FilesSource:
         name: str | None = None,
         declared: Mapping[str, Field] | None = None,
         forms: Mapping[str, Form] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.name = name or (paths[0].name if len(paths) == 1 else f"{len(paths)} files")
         self.declared: Mapping[str, Field] = declared or {}
         self.forms: Mapping[str, Form] = forms or {}
         self._identities = [OpenFile(path).identity for path in paths]
         self._files = [open_file(path, options) for path in paths]
+        self._notes = notes
         self._rows: dict[Path, int] = {}
         self._digests: dict[Path, str] = {}
         if not any(isinstance(file, JsonlFile) for file in self._files):
             _ = self.schema  # files that do not fit are refused before any work; JSONL must be read for that
+            first = self._files[0].schema
+            self.declared = {**declare_schema(first), **self._read_carried(), **self.declared}
+
+    def _read_carried(self) -> dict[str, Field]:
+        """Return what the files carry of a data set that they were made from, where all carry the same."""
+        first, *others = [read_carried(file.schema) for file in self._files]
+        return first if all(other == first for other in others) else {}
 
     @property
     def num_bytes(self) -> int | None:
@@ -158,8 +169,9 @@ class FilesSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was made of the headers."""
-        return tuple(note for file in self._files if isinstance(file, CsvFile) for note in file.notes)
+        """What was made of the headers, and of files that were named twice."""
+        of_files = (note for file in self._files if isinstance(file, CsvFile) for note in file.notes)
+        return (*self._notes, *of_files)
 
     @cached_property
     def schema(self) -> pa.Schema:

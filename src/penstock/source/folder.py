@@ -23,7 +23,7 @@ from penstock.schema.scalar import Bytes, Image
 from penstock.source.block import Block, RawColumn, Source
 from penstock.source.files import FilesSource, named_kind
 from penstock.source.images import ImageFolderSource
-from penstock.source.listing import IMAGE_SUFFIXES, list_files
+from penstock.source.listing import IMAGE_SUFFIXES, is_other_image, list_files
 from penstock.source.options import SourceOptions
 
 _NUM_PROBED = 64  # values of a column that are looked up in the folder
@@ -52,7 +52,8 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
             got=", ".join(path.name for path in tables[:_NUM_NAMED]),
             advice=f"Pass the one that is meant: '{tables[0]}'.",
         )
-    if num_others:
+    is_image_folder = num_images >= num_others and not any(map(is_other_image, others))
+    if not is_image_folder:
         raise SourceError(
             "files in the folder",
             path=folder,
@@ -60,7 +61,7 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
             got=f"{count(num_others, 'other file')}: {', '.join(others)}{', …' * (num_others > len(others))}",
             advice="Move them away, or name the files to convert.",
         )
-    return ImageFolderSource(folder)
+    return ImageFolderSource(folder, num_others)
 
 
 def find_tables(folder: Path) -> list[Path]:
@@ -80,7 +81,11 @@ def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
             num_images += 1
         else:
             num_others += 1
-            others += [file.name] if len(others) < _NUM_NAMED else []
+            # Images of formats that are not read are named first: leaving them out would lose samples.
+            if is_other_image(file.name) and not any(map(is_other_image, others)):
+                others = [file.name, *others[: _NUM_NAMED - 1]]
+            elif len(others) < _NUM_NAMED:
+                others.append(file.name)
     return tables, others, num_others, num_images
 
 

@@ -26,7 +26,7 @@ class Header(NamedTuple):
         cells: What it says.
         names: What the columns are called: those without a name by their number.
         num_bytes: How long it is.
-        notes: Which columns had no name.
+        notes: Which columns had no name, and whether the delimiter seems to be another.
         is_alone: Whether no row follows.
     """
 
@@ -73,18 +73,27 @@ def read_header(text: TextFile, delimiter: bytes, *, is_told: bool) -> Header:
         for number, cell in enumerate(cells, 1)
         if not cell
     )
+    if len(cells) == 1 and (other := _find_other(cells[0])):
+        name = f"the header is the one name {cells[0][:80]!r} with the delimiter {delimiter.decode()!r}"
+        notes += (f"{text.path.name}: {name}. Is it {other!r}?",)
     is_alone = next(rows, None) is None
     return Header(cells, check_names(names, str(text.path)), len(row.text), notes, is_alone)
 
 
 def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: bytes) -> None:
-    for other in _DELIMITERS:
-        if other in cell:
-            raise SourceError(
-                "header",
-                path=text.path,
-                line=row.line,
-                expected=f"names between {delimiter.decode()!r}",
-                got=f"the one name {cell[:80]!r}",
-                advice=f"Name the delimiter: delimiter={other!r} (--delimiter {other!r}).",
-            )
+    other = _find_other(cell)
+    if other is None:
+        return
+    raise SourceError(
+        "header",
+        path=text.path,
+        line=row.line,
+        expected=f"names between {delimiter.decode()!r}",
+        got=f"the one name {cell[:80]!r}",
+        advice=f"Name the delimiter: delimiter={other!r} (--delimiter {other!r}).",
+    )
+
+
+def _find_other(cell: str) -> str | None:
+    """Return what may stand between the names in a header that was not split."""
+    return next((other for other in _DELIMITERS if other in cell), None)

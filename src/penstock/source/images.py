@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.errors import ChangedFileError, SourceError
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
+from penstock.schema.refusal import count
 from penstock.schema.scalar import MAX_CATEGORIES, Category, Image
 from penstock.source.block import BLOCK_ROWS, Block, RawColumn
 from penstock.source.listing import ListedFile, list_files, list_folders
@@ -33,14 +34,19 @@ class ImageFolderSource:
 
     is_repeatable = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, num_others: int = 0) -> None:
         """List the images.
 
+        Args:
+            folder: Where they are.
+            num_others: How many other files are there, which are left out.
+
         Raises:
-            SourceError: There are other files too, or images beside the class folders, or none at all.
+            SourceError: There are images beside the class folders, or none at all.
         """
         self.name = folder.resolve().name
         self._folder = folder
+        self._num_others = num_others
         self._columns = self._find_levels()
         self._block_bytes: list[int] = []
         classes = self._survey()
@@ -58,7 +64,7 @@ class ImageFolderSource:
         Raises:
             ChangedFileError: Files have come or gone since the folder was listed.
         """
-        files = list_files(str(self._folder))
+        files = self._list_images()
         first_row = 0
         for num_bytes in self._block_bytes:
             listed = list(islice(files, BLOCK_ROWS))
@@ -95,12 +101,15 @@ class ImageFolderSource:
             return ("split", "label", "image")
         return ("label", "image")
 
+    def _list_images(self) -> Iterator[ListedFile]:
+        return (file for file in list_files(str(self._folder)) if file.is_image)
+
     def _survey(self) -> list[str]:
         depth = len(self._columns) - 1
         counts: dict[str, int] = {}
         listing = hashlib.sha256()
         num_rows = 0
-        for file in list_files(str(self._folder)):
+        for file in self._list_images():
             parts = file.name.split("/")
             self._check_file(file, len(parts) > depth)
             listing.update(os.fsencode(file.name) + b"\0%d\n" % file.num_bytes)
@@ -135,8 +144,13 @@ class ImageFolderSource:
 
     def _find_notes(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         notes = []
+        if self._num_others:
+            notes.append(f"{count(self._num_others, 'file')} in the folder left out: no image by name.")
         if self._columns[0] == "split":
-            notes.append("The outer folders are called like splits: they are the column 'split'.")
+            notes.append(
+                "The outer folders are called like splits: they are the column 'split'. "
+                "To keep these splits, say '--split-by split'; else all rows are split anew."
+            )
         if self._columns[-2:] == ("label", "image"):
             outer = list_folders(str(self._folder)) if "split" in self._columns else [""]
             found = {name for part in outer for name in list_folders(str(self._folder / part))}

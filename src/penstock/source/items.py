@@ -69,7 +69,7 @@ def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]
         try:
             column = pa.chunked_array([pa.array([None if _is_missing(value) else value for value in values])])
             return column, ColumnFacts(kind="empty", type_text=names, num_rows=len(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
             kind = "other" if len(types) == 1 else "mixed"
     return None, ColumnFacts(kind=kind, type_text=names, num_rows=len(values), num_missing=num_missing)
 
@@ -78,7 +78,7 @@ def describe_lists(lists: SequenceOf[list[Any]]) -> ItemFacts:
     """Say what lists of Python objects hold, such as those of a JSON text."""
     try:
         return _describe_arrow(pa.chunked_array([pa.array(lists)]))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         lengths = [len(each) for each in lists]
         return ItemFacts(dtype=None, step=None, min_len=min(lengths), max_len=max(lengths))
 
@@ -124,7 +124,8 @@ def _name_dtype(kind: pa.DataType) -> str | None:
         return "bytes"
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return np.dtype(kind.to_pandas_dtype()).name
-    return "int64" if pa.types.is_null(kind) else None
+    is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # which become whole numbers
+    return "int64" if is_time or pa.types.is_null(kind) else None
 
 
 def _state_arrays(
@@ -147,6 +148,7 @@ def _state_arrays(
         min_len=min(lengths),
         max_len=max(lengths),
         is_declared=is_declared,
+        are_pixels=dtype == np.uint8 and all(len(shape) == 3 and shape[2] in (1, 3, 4) for shape in distinct),
     )
     return ColumnFacts(
         kind="array" if is_array else "list",

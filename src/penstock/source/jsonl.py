@@ -20,6 +20,7 @@ import pyarrow.json
 
 from penstock.errors import SourceError
 from penstock.source.arrowtype import check_names
+from penstock.source.depth import MAX_DEPTH, find_deep
 from penstock.source.options import SourceOptions
 from penstock.source.stream import BYTE_ORDER_MARK, TextFile
 
@@ -55,6 +56,7 @@ class JsonlFile:
         num_rows = 0
         for piece in self._pieces():
             self._check_text(piece)
+            self._check_depth(piece)
             table = self._parse(piece, None)
             self._check_ints(table, piece)
             num_rows += table.num_rows
@@ -148,8 +150,6 @@ class JsonlFile:
             return SourceError(
                 "not sound JSON", path=self.path, line=line, expected="a JSON object", got=reason
             )
-        except RecursionError:
-            value = None
         if isinstance(value, dict):
             return None
         advice = "Write one object a line."
@@ -167,6 +167,23 @@ class JsonlFile:
             line = piece.line + piece.data.count(b"\n", 0, error.start)
             got = piece.data[error.start : error.start + 4]
             raise self._text.encoding_error(piece.offset + error.start, got, line=line) from None
+
+    def _check_depth(self, piece: Piece) -> None:
+        num_before = find_deep(piece.data)
+        if num_before is None:
+            return
+        deep = piece.line + num_before
+        for line, text in _lines(piece):
+            if line < deep and (fault := self._check_line(text, line)):  # a list that is not closed
+                raise fault
+        raise SourceError(
+            "depth of the line",
+            path=self.path,
+            line=deep,
+            expected=f"at most {MAX_DEPTH} lists and objects in one another",
+            got="more",
+            advice="Flatten what it holds.",
+        )
 
     def _check_ints(self, table: pa.Table, piece: Piece) -> None:
         """Refuse an int of more than 64 bits: pyarrow would make all ints of its column floats."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from penstock.errors import PathError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp")
+_OTHER_IMAGE_SUFFIXES = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".ppm", ".pgm", ".svg", ".dcm")
 _SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx")
 
 
@@ -34,6 +35,11 @@ def list_files(folder: str) -> Iterator[ListedFile]:
         PathError: A folder cannot be read, or leads back into itself.
     """
     yield from _list(folder, "", ())
+
+
+def is_other_image(name: str) -> bool:
+    """Return whether a file is named like an image of a format that is not read."""
+    return name.lower().endswith(_OTHER_IMAGE_SUFFIXES)
 
 
 def list_folders(folder: str) -> list[str]:

@@ -23,7 +23,7 @@ from penstock.source.folder import find_tables, open_folder
 from penstock.source.listing import list_files
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
-from penstock.source.table import open_hugging_face, open_stream, open_table
+from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
 from penstock.storage.paths import find_files, is_named_like_tfrecord
 
 _MANIFEST = "penstock.json"
@@ -115,15 +115,18 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
         num_rows = len(given)
         return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
     paths: dict[str, Path] = {}
+    repeated: dict[str, None] = {}
     for each in given:
         if not isinstance(each, (str, os.PathLike)):
             raise _no_source(each, "A list holds paths, or dicts, but not both.")
         is_folder = os.path.isdir(each)  # noqa: PTH112 - as above
         for path in find_tables(Path(each)) if is_folder else _find_regular(each):
-            paths.setdefault(os.path.realpath(path), path)
+            if paths.setdefault(os.path.realpath(path), path) is not path:
+                repeated[path.name] = None
     if not paths:
         raise NoSuchPathError("the folders hold no tables", path=os.fspath(given[0]))
-    return FilesSource(list(paths.values()), options)
+    notes = tuple(f"{name} is named more than once, and read once." for name in repeated)
+    return FilesSource(list(paths.values()), options, notes=notes)
 
 
 def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
@@ -144,7 +147,7 @@ def _open_table(given: Any) -> Source | None:
     elif _is_a(given, "pandas", "DataFrame"):
         source = open_pandas(given)
     elif _is_a(given, "polars", "DataFrame"):
-        source = open_table(pa.table(given), "polars DataFrame", "polars")
+        source = open_polars(given)
     elif _is_a(given, "datasets", "Dataset", "IterableDataset"):
         source = open_hugging_face(given, "Hugging Face data set")
     elif _is_a(given, "datasets", "DatasetDict", "IterableDatasetDict"):

@@ -33,6 +33,9 @@ _TIME = re.compile(
 )
 _OTHER_DATE = re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}.*")
 _IMAGE_NAME = re.compile(r"(?is)(?!https?:).*\.(jpe?g|png|webp|gif|bmp)")
+_FEW_TEXTS: Final = 16
+_SAFE_DIGITS: Final = 18
+"""So few numbers, of so few digits that 64 bits hold them, Python reads before Arrow has begun."""
 _DATE_BYTES: Final = len("2024-01-31")
 _ZONES: Final = (None, "UTC")
 
@@ -63,9 +66,8 @@ def read_texts(texts: Chunks) -> Reading:
         return Reading(TextFacts(reads_as=_read_times(texts), **facts))
     if _all(_OTHER_DATE, probe):
         return Reading(TextFacts(are_other_dates=True, **facts))
-    if _all(_IMAGE_NAME, probe):
-        matching = pc.match_substring_regex(texts, f"^{_IMAGE_NAME.pattern.replace('(?!https?:)', '')}$")
-        return Reading(TextFacts(num_image_names=_count_true(matching), **facts))
+    if 2 * sum(_IMAGE_NAME.fullmatch(text) is not None for text in probe) > len(probe):
+        return Reading(TextFacts(**facts, **_count_image_names(texts)))
     lists = _read_lists(texts, probe)
     return Reading(TextFacts(reads_as="list" if lists else None, **facts), lists=lists)
 
@@ -83,6 +85,10 @@ def _all(pattern: re.Pattern[str], probe: list[str]) -> bool:
 
 def _read_numbers(texts: Chunks, probe: list[str], facts: dict[str, Any]) -> Reading | None:
     are_ints = all(_INT.fullmatch(text) for text in probe)
+    if len(probe) == len(texts) <= _FEW_TEXTS and are_ints and facts["max_bytes"] <= _SAFE_DIGITS:
+        num_zeros = _count_leading_zeros(texts, probe)
+        few = np.array([int(text) for text in probe], np.int64)
+        return Reading(TextFacts(reads_as="int", num_leading_zeros=num_zeros, **facts), few)
     if are_ints:
         ints = _try_cast(texts, pa.int64())
         if ints is not None:
@@ -103,6 +109,12 @@ def _count_numbers(texts: Chunks) -> dict[str, Any]:
     misfits = texts.filter(pc.invert(is_number)).slice(0, 1).to_pylist()
     num_numbers = _count_true(is_number)
     return {"num_numbers": num_numbers, "num_tried": len(texts), "misfit": misfits[0] if misfits else None}
+
+
+def _count_image_names(texts: Chunks) -> dict[str, Any]:
+    is_name = pc.match_substring_regex(texts, f"^{_IMAGE_NAME.pattern.replace('(?!https?:)', '')}$")
+    misfits = texts.filter(pc.invert(is_name)).slice(0, 1).to_pylist()
+    return {"num_image_names": _count_true(is_name), "misfit": misfits[0] if misfits else None}
 
 
 def _read_times(texts: Chunks) -> TextKind | None:

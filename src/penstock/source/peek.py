@@ -6,10 +6,12 @@ In: any source. Out: its head, for the survey; then all its blocks, the head amo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
@@ -38,6 +40,7 @@ class Peeked:
         self.declared: Mapping[str, Field] = source.declared
         self.forms: Mapping[str, Form] = source.forms
         self._source = source
+        self._absent: tuple[str, ...] = ()
         self._rest: Iterator[Block] | None = source.blocks()
         self.head, self.is_whole = _take_head(self._rest)
 
@@ -46,16 +49,27 @@ class Peeked:
         """What a person should hear about the source; complete once it was read."""
         return self._source.notes
 
+    def add_absent(self, names: Iterable[str]) -> None:
+        """Give all blocks columns that the source does not have, in which every value is missing."""
+        self._absent = (*self._absent, *names)
+        self.head = tuple(map(self._add_absent, self.head))
+
+    def _add_absent(self, block: Block) -> Block:
+        if not self._absent:
+            return block
+        nulls: dict[str, RawColumn] = dict.fromkeys(self._absent, pa.nulls(block.num_rows))
+        return replace(block, columns={**block.columns, **nulls})
+
     def blocks(self) -> Iterator[Block]:
         """Yield the rows from the first to the last."""
         if self._rest is None:
-            yield from self._source.blocks()
+            yield from map(self._add_absent, self._source.blocks())
             return
         rest, self._rest = self._rest, None
         head, self.head = deque(self.head), ()
         while head:
             yield head.popleft()
-        yield from rest
+        yield from map(self._add_absent, rest)
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return where the rows come from, as JSON."""

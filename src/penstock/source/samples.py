@@ -19,6 +19,7 @@ from penstock.schema.refusal import show
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, RawColumn
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
+from penstock.source.snapshot import own_sample
 
 
 class SampleSource:
@@ -129,11 +130,12 @@ def _gather(samples: Iterator[Any], source: str) -> Iterator[list[Mapping[str, A
                 got=show(sample),
                 advice="Yield {'name': value, …} for each row.",
             )
-        size = sum(map(estimate_bytes, sample.values()))
+        owned = own_sample(sample, row)
+        size = sum(map(estimate_bytes, owned.values()))
         if gathered and (len(gathered) == BLOCK_ROWS or num_bytes + size > BLOCK_BYTES):
             yield gathered
             gathered, num_bytes = [], 0
-        gathered.append(sample)
+        gathered.append(owned)
         num_bytes += size
     if gathered:
         yield gathered

@@ -72,6 +72,8 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
         chunks: list[Any] = [pa.array(part) if isinstance(part, np.ndarray) else part for part in parts]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None  # complex numbers, structured types
+    if len(chunks) == 1:
+        return pa.chunked_array(chunks)
     types = {chunk.type for chunk in chunks} - {pa.null()}
     if len(types) == 1 and not any(chunk.type == pa.null() for chunk in chunks):
         return pa.chunked_array(chunks)
@@ -109,7 +111,7 @@ def _survey_arrow(column: Chunks, folder: str | None) -> Found:
 
 _SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], Found]]] = {
     ("integer", "floating", "boolean"): survey_numbers,
-    ("date", "timestamp"): survey_times,
+    ("date", "timestamp", "time", "duration"): survey_times,
     ("binary", "large_binary", "fixed_size_binary", "binary_view"): survey_bytes,
 }
 """By the names that Arrow's tests of types have."""

@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import SourceError
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
+from penstock.schema.scalar import Category
 from penstock.source.arrowtype import check_names
 from penstock.source.block import BLOCK_ROWS, Block
+from penstock.source.carried import read_carried
+from penstock.source.category import declare_coded, is_coded
 from penstock.source.cutter import cut_tables
 
 _FEW_ROWS = 1024
@@ -36,12 +40,13 @@ class TableSource:
         num_rows: int | None = None,
         is_repeatable: bool = True,
         is_resident: bool = False,
+        declared: Mapping[str, Field] | None = None,
     ) -> None:
         self.name = name
         self.num_rows = num_rows
         self.num_bytes: int | None = None
         self.is_repeatable = is_repeatable
-        self.declared: Mapping[str, Field] = {}
+        self.declared: Mapping[str, Field] = declared or {}
         self.forms: Mapping[str, Form] = {}
         self.notes: tuple[str, ...] = ()
         self._kind = kind
@@ -93,7 +98,41 @@ def open_table(table: pa.Table, name: str, kind: str) -> TableSource:
         # Slices of a block each: what must be decoded is decoded block by block.
         return (table.slice(start, BLOCK_ROWS) for start in range(0, table.num_rows, BLOCK_ROWS))
 
-    return TableSource(begin, name=name, kind=kind, num_rows=table.num_rows, is_resident=True)
+    coded = {field.name: table.column(i) for i, field in enumerate(table.schema) if is_coded(table.column(i))}
+    return TableSource(
+        begin,
+        name=name,
+        kind=kind,
+        num_rows=table.num_rows,
+        is_resident=True,
+        declared={**declare_coded(coded), **read_carried(table.schema)},
+    )
+
+
+def open_polars(frame: Any) -> TableSource:
+    """Make a source of a polars DataFrame.
+
+    Raises:
+        SourceError: A column is of a type that Arrow does not have.
+    """
+    for name, dtype in frame.schema.items():
+        # polars hands out the addresses of Python objects as if they were bytes.
+        is_known = "Object" not in str(dtype)
+        try:
+            if is_known:
+                pa.table(frame[:0].select(name))
+        except (pa.ArrowException, TypeError, ValueError):
+            is_known = False
+        if not is_known:
+            raise SourceError(
+                f"type of column {name!r}",
+                path="polars DataFrame",
+                field=name,
+                expected="one that Arrow has",
+                got=str(dtype),
+                advice=f"Cast the column, or leave it out: frame.drop({name!r}).",
+            )
+    return open_table(pa.table(frame), "polars DataFrame", "polars")
 
 
 def open_stream(given: Any, name: str) -> TableSource:
@@ -108,12 +147,47 @@ def open_stream(given: Any, name: str) -> TableSource:
 
 
 def open_hugging_face(given: Any, name: str) -> TableSource:
-    """Make a source of a Hugging Face data set; its order is kept, also where it was shuffled or filtered."""
+    """Make a source of a Hugging Face data set; its order is kept, also where it was shuffled or filtered.
+
+    Class labels are named by their names.
+
+    Raises:
+        SourceError: It changes its rows whenever they are read.
+    """
+    # One that is read as a stream has no such property, but the same attribute within.
+    told = getattr(given, "format", None) or {}
+    if told.get("type") == "custom":
+        raise SourceError(
+            f"{name} with a transform",
+            expected="rows as they are stored",
+            got="a function that changes them whenever they are read",
+            advice="Apply it with .map(), or take it off with .reset_format().",
+        )
+    columns = told.get("columns")
+    features = getattr(given, "features", None) or {}
+    labels = {
+        column: list(feature.names)
+        for column, feature in features.items()
+        if type(feature).__name__ == "ClassLabel" and (columns is None or column in columns)
+    }
 
     def begin() -> Iterator[pa.Table]:
         # Few rows at a time: they may be images, and are copied out of the data set's own files.
-        tables: Iterator[pa.Table] = given.with_format("arrow").iter(batch_size=_FEW_ROWS)
-        return tables
+        options = {} if columns is None else {"columns": columns}
+        tables = given.with_format("arrow", **options).iter(batch_size=_FEW_ROWS)
+        return (_name_labels(table, labels) for table in tables)
 
     num_rows = len(given) if hasattr(given, "__len__") else None
-    return TableSource(begin, name=name, kind="datasets", num_rows=num_rows)
+    declared = {column: Category(values=tuple(names)) for column, names in labels.items() if names}
+    return TableSource(begin, name=name, kind="datasets", num_rows=num_rows, declared=declared)
+
+
+def _name_labels(table: pa.Table, labels: Mapping[str, list[str]]) -> pa.Table:
+    for column, names in labels.items():
+        i = table.schema.get_field_index(column)
+        codes: Any = table.column(i)
+        # Hugging Face writes -1 where there is no label.
+        known = pc.if_else(pc.equal(codes, pa.scalar(-1, codes.type)), pa.scalar(None, codes.type), codes)
+        named: Any = pa.array(names, pa.large_string()).take(known)
+        table = table.set_column(i, column, named)
+    return table

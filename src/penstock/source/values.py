@@ -48,9 +48,10 @@ def survey_numbers(column: Chunks) -> Found:
 
 
 def survey_times(column: Chunks) -> Found:
-    """Look at dates or points in time."""
+    """Look at dates, points in time, times of day or durations."""
     kind: RawKind = "date" if pa.types.is_date(column.type) else "time"
-    wanted = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    is_short = pa.types.is_date32(column.type) or pa.types.is_time32(column.type)
+    wanted = pa.int32() if is_short else pa.int64()
     values = column.cast(wanted).drop_null().to_numpy()
     counted = _count_numbers(values)
     counted |= {"values": None, "low": None, "high": None, "is_counter": False}

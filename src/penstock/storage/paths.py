@@ -83,18 +83,38 @@ def _find(given: PathLike, number: int) -> tuple[list[Path], bool]:
         return _folder_files(place), False
     if os.path.lexists(path):
         return [place], True
+    matches = find_matches(path)
+    if matches:
+        return _matched_files(path, matches), False
     if glob.has_magic(path):
-        # pathlib takes no pattern with a root.
-        matches = sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
-        files = [match for match in matches if not match.is_dir()]
-        if files:
-            return files, False
         raise NoSuchPathError(f"nothing matches {path!r}", path=path, advice="Check the pattern.")
     raise NoSuchPathError("no such file or folder", path=path, advice=_nearest(place))
 
 
-def _folder_files(folder: Path) -> list[Path]:
-    files = sorted(
+def find_matches(given: object) -> list[Path]:
+    """Return the files and folders that a glob matches, sorted; nothing for what is no glob, or exists."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or not glob.has_magic(path) or os.path.lexists(path):
+        return []
+    # pathlib takes no pattern with a root.
+    return sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
+
+
+def _matched_files(pattern: str, matches: Iterable[Path]) -> list[Path]:
+    """Return the files among what a glob matches; those in the folders, if there are none but folders."""
+    files = [match for match in matches if not match.is_dir()]
+    files = files or [file for match in matches for file in _list_folder(match)]
+    if files:
+        return files
+    raise NoSuchPathError(
+        f"{pattern!r} matches folders alone, and none holds a file that is named like a TFRecord",
+        path=pattern,
+        advice="Name the files themselves.",
+    )
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    return sorted(
         entry
         for entry in folder.rglob("*")
         # Links that lead nowhere and pipes count: whoever opens them says so; no data set has a silent hole.
@@ -105,6 +125,10 @@ def _folder_files(folder: Path) -> list[Path]:
             part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1]
         )
     )
+
+
+def _folder_files(folder: Path) -> list[Path]:
+    files = _list_folder(folder)
     if files:
         return files
     raise NoSuchPathError(
@@ -122,6 +146,16 @@ def _nearest(place: Path) -> str:
         return "Check the path."
     near = difflib.get_close_matches(place.name, names, n=1)
     return f"Did you mean {str(place.parent / near[0])!r}?" if near else "Check the path."
+
+
+def refuse_missing(path: Path) -> None:
+    """Refuse a path that leads nowhere.
+
+    Raises:
+        NoSuchPathError: It does; the message names what is spelt most like it.
+    """
+    if not os.path.lexists(path):
+        raise NoSuchPathError("no such file or folder", path=path, advice=_nearest(path))
 
 
 def refuse_inside(target: Path, sources: Iterable[Path]) -> None:

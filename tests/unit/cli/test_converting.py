@@ -180,6 +180,12 @@ def test_several_files_are_one_source(pets, capsys):
             "out.parquet: source: expected TFRecords or a data set, which go back to a table, "
             "got 'pets.csv'. To make a data set of it, name a folder as the output.",
         ),
+        (
+            ("pets.csv", "out.CSV"),
+            2,
+            "out.CSV: OUT: expected a folder, or a name that ends in .parquet or .arrow or .feather, "
+            "got a name that ends in '.CSV'. Say 'out.parquet'.",
+        ),
         (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml: no such plan file."),
     ],
 )
@@ -216,6 +222,14 @@ def test_output_that_is_there_is_refused(pets, capsys):
             ("one", "pets.csv", "out"),
             "source: expected raw data alone or TFRecords alone, got raw data, and TFRecords in 'one'. "
             "Convert the raw data first, then both data sets together.",
+        ),
+        *(
+            (
+                ("one", f"out{suffix}"),
+                f"out{suffix}: OUT: expected a folder, or a name that ends in .parquet or .arrow or "
+                f".feather, got a name that ends in {suffix!r}. Say 'out.parquet'.",
+            )
+            for suffix in (".csv", ".tsv", ".json", ".jsonl", ".txt")
         ),
         (
             ("one", "out.parquet", "--drop", "name"),

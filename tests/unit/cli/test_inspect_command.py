@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import penstock as ps
+from manifest_folders import NUMBERED, write_dataset
 from penstock.cli.main import main
 from penstock.wire.feature import Feature
 from penstock.wire.sequence import SequenceExample, write_sequence_example
@@ -138,3 +140,47 @@ def test_inspect_told_what_cannot_be_is_a_wrong_call(argv, said, zoo, capsys) ->
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"penstock: error: {said}")
+
+
+def test_inspect_compare_says_in_words_what_changed_and_that_old_records_read(tmp_path, capsys) -> None:
+    write_dataset(tmp_path / "old")
+    write_dataset(tmp_path / "new", schema=ps.Schema({**NUMBERED, "age": ps.fields.Number(default=1.5)}))
+    assert main(["inspect", str(tmp_path / "new"), "--compare", str(tmp_path / "old")]) == 0
+    assert capsys.readouterr().out == "'age': added: reads: old records get the default 1.5\n"
+    assert main(["inspect", str(tmp_path / "old"), "--compare", str(tmp_path / "old")]) == 0
+    assert capsys.readouterr().out == "no difference\n"
+
+
+def test_inspect_compare_of_records_that_do_not_read_exits_with_1(tmp_path, capsys) -> None:
+    write_dataset(tmp_path / "old")
+    new = write_plain(tmp_path / "new.tfrecord", [example(row="one", text="a")])
+    said = "'row': number int64 became text: does not read: old records hold 1 int64 value, not 1 bytes value"
+    assert main(["inspect", str(new), "--compare", str(tmp_path / "old")]) == 1
+    assert said in capsys.readouterr().out
+    assert main(["inspect", str(new), "--compare", str(tmp_path / "old"), "--json"]) == 1
+    form = json.loads(capsys.readouterr().out)
+    assert form["reads"] is False
+    assert form["changes"][0] == {
+        "field": "row",
+        "what": "number int64 became text",
+        "reads": False,
+        "why": "old records hold 1 int64 value, not 1 bytes value",
+    }
+
+
+def test_inspect_compare_takes_what_is_told_of_the_new_one(tmp_path, capsys) -> None:
+    write_dataset(tmp_path / "old")
+    argv = ["inspect", str(tmp_path / "old"), "--target", "row", "--bytes", "text"]
+    assert main([*argv, "--compare", str(tmp_path / "old")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "'row': role input became target: reads: records have no roles",
+        "'text': text became bytes: reads: records hold both alike",
+    ]
+
+
+def test_inspect_shard_by_itself_has_the_types_of_its_manifest(tmp_path, capsys) -> None:
+    schema = ps.Schema({"row": ps.fields.Category("int64"), "text": ps.fields.Bytes(role="id")})
+    write_dataset(tmp_path, schema=schema)
+    assert main(["inspect", str(tmp_path / "train-00001-of-00002.tfrecord")]) == 0
+    rows = table(capsys.readouterr().out)
+    assert [rows["row"][0], rows["text"][:2]] == ["category", ["bytes", "id"]]

@@ -122,6 +122,20 @@ def test_data_set_gives_one_split_or_all(dataset):
         dataset.to_arrow(fields=["cc"])
 
 
+def test_table_of_all_splits_names_the_split_of_each_row(dataset):
+    assert dataset.to_arrow()["split"].to_pylist() == ["train"] * 5 + ["test"]
+    assert json.loads(dataset.to_arrow().schema.metadata[SCHEMA_KEY]) == SCHEMA.to_json()
+    assert "split" not in dataset.to_arrow("train").column_names
+    assert dataset.to_arrow(fields=["c"]).column_names == ["c"]
+
+
+def test_table_of_files_without_splits_or_with_a_field_of_that_name_has_no_other_column(tmp_path):
+    path = write_plain(tmp_path / "a.tfrecord", [example(a=1)])
+    assert ps.open(path).to_arrow().to_pylist() == [{"a": 1}]
+    path = write_plain(tmp_path / "train.tfrecord", [example(split=7)])
+    assert ps.open(path).to_arrow().to_pylist() == [{"split": 7}]
+
+
 def test_parquet_keeps_it_all(dataset, tmp_path):
     table = dataset.to_arrow()
     pq.write_table(table, tmp_path / "out.parquet")

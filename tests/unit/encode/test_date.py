@@ -105,3 +105,12 @@ def test_number_that_is_no_date_is_a_fault():
 
 def test_duration_of_no_fixed_length_is_a_fault():
     assert [row for row, _, _ in encode(FIELD, np.array([0, 7], "m8[Y]"), "date")[1]] == [0, 1]
+
+
+def test_dates_beside_times_are_never_cut_to_dates():
+    raw = objects(dt.date(1970, 1, 2), dt.datetime(1970, 1, 2, 0, 0, 3), np.datetime64("1970-01-02T00:01"))
+    column, faults = encode(FIELD, raw, "time")
+    assert faults == []
+    assert values_of(column) == [86_400 * SECOND, 86_403 * SECOND, 86_460 * SECOND]
+    _, faults = encode(FIELD, raw, "date")
+    assert [fault[:2] for fault in faults] == [(1, "a date without a time"), (2, "a date without a time")]

@@ -167,3 +167,13 @@ def test_column_of_nothing_has_no_value_at_all():
 
 def test_point_in_time_told_as_number_is_microseconds():
     assert values_of(encode(INT, pa.array([datetime.datetime(1970, 1, 1, 0, 0, 1)]))[0]) == [1_000_000]
+
+
+@pytest.mark.parametrize(
+    "texts", [["7", "-3", "007"], ["9" * 18], ["0.1", "16777217", "-2.50"], ["3.4028236e38", "1"]]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_texts_are_the_numbers_that_many_are(texts, dtype):
+    few, _ = encode(Number(dtype), pa.array(texts))
+    many, _ = encode(Number(dtype), pa.array(texts * 20))
+    assert values_of(few) * 20 == values_of(many)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from pathlib import PurePosixPath
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ TEXTS = [
     (np.array(["a", "bc"], np.dtypes.StringDType()), [b"a", b"bc"]),
     (objects("a", None, float("nan"), pd.NA), [b"a", None, None, None]),
     (objects("a", b"b", 7, True, 1.0), [b"a", b"b", b"7", b"true", b"1"]),
+    (objects(PurePosixPath("a/b"), None, 7), [b"a/b", None, b"7"]),
     (objects(uuid.UUID(int=7), None), [b"00000000-0000-0000-0000-000000000007", None]),
     (pa.array([uuid.UUID(int=7).bytes], pa.uuid()), [b"00000000-0000-0000-0000-000000000007"]),
     (pa.nulls(2), [None, None]),
@@ -176,3 +178,9 @@ def test_path_that_leads_to_no_file_is_a_fault_that_names_it(tmp_path):
         "a name that is too long",
     ]
     assert "gone'" in faults[0][2]
+
+
+def test_half_of_a_surrogate_pair_is_a_fault_of_its_row():
+    column, faults = encode(Text(), objects("a", "\ud800", "b"))
+    assert [fault[:2] for fault in faults] == [(1, "text in UTF-8")]
+    assert values_of(column)[::2] == [b"a", b"b"]

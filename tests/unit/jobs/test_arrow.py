@@ -47,6 +47,13 @@ def test_table_holds_every_value_and_the_split(tmp_path, made, suffix, read):
     }
 
 
+def test_table_is_the_one_in_memory(tmp_path, made):
+    # Not by way of Parquet, which calls the items of lists otherwise.
+    done = write_table(made, tmp_path / "out.arrow")
+    with pa.ipc.open_file(done.out) as file:
+        assert file.read_all().equals(ps.open(made).to_arrow(), check_metadata=True)
+
+
 def test_table_can_be_converted_again_to_the_same_splits(tmp_path, made):
     write_table(made, tmp_path / "out.parquet")
     again = ps.convert(tmp_path / "out.parquet", tmp_path / "again", split_by="split", id="row")

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import CellError, OptionError, PathError, SchemaError, UnknownNameError
+from penstock.errors import (
+    CellError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    SchemaError,
+    UnknownNameError,
+)
 from penstock.fields import Category, Number, Text
 from penstock.shards.manifest import load_manifest
 from penstock.types import Bytes
@@ -206,7 +213,8 @@ def test_shuffle_is_a_permutation_by_the_seed_and_no_shuffle_keeps_the_order(tmp
     assert take(ps.convert(given, tmp_path / "c", split={"train": 1}, seed=1), "train") != shuffled
     kept = ps.convert(given, tmp_path / "d", split={"train": 1}, shuffle=False, num_shards=3)
     assert take(kept, "train") == list(range(500))
-    assert load_manifest(tmp_path / "d").order == {"shuffled": False, "seed": None}
+    order = load_manifest(tmp_path / "d").order
+    assert (order["shuffled"], order["seed"]) == (False, None)
 
 
 def test_number_of_shards_is_that_of_the_largest_split(tmp_path):
@@ -367,3 +375,25 @@ def test_example_of_a_plan_in_python_does_what_it_says(tmp_path):
     path.write_text(json.dumps(plan))
     again = ps.convert({"a": [1, 2, 1], "b": [1, 2, 3]}, tmp_path / "again", plan=path)
     assert again.schema == dataset.schema
+
+
+def test_resume_of_a_run_that_came_to_its_end_does_nothing(tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b\n" + "".join(f"{row},{row % 3}\n" for row in range(50)))
+    ps.convert(table, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    assert len(ps.convert(table, tmp_path / "out", resume=True).splits) == 3
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    with pytest.raises(PathError, match="exists already"):
+        ps.convert(table, tmp_path / "out", resume=True, num_shards=2)
+
+
+def test_source_that_is_not_there_is_named_among_others(tmp_path):
+    ps.convert({"a": [1, 2, 3]}, tmp_path / "ra")
+    with pytest.raises(NoSuchPathError, match="nosuch: no such file or folder"):
+        ps.convert([tmp_path / "ra", tmp_path / "nosuch"], tmp_path / "out")
+
+
+def test_shares_beside_a_column_that_names_the_splits_are_refused():
+    with pytest.raises(OptionError, match="expected either split or split_by, got both"):
+        ps.ConvertOptions(split="train=1", split_by="fold")

@@ -132,7 +132,10 @@ def test_swapped_names_lead_to_the_renamed_columns():
 def test_whole_schema_leaves_other_columns_out():
     schema = Schema({"age": Number("int64"), "breed": Category(), "extra": Text(default="")})
     plan = plan_for(schema=schema, rename={"Age": "age"})
-    assert plan.schema == Schema({"age": Number("int64"), "breed": Category()})
+    assert plan.schema == schema
+    assert by_column(plan)["extra"].is_absent
+    assert "extra" not in plan.to_form()["columns"]
+    assert "extra" not in load_yaml(dump_yaml(plan))["columns"]
     assert plan.dropped["fee"] == "not in the schema that was told"
 
 
@@ -193,6 +196,40 @@ def test_rows_that_were_not_looked_at_may_lack_values_except_of_the_target():
     assert plan.settle({"a": 0, "s": 3})["a"] == Number("int64")
 
 
+def test_column_without_values_in_the_first_rows_is_warned_of_unless_it_was_told():
+    columns = {"a": list(range(70_000)), "late": pa.array([None] * 69_999 + ["x"])}
+    plan = by_column(make_plan(Table(columns), PlanOverrides()))
+    assert plan["late"].field == Text(optional=True)
+    assert plan["late"].warnings == (
+        "no value in the first 65536 rows, so it is taken for texts: '--number late' or the like if it is "
+        "something else, or '--drop late'.",
+    )
+    assert by_column(make_plan(Table(columns), PlanOverrides(types={"late": "text"})))["late"].warnings == ()
+
+
+def test_arrays_without_values_are_left_out_or_refused_by_their_column():
+    columns = {"a": [1, 2], "empty": np.zeros((2, 0), np.float32)}
+    assert plan_for(columns).dropped == {"empty": "arrays of 0 float32 hold no values"}
+    with pytest.raises(SchemaError, match=r"plan at columns\.empty\.shape\[0\]: expected a positive int"):
+        plan_for(columns, types={"empty": "tensor"})
+
+
+def test_many_columns_that_were_told_are_looked_up_without_a_search():
+    class Counted(str):
+        __hash__ = str.__hash__
+        num_compared = 0
+
+        def __eq__(self, other):
+            Counted.num_compared += 1
+            return str.__eq__(self, other)
+
+    names = [Counted(f"c{i}") for i in range(300)]
+    form = {"columns": {f"c{i}": {"type": "number"} for i in range(300)}}
+    plan = plan_for({name: [1, 2] for name in names}, form=form)
+    assert len(plan) == 300
+    assert Counted.num_compared < 300 * 30
+
+
 def test_column_without_values_is_left_out_unless_it_was_told():
     columns = {**PETS, "none": pa.array([None] * 4, pa.string())}
     assert plan_for(columns).dropped == {"none": "no value in any of 4 rows"}
@@ -200,12 +237,12 @@ def test_column_without_values_is_left_out_unless_it_was_told():
 
 
 def test_column_that_no_field_holds_is_left_out_or_refused():
-    columns = {**PETS, "when": pa.array([1, 2, 3, 4], pa.duration("s"))}
-    assert plan_for(columns).dropped == {"when": "duration[s]: no field holds values of this type"}
+    columns = {**PETS, "when": pa.array([{"a": 1}] * 4)}
+    assert plan_for(columns).dropped == {"when": "struct<a: int64>: no field holds values of this type"}
     with pytest.raises(SchemaError) as caught:
         plan_for(columns, target="when")
     assert str(caught.value) == (
-        "column 'when': expected a field, got duration[s]: no field holds values of this type. "
+        "column 'when': expected a field, got struct<a: int64>: no field holds values of this type. "
         "Tell its type, or nothing of it."
     )
 

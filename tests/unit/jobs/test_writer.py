@@ -109,11 +109,11 @@ def test_sample_that_is_none_is_refused_at_once_and_the_writer_goes_on(tmp_path,
     ("changed", "message"),
     [
         ({"word": None}, "column 'word' in row 3: expected a value, got nothing"),
-        ({"row": "three"}, "column 'row' in row 3: expected a whole number, got 'three'"),
+        ({"row": "three"}, "column 'row' in row 3: expected .*Number.*, got 'three'"),
         ({"vector": np.zeros(4)}, r"column 'vector' in row 3: .*got .*4"),
     ],
 )
-def test_sample_that_does_not_fit_is_named_when_the_writer_is_closed(tmp_path, changed, message):
+def test_sample_that_does_not_fit_is_named_and_ends_the_writer(tmp_path, changed, message):
     with pytest.raises(CellError, match=message), ps.Writer(tmp_path / "out", SCHEMA) as writer:  # noqa: PT012
         for row in range(5):
             writer.write({**sample(row), **(changed if row == 2 else {})})
@@ -169,3 +169,38 @@ def test_samples_may_hold_raw_bytes(tmp_path):
     with ps.Writer(tmp_path / "out", ps.Schema({"data": Bytes()}), split={"train": 1}) as writer:
         writer.write({"data": b"\x00\xff"})
     assert next(iter(writer.dataset["train"]))["data"] == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "got"),
+    [
+        (ps.fields.Number("int64"), "many", "'many'"),
+        (ps.fields.Number(), [1.0], "[1.0]"),
+        (ps.fields.Text(), ["a"], "['a']"),
+        (ps.fields.Sequence("int64"), 7, "7"),
+        (ps.fields.Tensor((2,), "float32"), np.zeros(3), "an array of shape (3,)"),
+        (ps.fields.Bytes(), 3, "3"),
+        (ps.fields.Number("int64"), None, "nothing"),
+    ],
+)
+def test_sample_of_the_wrong_kind_is_refused_at_its_own_call(tmp_path, field, value, got):
+    with pytest.raises(ps.errors.CellError) as caught, ps.Writer(tmp_path / "out", {"a": field}) as writer:
+        writer.write({"a": value})
+    assert (caught.value.field, caught.value.row, caught.value.got) == ("a", 1, got)
+    assert not (tmp_path / "out").exists()
+
+
+def test_array_that_is_used_again_is_written_as_it_was(tmp_path):
+    row = np.zeros(2, np.float32)
+    with ps.Writer(
+        tmp_path / "out", {"a": Tensor((2,), "float32")}, split="train=1", shuffle=False
+    ) as writer:
+        for number in range(3):
+            row[:] = number
+            writer.write({"a": row})
+    assert writer.dataset["train"].columns()["a"].values[:, 0].tolist() == [0, 1, 2]
+
+
+def test_output_that_is_no_path_is_refused():
+    with pytest.raises(OptionError, match="out: expected the path of a folder, got 5"):
+        ps.convert({"a": [1]}, 5)

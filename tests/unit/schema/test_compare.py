@@ -193,6 +193,13 @@ def test_nan_default_is_the_same_default():
     assert compare_schemas(schema, Schema({"a": Number(default=float("nan"))})).changes == ()
 
 
+def test_schema_compares_itself_with_a_later_one():
+    old, new = Schema({"a": Text()}), Schema({"a": Text(), "b": Number()})
+    assert old.compare(new) == compare_schemas(old, new)
+    assert not old.compare(new).is_readable
+    assert str(new.compare(old)) == "'b': removed: reads: old records hold it, and it is passed over"
+
+
 @pytest.mark.parametrize(
     ("one", "other", "merged"),
     [

@@ -89,6 +89,16 @@ GUESSES = [
     (items("list", "string"), "sequence", "lists of 1 to 9 string"),
     (items("list", "float32", step=(3,)), "sequence", "lists of lists of 1 to 9 float32"),
     (items("array", "uint8", (32, 32, 3)), "tensor", "arrays of 32 x 32 x 3 uint8"),
+    (items("list", "int16"), "sequence", "lists of 1 to 9 int16, widened to int64"),
+    (items("list", "bool"), "sequence", "lists of 1 to 9 bool, as 1 and 0"),
+    (
+        items("list", "uint8", step=None, are_pixels=True),
+        "image",
+        "arrays of uint8 of 1 to 9 rows, with channels: pixels",
+    ),
+    (items("array", "float32", (4, 0)), None, "arrays of 4 x 0 float32 hold no values"),
+    (plain("time", "time64[us]"), "number", "time64[us]: times of day, as microseconds since midnight"),
+    (plain("time", "duration[s]"), "number", "duration[s]: durations, as microseconds"),
     (items("list", None), None, "no field holds lists of this type: list"),
     (items("list", "float32", step=(3, 4)), None, "lists of arrays of several lengths, list"),
     (plain("mixed", "int, str"), None, "int, str: values of several types"),
@@ -240,8 +250,51 @@ def test_doubt_is_one_sentence_with_what_to_type(facts, field, warning):
         ("review", texts(mean_words=12.0, unique=True), Text()),
         ("fee", floats(), Number()),
         ("twin", ints(determines=("y",)), Number("int64", role="id")),
-        ("empty", plain("empty", "null", num_missing=100), Text()),
     ],
 )
 def test_ordinary_column_raises_no_doubt(name, facts, field):
     assert list_doubts(name, facts, field, "value") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("pclass", ints(60, 3, 1, 3)),
+        ("color", ints(60, 3, 1, 3)),
+        ("fur_type", ints(9, 3, 0, 2)),
+        ("rooms", ints(300, 3, 0, 2)),
+    ],
+)
+def test_few_whole_numbers_may_be_codes(name, facts):
+    expected = (f"only 3 different whole numbers: '--category {name}' if they are codes.",)
+    assert list_doubts(name, facts, Number("int64"), "value") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("children", ints(60, 3, 0, 2)),
+        ("color", ints(59, 3, 1, 3)),
+        ("fur_type", ints(8, 3, 0, 2)),
+        ("is_type", ints(1000, 2, 0, 1)),
+        ("subtypes", ints(60, 3, 0, 2)),
+        ("code", ints(1000, 21, 1, 21)),
+    ],
+)
+def test_few_whole_numbers_in_few_rows_are_no_codes(name, facts):
+    assert list_doubts(name, facts, Number("int64"), "value") == ()
+
+
+def test_some_names_of_images_are_told_apart_from_the_others():
+    facts = texts(13, 13, num_image_names=12, num_sought=13, num_files=12, misfit="n/a", unique=True)
+    assert guess_type("photo", facts, is_target=False, is_whole=True).type_name == "text"
+    assert list_doubts("photo", facts, Text(), "value") == (
+        "12 of 13 texts name image files, but not 'n/a': '--missing' if that means a missing value, "
+        "or '--image photo'.",
+    )
+
+
+def test_arrays_of_gray_of_several_sizes_may_be_pixels():
+    field = Sequence("int64", None, "feature_list")
+    (doubt,) = list_doubts("x", items("list", "uint8", step=None), field, "value")
+    assert doubt == "arrays of several sizes: '--image x' if they are pixels of gray images."

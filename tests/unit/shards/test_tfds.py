@@ -33,7 +33,12 @@ def test_counts_are_those_of_the_shards(manifest):
 def test_features_have_the_keys_of_the_records(manifest):
     features = json.loads(describe(manifest, age=Number(key="a"), photo=Image("png"))[1])
     assert list(features["featuresDict"]["features"]) == ["a", "photo"]
-    assert features["featuresDict"]["features"]["photo"]["image"]["encodingFormat"] == "png"
+
+
+@pytest.mark.parametrize("format", ["png", "jpeg", "gif", None])
+def test_image_is_declared_as_the_bytes_that_are_stored(manifest, format):
+    features = json.loads(describe(manifest, photo=Image(format))[1])["featuresDict"]["features"]
+    assert features["photo"]["tensor"] == {"shape": {}, "dtype": "string", "encoding": "none"}
 
 
 @pytest.mark.parametrize(

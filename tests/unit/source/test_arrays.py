@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import OptionError, SourceError
+from penstock.source.block import BLOCK_BYTES
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 
@@ -25,9 +26,10 @@ def test_arrays_of_any_shape_are_views(read):
 
 
 def test_large_arrays_are_cut_by_their_bytes():
-    images = np.zeros((1000, 512, 512), np.uint8)  # 256 MB that nobody touches
+    num_rows = BLOCK_BYTES // 512**2
+    images = np.zeros((4 * num_rows - 24, 512, 512), np.uint8)  # memory that nobody touches
     blocks = list(open_source({"image": images}, SourceOptions()).blocks())
-    assert [block.num_rows for block in blocks] == [256, 256, 256, 232]
+    assert [block.num_rows for block in blocks] == [num_rows, num_rows, num_rows, num_rows - 24]
     assert all(block.is_resident for block in blocks)
 
 
@@ -89,3 +91,20 @@ def test_dict_without_rows_or_columns_or_names_is_refused():
         open_source({}, SourceOptions())
     with pytest.raises(OptionError, match="name of a column: expected a str, got 1"):
         open_source({1: [1]}, SourceOptions())
+
+
+@pytest.mark.parametrize("dtype", ["U", "S", "O"])
+def test_matrix_of_strings_is_a_column_of_lists(read, dtype):
+    given = np.array([["x", "yy"], ["z", "w"]], dtype)
+    assert read({"a": given}) == {"a": given.tolist()}
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind"), [("m", "timestamp[s]"), ("h", "timestamp[s]"), ("M", "date32[day]")]
+)
+def test_times_in_units_that_arrow_lacks_are_taken(unit, kind):
+    times = np.array(["2024-01-01", "NaT"], f"M8[{unit}]")
+    (block,) = open_source({"t": times}, SourceOptions()).blocks()
+    assert str(block.columns["t"].type) == kind
+    assert block.columns["t"].cast(pa.timestamp("s")).to_numpy(zero_copy_only=False)[0] == times[0]
+    assert block.columns["t"].null_count == 1

@@ -90,7 +90,9 @@ def test_folders_called_like_splits_are_a_column(folder):
         {"split": "train", "label": "cat", "image": "train/cat/1.jpg"},
         {"split": "train", "label": "dog", "image": "train/dog/2.jpg"},
     ]
-    assert source.notes == ("The outer folders are called like splits: they are the column 'split'.",)
+    (note,) = source.notes
+    assert note.startswith("The outer folders are called like splits: they are the column 'split'.")
+    assert "say '--split-by split'" in note
     assert source.declared["label"].values == ("cat", "dog")
 
 
@@ -108,7 +110,7 @@ def test_image_beside_class_folders_is_refused(folder):
 def test_other_files_are_refused_by_name(folder):
     with pytest.raises(SourceError) as caught:
         open_it(folder("cat/1.jpg", "cat/a.tiff", "b.txt", "c.txt", "d.txt"))
-    assert "got 4 other files: b.txt, c.txt, cat/a.tiff, …. Move them away" in str(caught.value)
+    assert "got 4 other files: cat/a.tiff, b.txt, c.txt, …. Move them away" in str(caught.value)
     assert caught.value.path == str(folder())
 
 
@@ -179,3 +181,15 @@ def test_folder_of_tables_is_one_source(folder, read):
     assert read(path) == {"n": ["a", "b"]}
     assert open_it(path).name == "pets"
     assert read([path]) == {"n": ["a", "b"]}
+
+
+def test_other_files_beside_images_are_counted_in_a_note(folder):
+    source = open_it(folder("cat/1.jpg", "dog/2.jpg", "cat/readme.txt", "licence"))
+    assert [row["image"] for row in rows_of(source)] == ["cat/1.jpg", "dog/2.jpg"]
+    assert source.num_rows == 2
+    assert source.notes == ("2 files in the folder left out: no image by name.",)
+
+
+def test_image_of_a_format_that_is_not_read_is_refused(folder):
+    with pytest.raises(SourceError, match=r"got 4 other files: cat/d\.tiff, cat/a\.txt, cat/b\.txt, …"):
+        open_it(folder(*(f"cat/{i}.jpg" for i in range(9)), *(f"cat/{i}.txt" for i in "abc"), "cat/d.tiff"))

@@ -130,3 +130,36 @@ def test_row_is_located_behind_blank_lines(write):
 def test_several_files_share_their_fields(write, read):
     first, second = write({"a": 1}, name="1.jsonl"), write({"a": 0.5, "b": "x"}, name="2.jsonl")
     assert read([first, second]) == {"a": [1.0, 0.5], "b": [None, "x"]}
+
+
+def nest(depth):
+    return '{"a":' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
+
+
+@pytest.mark.parametrize("depth", [101, 500, 20_000])
+def test_line_that_is_nested_too_deep_is_refused(write, depth):
+    error = refusal(write({"a": []}, {"a": []}, nest(depth)))
+    assert error.line == 3
+    assert "depth of the line" in str(error)
+    assert "expected at most 100 lists and objects in one another, got more" in str(error)
+
+
+@pytest.mark.parametrize("line", ['{"a":', '{"b":"]]]}}}","a":', '{"b":{},"a":[', "["])
+def test_value_that_goes_deep_over_many_lines_is_refused(write, line):
+    error = refusal(write(*([line] * 50_000)))
+    assert error.line == 1
+    assert "not sound JSON in line 1: expected a JSON object" in str(error)
+
+
+def test_depth_of_100_and_brackets_in_strings_are_read(write, read):
+    cells = ["[" * 300, '\\"' + "[{" * 300, "]" * 9]
+    assert read(write(*({"s": cell} for cell in cells))) == {"s": cells}
+    many = [{"x": [i]} for i in range(150)]
+    assert read(write({"m": many}, {"m": []}))["m"] == [many, []]
+    assert len(read(write(nest(100)))["a"]) == 1
+
+
+def test_lines_that_are_not_closed_are_named_before_their_depth(write):
+    error = refusal(write({"a": 1}, *(['{"a": ['] * 200)))
+    assert error.line == 2
+    assert "not sound JSON" in str(error)

@@ -2,14 +2,18 @@
 
 import datetime
 import functools
+import pathlib
+import uuid
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from PIL import Image
 
 from penstock.errors import OptionError, SourceError
-from penstock.source import samples
+from penstock.source import samples, snapshot
+from penstock.source.block import BLOCK_BYTES
 from penstock.source.column import make_column
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
@@ -164,7 +168,7 @@ def test_error_of_the_users_code_passes_through_after_the_blocks_before_it():
 
 
 def test_large_values_make_small_blocks():
-    rows = ({"a": bytes(20 << 20)} for _ in range(5))
+    rows = ({"a": bytes(BLOCK_BYTES // 16 * 5)} for _ in range(5))
     assert [block.num_rows for block in open_source(rows, SourceOptions()).blocks()] == [3, 2]
 
 
@@ -173,3 +177,116 @@ def test_function_is_refused_if_it_needs_arguments_or_returns_nothing():
         open_source(lambda path: [path], SourceOptions())
     with pytest.raises(OptionError, match="expected an iterable of dicts, got None"):
         next(open_source(lambda: None, SourceOptions()).blocks())
+
+
+@pytest.mark.parametrize(
+    ("buffer", "rows"),
+    [
+        (np.zeros(2, np.int32), [[0, 0], [1, 0], [2, 0]]),
+        (np.array([0, [0]], object), [[0, [0]], [1, [0]], [2, [0]]]),
+        ([0, 5], [[0, 5], [1, 5], [2, 5]]),
+        (bytearray(2), [b"\0\0", b"\1\0", b"\2\0"]),
+        (memoryview(bytearray(2)), [b"\0\0", b"\1\0", b"\2\0"]),
+        ({0: 0}, [{0: 0}, {0: 1}, {0: 2}]),
+    ],
+)
+def test_buffer_that_is_filled_again_gives_each_row_its_own(read, buffer, rows):
+    def refill():
+        sample = {}
+        for i in range(3):
+            buffer[0] = i
+            sample["t"], sample["n"], sample["deep"] = buffer, i, (buffer,)
+            yield sample
+
+    (block,) = open_source(refill(), SourceOptions()).blocks()
+    assert block.columns["n"].to_pylist() == [0, 1, 2]
+    found = [value.as_py() if isinstance(value, pa.Scalar) else value for value in block.columns["t"]]
+    assert [value.tolist() if isinstance(value, np.ndarray) else value for value in found] == rows
+
+
+def test_value_that_cannot_change_is_not_copied():
+    text, numbers, image = "x" * 1000, (1, 2), Image.new("L", (2, 2))
+    owned = snapshot.own_sample({"t": text, "n": numbers, "i": image}, 0)
+    assert owned["t"] is text
+    assert owned["n"] is numbers
+    assert owned["i"] is image
+
+
+def nest(depth):
+    value = [1]
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("make", [lambda cell: [{"a": 1}, {"a": cell}], lambda cell: {"a": [1, cell]}])
+def test_lists_too_deep_in_one_another_are_refused_by_row(make):
+    list(open_source(make(nest(100)), SourceOptions()).blocks())
+    for depth in (102, 50_000):
+        with pytest.raises(SourceError, match="depth of the value in row 2: expected at most 100") as caught:
+            list(open_source(make(nest(depth)), SourceOptions()).blocks())
+        assert caught.value.field == "a"
+
+
+UTC = datetime.UTC
+DAY, TIME = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 3)
+MIDNIGHT = datetime.datetime(2024, 1, 1)
+EAST = datetime.timezone(datetime.timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        ([DAY, None], pa.date32(), [DAY, None]),
+        ([DAY, TIME], pa.timestamp("us"), [MIDNIGHT, TIME]),
+        ([TIME, None, DAY], pa.timestamp("us"), [TIME, None, MIDNIGHT]),
+        (
+            [TIME.replace(tzinfo=EAST), DAY],
+            pa.timestamp("us", "UTC"),
+            [datetime.datetime(2024, 1, 1, 1, tzinfo=UTC), MIDNIGHT.replace(tzinfo=UTC)],
+        ),
+        ([np.datetime64("2024-01-01T03:00"), None], pa.timestamp("s"), [TIME, None]),
+        ([np.datetime64("2024-01-01"), np.datetime64("NaT")], pa.date32(), [DAY, None]),
+        (
+            [np.datetime64("2024-01-01"), np.datetime64("2024-01-01T03", "ms")],
+            pa.timestamp("ms"),
+            [MIDNIGHT, TIME],
+        ),
+        ([np.datetime64("2024-01-01T03", "us"), DAY], pa.timestamp("us"), [TIME, MIDNIGHT]),
+        ([np.datetime64("2024-01", "M")], pa.date32(), [DAY]),
+        ([np.timedelta64(2, "m"), None], pa.duration("s"), [datetime.timedelta(minutes=2), None]),
+        ([datetime.time(3), None], pa.time64("us"), [datetime.time(3), None]),
+        ([pd.Timestamp(TIME), pd.NaT], pa.timestamp("us"), [TIME, None]),
+        ([1, pd.NA], pa.int64(), [1, None]),
+        ([pd.NaT, None], pa.null(), [None, None]),
+        ([uuid.UUID(int=1)], pa.large_string(), ["00000000-0000-0000-0000-000000000001"]),
+        ([pathlib.PurePosixPath("a/b.png"), "c.png", None], pa.large_string(), ["a/b.png", "c.png", None]),
+        ([np.array(["x", "yy"]), np.array(["z"])], pa.list_(pa.string()), [["x", "yy"], ["z"]]),
+    ],
+)
+def test_values_keep_all_that_they_say(values, kind, wanted):
+    column = make_column(values)
+    assert column.type == kind
+    assert column.to_pylist() == wanted
+
+
+def test_pandas_nanoseconds_are_not_cut():
+    time = pd.Timestamp("2024-01-01T00:00:00.000000001")
+    assert make_column([time]).cast(pa.int64()).to_pylist() == [time.value]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [np.datetime64("100000-01-01"), np.datetime64("2024-01-01", "ns")],
+        [np.datetime64(1, "ps")],
+        [np.timedelta64(1, "M"), np.timedelta64(1, "D")],
+        [DAY, datetime.time(3)],
+        [1, np.datetime64("2024-01-01")],
+        [[np.datetime64("2024-01-01T03:00")], [object()]],
+    ],
+)
+def test_times_that_no_one_type_holds_stay_objects(values):
+    column = make_column(values)
+    assert column.dtype == object
+    assert list(column) == values

@@ -134,7 +134,7 @@ def test_codes_that_all_differ_are_known_to_do_so():
         (pa.array([b"ab"], pa.binary(2)), "bytes"),
         (pa.array([None]), "empty"),
         (pa.array([None], pa.string()), "empty"),
-        (pa.array([1], pa.duration("s")), "other"),
+        (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "other"),
         (pa.array([{"a": 1}]), "other"),
         (pa.array([{"bytes": PNG, "path": None}]), "image"),
         (pa.array(["a"]).dictionary_encode(), "text"),
@@ -191,7 +191,7 @@ def test_blocks_of_types_that_do_not_go_together_are_mixed():
         (objects(np.zeros(3), np.zeros(2)), "list", "double", None, ()),
         (objects(np.zeros((2, 2), np.uint8), np.ones((2, 2), np.uint8)), "array", "uint8", (2, 2), (2,)),
         (objects(np.zeros((1, 3)), np.zeros((2, 3))), "list", "double", None, (3,)),
-        (pa.array([[None], [datetime.date(2024, 1, 1)]]), "list", None, (1,), ()),
+        (pa.array([[None], [{"a": 1}]]), "list", None, (1,), ()),
     ],
 )
 def test_lists_and_arrays_have_a_shape_where_all_share_it(values, kind, dtype, shape, step):
@@ -330,3 +330,53 @@ def test_a_hundred_thousand_rows_are_surveyed_in_a_moment():
     survey_blocks(blocks, is_whole=True)
     # 0.02 s on an idle core; a loop over the values would take half a second.
     assert time.process_time() - started < 0.25
+
+
+def test_most_texts_that_name_images_are_counted_with_the_first_other(tmp_path):
+    for i in range(12):
+        (tmp_path / f"{i}.png").write_bytes(PNG)
+    facts = look([*(f"{i}.png" for i in range(12)), "n/a"], folder=str(tmp_path))
+    assert (facts.text.num_image_names, facts.text.misfit, facts.text.num_files) == (12, "n/a", 12)
+
+
+@pytest.mark.parametrize(
+    ("values", "type_text"),
+    [
+        (pa.array([1, 2, None], pa.time32("s")), "time32[s]"),
+        (pa.array([1, 2, 3], pa.time64("us")), "time64[us]"),
+        (pa.array([1, 2, 3], pa.duration("ms")), "duration[ms]"),
+        (np.array([1, 2, 3], "m8[s]"), "duration[s]"),
+        (objects(datetime.time(1, 2), datetime.time(3, 4)), "time64[us]"),
+    ],
+)
+def test_times_of_day_and_durations_are_times(values, type_text):
+    facts = look(values)
+    assert (facts.kind, facts.type_text) == ("time", type_text)
+
+
+def test_lists_of_dates_hold_whole_numbers():
+    facts = look([[datetime.date(2024, 1, 1)], []])
+    assert (facts.kind, facts.items.dtype) == ("list", "int64")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtype", "are_pixels"),
+    [
+        ([(4, 5, 3), (6, 5, 3)], np.uint8, True),
+        ([(4, 5, 3), (6, 7, 1)], np.uint8, True),
+        ([(4, 5, 3), (6, 7, 2)], np.uint8, False),
+        ([(4, 5), (6, 7)], np.uint8, False),
+        ([(4, 5, 3), (6, 5, 3)], np.int16, False),
+    ],
+)
+def test_arrays_of_channels_are_pixels(shapes, dtype, are_pixels):
+    facts = look(objects(*(np.zeros(shape, dtype) for shape in shapes)))
+    assert facts.items.are_pixels == are_pixels
+
+
+@pytest.mark.parametrize("texts", [["12", "-5"], ["007", "1"], ["9" * 18, "0"], ["9" * 19, "0"], ["9" * 20]])
+def test_few_whole_numbers_are_read_as_many_are(texts):
+    few, many = look(texts), look(texts * 20)
+    assert (few.reads_as, few.low, few.high) == (many.reads_as, many.low, many.high)
+    assert few.text.num_leading_zeros * 20 == many.text.num_leading_zeros
+    assert few.text.num_beyond_int64 * 20 == many.text.num_beyond_int64

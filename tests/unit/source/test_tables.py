@@ -13,6 +13,7 @@ from PIL import Image
 
 import datasets
 from penstock.errors import OptionError, SourceError
+from penstock.schema.scalar import Category
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
@@ -68,7 +69,7 @@ def test_arrow_types_are_made_plain():
         "runs": ("int64", [1, 1]),
         "nested": ("list<item: string>", [["x"], None]),
         "lists": ("list<item: int8>", [[1], None]),
-        "uuid": ("fixed_size_binary[16]", [b"0" * 16, None]),
+        "uuid": ("large_string", ["30303030-3030-3030-3030-303030303030", None]),
     }
     assert tensors.dtype == np.float32
     assert tensors.tolist() == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
@@ -198,7 +199,7 @@ def test_hugging_face_features_arrive_as_stored():
     (block,) = blocks_of(datasets.Dataset.from_dict(rows, features=features))
     assert block.columns["i"][0].as_py()["bytes"].startswith(b"\x89PNG")
     assert block.columns["m"].to_pylist() == [[[1, 1], [1, 1]]]
-    assert block.columns["y"].to_pylist() == [0]
+    assert block.columns["y"].to_pylist() == ["a"]
 
 
 def test_several_splits_and_single_columns_are_refused_with_advice():
@@ -208,3 +209,66 @@ def test_several_splits_and_single_columns_are_refused_with_advice():
     for series in (pd.Series([1]), pl.Series([1])):
         with pytest.raises(OptionError, match=r"Call \.to_frame\(\) on it first"):
             open_source(series, SourceOptions())
+
+
+def test_class_labels_are_named_and_none_is_missing():
+    features = datasets.Features({"y": datasets.ClassLabel(names=["cat", "ant"])})
+    data = datasets.Dataset.from_dict({"y": [1, 0, -1]}, features=features)
+    source = open_source(data, SourceOptions())
+    assert [block.columns["y"].to_pylist() for block in source.blocks()] == [["ant", "cat", None]]
+    assert source.declared == {"y": Category(values=("ant", "cat"))}
+
+
+def test_hugging_face_transform_is_refused_and_chosen_columns_are_kept(read):
+    data = datasets.Dataset.from_dict({"n": [1], "m": [2]})
+    with pytest.raises(SourceError, match=r"with a transform: .* Apply it with \.map\(\)"):
+        open_source(data.with_transform(lambda rows: rows), SourceOptions())
+    assert read(data.with_format("numpy", columns=["m"])) == {"m": [2]}
+
+
+@pytest.mark.parametrize(
+    ("series", "kind"),
+    [
+        (pl.Series("e", [{1}, {2}], dtype=pl.Object), "Object"),
+        (pl.Series("e", [1, 2], dtype=pl.Int128), "Int128"),
+    ],
+)
+def test_polars_column_that_arrow_lacks_is_refused_by_name(series, kind):
+    frame = pl.DataFrame([pl.Series("n", [1, 2]), series])
+    with pytest.raises(SourceError) as caught:
+        open_source(frame, SourceOptions())
+    assert f"type of column 'e': expected one that Arrow has, got {kind}." in str(caught.value)
+    assert caught.value.field == "e"
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        (pd.DataFrame({"c": pd.Categorical(["a", "b", None])}), "string"),
+        (pd.DataFrame({"c": pd.Categorical([3, 1])}), "int64"),
+        (pl.DataFrame({"c": pl.Series(["a", "b"], dtype=pl.Categorical)}), "string"),
+        (pa.table({"c": pa.array(["a", "b"]).dictionary_encode()}), "string"),
+        ({"c": pa.array(["a", "b"]).dictionary_encode()}, "string"),
+    ],
+)
+def test_column_kept_as_codes_is_declared_a_category(given, dtype):
+    assert open_source(given, SourceOptions()).declared == {"c": Category(dtype)}
+
+
+def test_codes_of_floats_or_of_many_values_declare_nothing():
+    many = pa.array([str(i) for i in range(10_001)]).dictionary_encode()
+    assert open_source(pa.table({"c": many}), SourceOptions()).declared == {}
+    assert open_source(pd.DataFrame({"c": pd.Categorical([1.5])}), SourceOptions()).declared == {}
+
+
+def test_pandas_dates_beside_times_are_times_and_periods_are_text(read):
+    times = [datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 3), None]
+    periods = pd.PeriodIndex(["2024-01", "NaT", "2024-03"], freq="M")
+    frame = pd.DataFrame({"e": pd.Series(times, dtype=object), "p": periods})
+    assert read(frame) == {
+        "e": [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 3), None],
+        "p": ["2024-01", None, "2024-03"],
+    }
+    assert read(frame.astype({"p": "category"}))["p"] == ["2024-01", None, "2024-03"]
+    notes = open_source(frame, SourceOptions()).notes
+    assert notes == ("Column 'p' holds periods: they are written as text.",)

@@ -201,8 +201,23 @@ def test_glob_that_matches_nothing_is_refused(folder):
         find_files(f"{folder}/*.nothing")
 
 
-def test_glob_that_matches_folders_alone_is_refused(folder):
-    with pytest.raises(NoSuchPathError, match="nothing matches"):
+def test_glob_that_matches_folders_alone_is_their_files(folder):
+    (folder / "deepest").mkdir()
+    (folder / "deepest" / "h.tfrecord").touch()
+    (folder / "deep and empty").mkdir()
+    found, named_singly = find_files(f"{folder}/deep*")
+    assert names(found, folder) == ["deeper/e.tfrecord", "deepest/h.tfrecord"]
+    assert not named_singly
+
+
+def test_glob_that_matches_files_and_folders_is_the_files(folder):
+    (folder / "deep.tfrecord").touch()
+    assert names(find_files(f"{folder}/deep*")[0], folder) == ["deep.tfrecord"]
+
+
+def test_glob_that_matches_folders_without_data_is_refused(folder):
+    (folder / "deeper" / "e.tfrecord").unlink()
+    with pytest.raises(NoSuchPathError, match=r"deep\*' matches folders alone, and none holds a file"):
         find_files(f"{folder}/deep*")
 
 
