@@ -382,8 +382,12 @@ def test_resume_of_a_run_that_came_to_its_end_does_nothing(tmp_path):
     table.write_text("a,b\n" + "".join(f"{row},{row % 3}\n" for row in range(50)))
     ps.convert(table, tmp_path / "out")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    (tmp_path / ".out.partial" / "scratch").mkdir(
+        parents=True
+    )  # as a run leaves it that is killed at its end
     assert len(ps.convert(table, tmp_path / "out", resume=True).splits) == 3
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    assert not (tmp_path / ".out.partial").exists()
     with pytest.raises(PathError, match="exists already"):
         ps.convert(table, tmp_path / "out", resume=True, num_shards=2)
 
