@@ -178,7 +178,7 @@ def _find_finished(
     if manifest is None or not is_same:
         return None
     with Staging(out, overwrite=True):
-        pass  # a run that was killed at its very end has left its folder: entering clears it, OUT stays as it is
+        pass  # a run that was killed at its very end has left its folder: entering clears that alone
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
     notes = ("the data set was complete already: nothing was done",)
     return Converted(out, manifest, plan, num_rows, notes)
