@@ -1,11 +1,11 @@
 """Columns, the one currency between the stages: many records, field by field, as arrays.
 
-In: nothing. Out: `Dense`, `Ragged`, `Bytes`, each with an optional presence mask, and the mapping `Columns`.
+In: nothing. Out: `Dense`, `Ragged`, `Bytes`, `Dictionary`, each with an optional presence mask, and the mapping `Columns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, Union
 
 import numpy as np
@@ -147,6 +147,29 @@ class Ragged:
         return f"Ragged(rows={len(self)}, values={self.values!r}{_mask_text(self.present)})"
 
 
+class Dictionary:
+    """One of a few known values a row: row i is `values[codes[i]]`.
+
+    The code is −1 where the row has none of those values, or none at all. What the values are, whoever asked
+    for the codes knows: the core codes against a table that was fitted.
+    """
+
+    __slots__ = ("codes", "present", "values")
+
+    def __init__(
+        self, codes: NDArray[np.int32], values: Sequence[bytes], present: Mask | None = None
+    ) -> None:
+        self.codes = codes
+        self.values = values
+        self.present = present
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"Dictionary(rows={len(self)}, values={len(self.values)}{_mask_text(self.present)})"
+
+
 class Deferred:
     """A column of large byte strings that are fetched when their record is written: only conversion has such.
 
@@ -188,6 +211,9 @@ class Deferred:
 
 Column: TypeAlias = Union[Dense, Bytes, Ragged]  # noqa: UP007 - classes defined above, evaluated here
 Columns: TypeAlias = Mapping[str, Column]
+# What a pipeline is fed with: strings may come as codes.
+CodedColumn: TypeAlias = Union[Dense, Bytes, Ragged, Dictionary]  # noqa: UP007
+CodedColumns: TypeAlias = Mapping[str, CodedColumn]
 
 
 def _mask_text(present: Mask | None) -> str:
