@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ LIMIT_SECONDS = 600.0
 class Turn:
     """One timed pass; `other_load` says how many cores were busy with something else meanwhile.
 
-    Writers also say how many bytes they wrote, and how long `sync` took after them.
+    Writers also say how many bytes they wrote, and how long `sync` took after them. Feeds of a training run
+    say for each step how many nanoseconds it waited for its batch, made tensors of it, and trained.
     """
 
     entry: str
@@ -40,6 +42,7 @@ class Turn:
     other_load: float
     num_bytes: int = 0
     sync_seconds: float = 0.0
+    steps: Sequence[Sequence[int]] = ()
 
     @property
     def records_per_second(self) -> float:

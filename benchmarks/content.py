@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets import SEED, DatasetSpec, Field
+from reviews import draw_texts
 
 Values = NDArray[Any] | Sequence[Any]
 
@@ -41,6 +42,8 @@ def _draw(field: Field, number: int, num_rows: int, rng: np.random.Generator) ->
         pool = _make_pool()
         starts = rng.integers(0, POOL_BYTES - BLOB_BYTES, num_rows).tolist()
         return [pool[start : start + BLOB_BYTES] for start in starts]
+    if field.name == "text":
+        return draw_texts(num_rows, rng)
     if field.kind == "float":
         shape = (num_rows,) if field.length == 1 else (num_rows, field.length or 0)
         return rng.normal(size=shape).astype(np.float32)

@@ -90,17 +90,19 @@ T_FIELDS = (
 )
 S_FIELDS = (Field("ids", "int64", None), Field("vector", "float", 64), LABEL)
 B_FIELDS = (Field("blob", "bytes"), LABEL)
+R_FIELDS = (Field("text", "bytes"), LABEL)
 
 
 def list_datasets(is_quick: bool) -> dict[str, DatasetSpec]:
     """Describe every data set at its full size, or at one that a smoke test can afford."""
     folder = HERE / "data" / "quick" if is_quick else HERE / "data"
-    tabular, blobs = (8_000, 1_000) if is_quick else (200_000, 20_000)
+    tabular, blobs, texts = (8_000, 1_000, 2_000) if is_quick else (200_000, 20_000, 50_000)
     specs = (
         DatasetSpec("T", "tabular, 40 fields", T_FIELDS, tabular, 1024, folder / "T"),
         DatasetSpec("T-shuffled", "T, random key order", T_FIELDS, tabular, 1024, folder / "T-shuffled", "T"),
         DatasetSpec("S", "5-200 ids and a vector of 64", S_FIELDS, tabular, 1024, folder / "S"),
         DatasetSpec("B", "blobs of 40 KB", B_FIELDS, blobs, 256, folder / "B"),
+        DatasetSpec("R", "reviews of 230 words", R_FIELDS, texts, 1024, folder / "R"),
     )
     return {spec.name: spec for spec in specs}
 

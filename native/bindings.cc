@@ -1,6 +1,7 @@
 // What Python sees of reading: turns arguments into spans and specs, buffers into arrays. See src/penstock/_native.pyi.
 #include "bindings.h"
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,6 +13,7 @@
 #include "decode.h"
 #include "frame.h"
 #include "scan.h"
+#include "segments.h"
 #include "sieve.h"
 #include "survey.h"
 
@@ -19,46 +21,6 @@ using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
-
-// The arguments of one call as segments, with what keeps them alive.
-struct Segments {
-  std::vector<Segment> items;
-  std::vector<std::unique_ptr<BytesView>> views;
-  std::vector<Numbers> arrays;
-
-  // Each segment is (file descriptor or -1, bytes or None, place of those bytes in the file, begins, sizes).
-  explicit Segments(nb::sequence given) {
-    for (nb::handle each : given) {
-      nb::tuple parts = nb::cast<nb::tuple>(each);
-      Segment segment;
-      segment.fd = nb::cast<int>(parts[0]);
-      if (!parts[1].is_none()) {
-        views.push_back(std::make_unique<BytesView>(parts[1]));
-        segment.memory = views.back()->span();
-      }
-      segment.memory_start = nb::cast<uint64_t>(parts[2]);
-      const auto begins = nb::cast<Numbers>(parts[3]);
-      const auto sizes = nb::cast<Numbers>(parts[4]);
-      if (begins.shape(0) != sizes.shape(0)) throw nb::value_error("begins and sizes differ in length");
-      for (size_t i = 0; i < sizes.shape(0); i++) {
-        // Sums of these must not overflow, nor may a frame be smaller than its header and footer.
-        if (sizes.data()[i] < kFrameBytes || sizes.data()[i] > kMostBytes || begins.data()[i] > kMostBytes) {
-          throw nb::value_error("a frame has an impossible place or size");
-        }
-      }
-      segment.begins = begins.data();
-      segment.sizes = sizes.data();
-      segment.num_records = static_cast<int64_t>(begins.shape(0));
-      arrays.push_back(begins);
-      arrays.push_back(sizes);
-      items.push_back(segment);
-    }
-  }
-};
 
 nb::tuple fault_tuple(const RowFault& item) {
   const Fault& fault = item.fault;
@@ -88,7 +50,8 @@ void add_default(FieldSpec& spec, nb::handle value) {
   }
 }
 
-// (key, kind, layout, count, required, default or None); the default of a feature list is a sequence of steps.
+// (key, kind, layout, count, required, default or None, and the vocabulary of a coded field); the default of a feature
+// list is a sequence of steps.
 FieldSpec spec_of(nb::handle given) {
   nb::tuple parts = nb::cast<nb::tuple>(given);
   FieldSpec spec;
@@ -97,11 +60,15 @@ FieldSpec spec_of(nb::handle given) {
   spec.layout = static_cast<Layout>(nb::cast<int>(parts[2]));
   spec.count = nb::cast<int64_t>(parts[3]);
   const bool needs_count = spec.layout == Layout::kFixed || spec.layout == Layout::kRaw;
-  if (spec.kind < Kind::kBytes || spec.kind > Kind::kInt64 || spec.layout > Layout::kSteps ||
+  if (spec.kind < Kind::kBytes || spec.kind > Kind::kInt64 || spec.layout > Layout::kCoded ||
       spec.count < (needs_count ? 0 : -1)) {
     throw nb::value_error("a field has an impossible kind, layout or count");
   }
   spec.required = nb::cast<bool>(parts[4]);
+  if (spec.layout == Layout::kCoded) {
+    if (spec.kind != Kind::kBytes || nb::len(parts) < 7) throw nb::value_error("a coded field needs a vocabulary");
+    spec.vocabulary = nb::cast<std::shared_ptr<const Vocabulary>>(parts[6]);
+  }
   if (parts[5].is_none()) return spec;
   for (nb::handle value : nb::cast<nb::sequence>(parts[5])) {
     if (spec.layout != Layout::kSteps) {
@@ -113,7 +80,8 @@ FieldSpec spec_of(nb::handle given) {
     for (nb::handle each : step) add_default(spec, each);
   }
   const size_t given_count = spec.default_ints.size() + spec.default_floats.size() + spec.default_strings.size();
-  const bool one = spec.layout == Layout::kScalar || spec.layout == Layout::kString || spec.layout == Layout::kRaw;
+  const bool one = spec.layout == Layout::kScalar || spec.layout == Layout::kString || spec.layout == Layout::kRaw ||
+                   spec.layout == Layout::kCoded;
   const bool fixed = spec.layout == Layout::kFixed;
   if ((one && given_count != 1) || (fixed && static_cast<int64_t>(given_count) != spec.count)) {
     throw nb::value_error("a default has another number of values than its field");
@@ -143,6 +111,8 @@ nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows, co
     case Layout::kString:
       if (column.is_view()) return nb::make_tuple(kept, as_array<int64_t>(column.view_stops));
       return as_array<uint8_t>(column.bytes);
+    case Layout::kCoded:
+      return as_array<int32_t>(column.codes.release(), rows);
     case Layout::kStrings:
       return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets));
     case Layout::kSteps:
@@ -377,6 +347,9 @@ NB_MODULE(_native, m) {
   m.def("empty_pool", &empty_pool);
   m.def("trim_memory", &trim_memory, nb::call_guard<nb::gil_scoped_release>());
   bind_writing(m);
+  bind_places(m);
+  bind_batching(m);
+  bind_text(m);
   m.def("scan_file", &scan_file, "fd"_a, "size"_a, "max_record_bytes"_a, "allow_trailing_zeros"_a);
   m.def("fetch", &fetch, "segments"_a);
 
@@ -389,7 +362,9 @@ NB_MODULE(_native, m) {
             new (self) Decoder(std::move(specs), strict);
           },
           "fields"_a, "strict"_a)
-      .def("decode", &decode, "segments"_a);
+      .def("decode", &decode, "segments"_a)
+      .def_prop_ro("bytes_read", &Decoder::bytes_read)
+      .def_prop_ro("read_seconds", &Decoder::read_seconds);
 
   nb::class_<Survey>(m, "Survey")
       .def(nb::init<>())

@@ -55,4 +55,9 @@ nb::object as_array(Growing<T>& values) {
 // Adds what writing needs to the module (bindings_write.cc).
 void bind_writing(nb::module_& m);
 
+// Rows of many files (bindings_places.cc), arrays of a batch (bindings_batch.cc), texts (bindings_text.cc).
+void bind_places(nb::module_& m);
+void bind_batching(nb::module_& m);
+void bind_text(nb::module_& m);
+
 }  // namespace penstock

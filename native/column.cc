@@ -23,6 +23,7 @@ Column::Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_ro
     else if (spec.kind == Kind::kInt64) ints.room(rows * count);
     else floats.room(rows * count);
   }
+  if (spec.layout == Layout::kCoded) codes.room(rows);
   // Offsets have a leading zero.
   if (spec.kind == Kind::kBytes && (spec.layout == Layout::kStrings || spec.layout == Layout::kSteps)) {
     value_offsets.push(0);
@@ -58,6 +59,16 @@ int Column::read_plain_scalars(const Structure& structure, const Cell* cells, in
       if (cell.absent() || cell.size_and_form - 1 >= longest) break;
       if (!read_sized_varint(structure.bytes(cell).data, cell.size_and_form, out[row])) break;
     }
+  }
+  return row;
+}
+
+int Column::read_plain_codes(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
+  const Vocabulary& vocabulary = *spec_.vocabulary;
+  int32_t* const out = codes.data() + start;
+  int row = from;
+  for (; row < count && !cells[row].absent() && !cells[row].general(); row++) {
+    out[row] = vocabulary.find_padded(structure.bytes(cells[row]));
   }
   return row;
 }
@@ -98,6 +109,7 @@ void Column::read(const Structure& structure, int count, int64_t start, const bo
     const int from = row;
     if (spec_.layout == Layout::kScalar) row = read_plain_scalars(structure, cells, row, count, start);
     if (spec_.layout == Layout::kString) row = read_plain_strings(structure, cells, row, count, start);
+    if (spec_.layout == Layout::kCoded) row = read_plain_codes(structure, cells, row, count, start);
     if (present != nullptr) std::memset(present + start + from, 1, static_cast<size_t>(row - from));
     if (row == count) return;
     const int64_t at = start + row;
@@ -141,8 +153,9 @@ Fault Column::read_row(const Structure& structure, const Cell& cell, int64_t row
     if (spec_.kind == Kind::kFloat && cell.size() % 4 != 0) fault = fault_of(Status::kPackedFloatSize);
   }
   if (!fault) {
-    fault = append(spec_.layout == Layout::kRaw || spec_.layout == Layout::kString ? 1 : spec_.count,
-                   Status::kWrongCount);
+    const bool is_one =
+        spec_.layout == Layout::kRaw || spec_.layout == Layout::kString || spec_.layout == Layout::kCoded;
+    fault = append(is_one ? 1 : spec_.count, Status::kWrongCount);
   }
   if (fault) {
     rewind(row);
@@ -151,6 +164,10 @@ Fault Column::read_row(const Structure& structure, const Cell& cell, int64_t row
     return fault;
   }
   if (present != nullptr) present[row] = 1;
+  if (spec_.layout == Layout::kCoded) {
+    codes.data()[row] = spec_.vocabulary->find(Span{bytes.data(), bytes.size()});
+    bytes.truncate(0);
+  }
   if (spec_.layout == Layout::kScalar) {
     if (spec_.kind == Kind::kInt64) {
       static_cast<int64_t*>(fixed)[row] = ints.data()[0];
@@ -261,6 +278,10 @@ void Column::fill_absent(int64_t row) {
       }
       bytes.advance(count);
       break;
+    case Layout::kCoded:
+      codes.data()[row] =
+          spec_.default_strings.empty() ? -1 : spec_.vocabulary->find(span_of(spec_.default_strings[0]));
+      break;
     case Layout::kString:
     case Layout::kStrings:
       for (const std::string& value : spec_.default_strings) {
@@ -330,6 +351,9 @@ void Column::rewind(int64_t row) {
       return;
     case Layout::kRaw:
       bytes.truncate(begin * count);
+      return;
+    case Layout::kCoded:
+      bytes.truncate(0);
       return;
     default:
       break;

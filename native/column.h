@@ -41,6 +41,7 @@ class Column {
 
   Growing<int64_t> ints;         // values of kList, kFixed, kSteps
   Growing<float> floats;
+  Growing<int32_t> codes;        // of kCoded
   Growing<uint8_t> bytes;        // arena of kString, kStrings, kSteps; rows of kRaw
   Growing<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
   Growing<int64_t> step_offsets;   // where the steps of kSteps begin and end
@@ -48,6 +49,7 @@ class Column {
 
  private:
   int read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
+  int read_plain_codes(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
   int read_plain_strings(const Structure& structure, const Cell* cells, int from, int count, int64_t start);
   Fault read_row(const Structure& structure, const Cell& cell, int64_t row);
   Fault read_steps(Span message, bool is_entry);

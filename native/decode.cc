@@ -1,6 +1,8 @@
 #include "decode.h"
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <utility>
 
 namespace penstock {
@@ -31,7 +33,7 @@ Decoder::Decoder(std::vector<FieldSpec> fields, bool strict) : plan_(std::move(f
 
 std::unique_ptr<Decoder::Workspace> Decoder::borrow() const {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(process_mutex());
     if (!idle_.empty()) {
       std::unique_ptr<Workspace> workspace = std::move(idle_.back());
       idle_.pop_back();
@@ -43,7 +45,7 @@ std::unique_ptr<Decoder::Workspace> Decoder::borrow() const {
 
 void Decoder::give_back(std::unique_ptr<Workspace> workspace) const {
   workspace->fetcher.trim();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(process_mutex());
   idle_.push_back(std::move(workspace));
 }
 
@@ -123,14 +125,19 @@ Decoded Decoder::decode(const std::vector<Segment>& segments) const {
   const bool keeps = pays_to_keep(num_rows, num_bytes);
   if (keeps) work->fetcher.keep(num_bytes);
   int64_t start = 0;
+  std::chrono::nanoseconds reading{0};
   for (const Segment& segment : segments) {
     for (int64_t first = 0; first < segment.num_records;) {
+      const auto begin = std::chrono::steady_clock::now();
       const int64_t count = work->fetcher.fetch(segment, first, segment.num_records - first, work->records);
+      reading += std::chrono::steady_clock::now() - begin;
       decode_chunk(*work, keeps, start, out);
       first += count;
       start += count;
     }
   }
+  bytes_read_ += num_bytes;
+  read_nanoseconds_ += static_cast<uint64_t>(reading.count());
   if (keeps) out.kept = work->fetcher.release();
   give_back(std::move(work));
   std::stable_sort(out.faults.begin(), out.faults.end(),

@@ -1,9 +1,9 @@
 // Records into columns: fetch, then structure, then one loop per column, block by block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "column.h"
@@ -35,6 +35,10 @@ class Decoder {
   size_t num_row_offsets() const { return num_offsets_; }
   size_t num_optional() const { return num_present_; }
 
+  // What all calls so far have read, and how long that took, their checksums included.
+  uint64_t bytes_read() const { return bytes_read_; }
+  double read_seconds() const { return 1e-9 * static_cast<double>(read_nanoseconds_.load()); }
+
   // Decodes all records of the segments. Any number of threads may do so at once.
   Decoded decode(const std::vector<Segment>& segments) const;
 
@@ -54,7 +58,7 @@ class Decoder {
   Plan plan_;
   size_t num_ints_ = 0, num_floats_ = 0, num_offsets_ = 0, num_present_ = 0;
   bool has_strings_ = false;
-  mutable std::mutex mutex_;
+  mutable std::atomic<uint64_t> bytes_read_{0}, read_nanoseconds_{0};
   mutable std::vector<std::unique_ptr<Workspace>> idle_;
 };
 

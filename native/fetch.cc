@@ -1,5 +1,6 @@
 #include "fetch.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,21 +12,22 @@
 namespace penstock {
 namespace {
 
-// Fills `out` from byte `offset` of the segment's file. Returns the bytes got; fewer mean that the file ends, or that
-// reading failed with `error`.
-size_t read_at(const Segment& segment, uint64_t offset, uint8_t* out, size_t size, int& error) {
+// Fills `out` from byte `offset` of the source. Returns the bytes got; fewer mean that the file ends, or that reading
+// failed with `error`.
+size_t read_at(const Source& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
   error = 0;
-  if (segment.fd < 0) {
-    if (offset < segment.memory_start || offset - segment.memory_start >= segment.memory.size) return 0;
-    const size_t at = static_cast<size_t>(offset - segment.memory_start);
-    const size_t there = segment.memory.size - at;
+  if (source.fd < 0) {
+    if (offset < source.memory_start || offset - source.memory_start >= source.memory.size) return 0;
+    const size_t at = static_cast<size_t>(offset - source.memory_start);
+    const size_t there = source.memory.size - at;
     const size_t count = size < there ? size : there;
-    std::memcpy(out, segment.memory.data + at, count);
+    std::memcpy(out, source.memory.data + at, count);
     return count;
   }
+  if (source.mapping != nullptr) return source.mapping->copy(offset, out, size);
   size_t got = 0;
   while (got < size) {
-    const ssize_t n = pread(segment.fd, out + got, size - got, static_cast<off_t>(offset + got));
+    const ssize_t n = pread(source.fd, out + got, size - got, static_cast<off_t>(offset + got));
     if (n > 0) {
       got += static_cast<size_t>(n);
     } else if (n == 0) {
@@ -60,11 +62,13 @@ Fetched check_frame(const uint8_t* frame, uint64_t size) {
 // Reads records that lie one behind the other in the file, in one call. Returns how many.
 int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out) {
   const uint64_t begin = segment.begins[first];
+  const uint32_t number = segment.number(first);
   const size_t space = used < kChunkBytes ? kChunkBytes - used : 0;
   uint64_t size = segment.sizes[first];
   if (used != 0 && size > space) return 0;
   int64_t count = 1;
-  while (count < most && segment.begins[first + count] == begin + size && size + segment.sizes[first + count] <= space) {
+  while (count < most && segment.begins[first + count] == begin + size && segment.number(first + count) == number &&
+         size + segment.sizes[first + count] <= space) {
     size += segment.sizes[first + count];
     count++;
   }
@@ -73,7 +77,7 @@ int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, s
   if (arena_.capacity() < at_least) arena_.reserve(at_least, start_);
   uint8_t* const target = arena_.data() + start_ + used;
   int error;
-  const size_t got = read_at(segment, begin, target, static_cast<size_t>(size), error);
+  const size_t got = read_at(segment.sources[number], begin, target, static_cast<size_t>(size), error);
   uint64_t at = 0;
   for (int64_t i = 0; i < count; i++) {
     const uint64_t frame_size = segment.sizes[first + i];
@@ -92,6 +96,7 @@ int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, s
 
 int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std::vector<Fetched>& out) {
   out.clear();
+  if (!segment.sources.empty() && segment.sources[0].mapping != nullptr) watch_for_lost_pages();
   if (arena_.data() == nullptr) arena_ = Buffer(kChunkBytes + kReadablePadding);
   start_ = keeps_ ? stop_ : 0;
   int64_t done = 0;
@@ -105,6 +110,22 @@ int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std:
   }
   stop_ = start_ + used;
   return done;
+}
+
+void announce(const Segment& segment) {
+  for (int64_t i = 0; i < segment.num_records;) {
+    const uint32_t number = segment.number(i);
+    const uint64_t begin = segment.begins[i];
+    uint64_t size = segment.sizes[i++];
+    for (; i < segment.num_records && segment.number(i) == number && segment.begins[i] == begin + size; i++) {
+      size += segment.sizes[i];
+    }
+    const int fd = segment.sources[number].fd;
+    if (fd < 0 || segment.sources[number].mapping != nullptr) continue;
+#ifdef POSIX_FADV_WILLNEED
+    (void)posix_fadvise(fd, static_cast<off_t>(begin), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+#endif
+  }
 }
 
 void Fetcher::keep(size_t bytes) {

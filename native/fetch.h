@@ -5,20 +5,33 @@
 #include <vector>
 
 #include "bytes.h"
+#include "mapping.h"
 #include "pool.h"
 #include "status.h"
 
 namespace penstock {
 
-// Records of one file, or of a stretch of memory that stands for the file from byte `memory_start` on.
-struct Segment {
+// A file, perhaps mapped, or a stretch of memory that stands for the file from byte `memory_start` on.
+struct Source {
   int fd = -1;
+  const Mapping* mapping = nullptr;
   Span memory;
   uint64_t memory_start = 0;
-  const uint64_t* begins = nullptr;  // where each frame begins in the file
+};
+
+// Records of one file, or of several in any order.
+struct Segment {
+  std::vector<Source> sources;
+  const uint32_t* which = nullptr;   // the source of each record; null if there is but one
+  const uint64_t* begins = nullptr;  // where each frame begins in its file
   const uint64_t* sizes = nullptr;   // of the whole frame, its 16 framing bytes included
   int64_t num_records = 0;
+
+  uint32_t number(int64_t record) const { return which == nullptr ? 0 : which[record]; }
 };
+
+// Asks the kernel to bring the records into memory while we do something else. Advice: it may be ignored.
+void announce(const Segment& segment);
 
 // A record that was fetched: its payload, readable for kReadablePadding bytes past its end, or what is wrong.
 struct Fetched {

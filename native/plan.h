@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bytes.h"
 #include "status.h"
+#include "vocabulary.h"
 
 namespace penstock {
 
@@ -19,6 +21,7 @@ enum class Layout : uint8_t {
   kStrings = 4,  // any number of byte strings a row: arena + value offsets + row offsets
   kRaw = 5,      // one byte string of `count` bytes a row, taken as an array
   kSteps = 6,    // a feature list: values + step offsets + row offsets (and value offsets, for byte strings)
+  kCoded = 7,    // one byte string a row: its number in a vocabulary, or -1
 };
 
 struct FieldSpec {
@@ -31,6 +34,7 @@ struct FieldSpec {
   std::vector<float> default_floats;
   std::vector<std::string> default_strings;
   std::vector<size_t> default_steps;         // of kSteps: how many of those values each step has
+  std::shared_ptr<const Vocabulary> vocabulary;  // of kCoded
 };
 
 // Finds what to do with a map entry by its key. Keys that the plan does not want are learnt as they are met, so that

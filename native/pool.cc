@@ -1,6 +1,6 @@
 #include "pool.h"
 
-#include <sys/mman.h>
+#include <pthread.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -28,13 +28,12 @@ int class_of(size_t bytes) {
 }
 
 struct Pool {
-  std::mutex mutex;
   std::vector<uint8_t*> free[kNumClasses];
   size_t bytes = 0;
 
   uint8_t* take(int index) {
     {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const std::lock_guard<std::mutex> lock(process_mutex());
       if (!free[index].empty()) {
         uint8_t* block = free[index].back();
         free[index].pop_back();
@@ -45,16 +44,12 @@ struct Pool {
     const size_t size = kSmallest << index;
     void* block = std::aligned_alloc(size >= kHugePage ? kHugePage : kAlignment, size);
     if (block == nullptr) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    // A fault for every 4 KB of fresh memory costs as much as encoding what goes there. Advice: it may fail.
-    if (false && size >= kHugePage) (void)madvise(block, size, MADV_HUGEPAGE);
-#endif
     return static_cast<uint8_t*>(block);
   }
 
   void give(uint8_t* block, int index) {
     {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const std::lock_guard<std::mutex> lock(process_mutex());
       const size_t size = kSmallest << index;
       if (bytes + size <= kMostPooled) {
         free[index].push_back(block);
@@ -66,7 +61,7 @@ struct Pool {
   }
 
   void clear() {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<std::mutex> lock(process_mutex());
     for (auto& list : free) {
       for (uint8_t* block : list) std::free(block);
       list.clear();
@@ -82,6 +77,15 @@ Pool& pool() {
 }
 
 }  // namespace
+
+std::mutex& process_mutex() {
+  static std::mutex* const instance = [] {
+    auto* const made = new std::mutex;  // never destroyed, as the pool
+    pthread_atfork([] { process_mutex().lock(); }, [] { process_mutex().unlock(); }, [] { process_mutex().unlock(); });
+    return made;
+  }();
+  return *instance;
+}
 
 Buffer::Buffer(size_t bytes) {
   const int index = class_of(bytes);
@@ -111,7 +115,7 @@ void Buffer::reserve(size_t bytes, size_t used) {
 }
 
 size_t pooled_bytes() {
-  const std::lock_guard<std::mutex> lock(pool().mutex);
+  const std::lock_guard<std::mutex> lock(process_mutex());
   return pool().bytes;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace penstock {
 
@@ -35,6 +36,10 @@ class Buffer {
   uint8_t* data_ = nullptr;
   size_t capacity_ = 0;
 };
+
+// Guards what threads share for moments. A process that is forked while another thread holds it would wait for ever in
+// the child: it is taken before a fork and let go of after it, on both sides.
+std::mutex& process_mutex();
 
 // What the pool keeps for later, in bytes; and a way to let go of it.
 size_t pooled_bytes();

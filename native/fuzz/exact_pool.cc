@@ -40,6 +40,11 @@ void Buffer::reserve(size_t bytes, size_t used) {
   *this = std::move(larger);
 }
 
+std::mutex& process_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 size_t pooled_bytes() { return 0; }
 
 void empty_pool() {}

@@ -1,11 +1,14 @@
-"""Penstock: TFRecord shards that describe themselves, made of anything, read faster than by anything else."""
+"""Penstock: TFRecord shards that describe themselves, made of anything, fed faster than by anything else."""
 
 from typing import TYPE_CHECKING, Any
 
-from penstock import errors, fields
-from penstock.dataset import Dataset, open
+from penstock import errors, fields, transform
+from penstock.batch.loader import Loader
+from penstock.batch.options import LoadOptions
+from penstock.dataset import Dataset, mix, open
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
+from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.jobs.convert import convert
@@ -15,13 +18,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ConvertOptions",
     "Dataset",
+    "LoadOptions",
+    "Loader",
+    "Pipeline",
     "ReadOptions",
     "Schema",
     "Writer",
     "convert",
     "errors",
     "fields",
+    "mix",
     "open",
+    "transform",
 ]
 
 # What touches raw data is loaded with the first use of it: a machine that only reads shards needs NumPy.

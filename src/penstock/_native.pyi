@@ -1,7 +1,7 @@
 """The compiled core. Bytes and arrays in, arrays and numbers out; decode/ and read/ give them meaning."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,21 @@ Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
+# Records of several files in any order: ([(descriptor, bytes, place), …], number of the file of each record, where
+# frames begin, sizes, what keeps the descriptors open)
+MixedSegment: TypeAlias = tuple[
+    list[tuple[int, "Buffer | Mapping | None", int]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64], object
+]
 # (row, status, field number or -1, expected, got, the bytes that are wrong if they say more): native/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
 # (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
-# (key, kind, layout, count, required, default values or None); kinds and layouts: see native/plan.h
-FieldSpec: TypeAlias = tuple[str, int, int, int, bool, Sequence[Any] | None]
+# (key, kind, layout, count, required, default values or None), and the vocabulary of a coded field; kinds and
+# layouts: see native/plan.h
+FieldSpec: TypeAlias = (
+    tuple[str, int, int, int, bool, Sequence[Any] | None]
+    | tuple[str, int, int, int, bool, Sequence[Any] | None, "Vocabulary"]
+)
 
 MOST_DAMAGES: int  # an index lists one more than these at most
 
@@ -37,12 +46,32 @@ def fetch(segments: Sequence[Segment]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 class Decoder:
     def __init__(self, fields: Sequence[FieldSpec], strict: bool) -> None: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def read_seconds(self) -> float: ...
     # (int64 scalars, float scalars, row offsets, presence: matrices with a row a field; values; faults)
     def decode(
-        self, segments: Sequence[Segment]
+        self, segments: Sequence[Segment] | Sequence[MixedSegment]
     ) -> tuple[
         NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], list[Any], list[Fault]
     ]: ...
+
+def announce(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
+
+# A file in memory as the kernel keeps it; given in a segment in the place of bytes.
+class Mapping:
+    def __init__(self, fd: int, size: int) -> None: ...
+
+class Places:
+    def __init__(self, starts: Sequence[int]) -> None: ...
+    def set(self, file: int, offsets: NDArray[np.uint64]) -> None: ...
+    # (number of each row's file in the list, the files met)
+    def find_files(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint32], list[int]]: ...
+    # (where the frames begin, their sizes)
+    def find_frames(
+        self, rows: NDArray[np.int64], which: NDArray[np.uint32], files: Sequence[int]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]: ...
 
 class Survey:
     def __init__(self) -> None: ...
@@ -87,9 +116,6 @@ class SieveWalk:
 
 # Writing: what encode/ and shards/ ask of the core. Hashes are part of the format and never change.
 def hash_bytes(data: Buffer) -> int: ...
-def hash_strings(
-    arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> NDArray[np.uint64]: ...
 def mix_rows(seed: int, first_row: int, num_rows: int) -> NDArray[np.uint64]: ...
 def mix_hashes(seed: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
 
@@ -157,3 +183,132 @@ class Tally:
     def add_ints(self, values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> None: ...
     # (values in the order of first appearance, their counts, how many came when there was no more room)
     def take(self) -> tuple[list[bytes] | NDArray[np.int64], NDArray[np.int64], int]: ...
+
+# Arrays of batches. A mask of rows, or None where all are there
+Mask: TypeAlias = NDArray[np.bool_] | None
+
+def empty(shape: tuple[int, ...], dtype: str) -> NDArray[Any]: ...
+def scale(
+    values: NDArray[Any],
+    present: Mask,
+    shift: NDArray[np.float64],
+    factor: NDArray[np.float64],
+    low: float,
+    high: float,
+    fill: float,
+    log: bool,
+    nan_is_missing: bool,
+) -> NDArray[np.float32]: ...
+def place_codes(
+    codes: NDArray[np.int32], present: Mask, first: int, unknown: int, missing: int
+) -> NDArray[np.int32]: ...
+@overload
+def hash_strings(
+    arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> NDArray[np.uint64]: ...
+@overload
+def hash_strings(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    present: Mask,
+    num_bins: int,
+    first: int,
+    missing: int,
+    salt: int,
+) -> NDArray[np.int32]: ...
+def hash_ints(
+    values: NDArray[np.int64], present: Mask, num_bins: int, first: int, missing: int, salt: int
+) -> NDArray[np.int32]: ...
+def multi_hot(
+    codes: NDArray[np.int32], offsets: NDArray[np.int64], width: int, counts: bool
+) -> NDArray[np.float32]: ...
+def pad(
+    values: NDArray[Any], offsets: NDArray[np.int64], length: int, value: float, from_end: bool
+) -> NDArray[Any]: ...
+def pad_mask(offsets: NDArray[np.int64], length: int) -> NDArray[np.bool_]: ...
+def take_strings(
+    arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+def take_lists(
+    values: NDArray[Any], offsets: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
+def random_words(
+    seed: int, epoch: int, purpose: int, records: NDArray[np.int64], count: int
+) -> NDArray[np.uint32]: ...
+def permute(
+    seed: int, epoch: int, purpose: int, size: int, positions: NDArray[np.int64]
+) -> NDArray[np.int64]: ...
+def unpermute(
+    seed: int, epoch: int, purpose: int, size: int, positions: NDArray[np.int64]
+) -> NDArray[np.int64]: ...
+def select_bits(
+    bitmap: NDArray[np.uint8], ranks: NDArray[np.int64], k: NDArray[np.int64]
+) -> NDArray[np.int64]: ...
+
+# Values that are known beforehand, each with its number
+class Vocabulary:
+    def __init__(self, values: Sequence[bytes]) -> None: ...
+    def __len__(self) -> int: ...
+    # -1: not among them
+    def find(
+        self, arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> NDArray[np.int32]: ...
+    def values(self) -> list[bytes]: ...
+    @property
+    def longest_probe(self) -> int: ...
+
+class IntVocabulary:
+    def __init__(self, values: NDArray[np.int64]) -> None: ...
+    def __len__(self) -> int: ...
+    def find(self, values: NDArray[np.int64]) -> NDArray[np.int32]: ...
+
+# Texts, cut as Keras' TextVectorization cuts them; an empty text has no tokens, even if it is not split
+class TokenCounter:
+    def __init__(self, lower: bool = True, strip: bool = True, split: bool = True) -> None: ...
+    def add(
+        self,
+        arena: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        present: NDArray[np.bool_] | None,
+    ) -> None: ...
+    def merge(self, other: TokenCounter) -> None: ...
+    # by count, then by token, both descending
+    def most_common(self, limit: int) -> tuple[list[bytes], list[int]]: ...
+    @property
+    def num_distinct(self) -> int: ...
+
+# (ids, where those of each text begin, and the last end); `most` tokens of a text, or all with -1
+def tokenize(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    vocabulary: Vocabulary,
+    most: int,
+    first: int,
+    unknown: int,
+    lower: bool,
+    strip: bool,
+    split: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+def tokenize_padded(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    vocabulary: Vocabulary,
+    length: int,
+    first: int,
+    unknown: int,
+    pad: int,
+    lower: bool,
+    strip: bool,
+    split: bool,
+) -> NDArray[np.int32]: ...
+def count_tokens(
+    arena: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    strip: bool,
+    split: bool,
+) -> NDArray[np.int64]: ...

@@ -9,13 +9,19 @@ import logging
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, Unpack, overload
 
+from penstock.batch.build import LoadedSplit, make_loader
+from penstock.batch.loader import Loader
+from penstock.batch.mixture import Mixture
+from penstock.batch.options import LoadChoices, Shuffling, make_options
+from penstock.batch.stored import StoredValues
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import PayloadError, PenstockError, SchemaError
+from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError
+from penstock.read.identity import fingerprint_rows
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import OnError, ReadOptions, check_on_error, check_options
 from penstock.read.rows import Rows
@@ -26,6 +32,7 @@ from penstock.schema.resolve import Resolution, resolve_schema
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
+from penstock.transform.pipeline import Pipeline
 from penstock.types import Columns, Payload
 
 if TYPE_CHECKING:
@@ -107,6 +114,34 @@ def open(
     return Dataset(opened, resolution, on_error, options)
 
 
+def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixture:
+    """Mix several splits, of one data set or of several, into what a loader takes its batches from.
+
+    Args:
+        splits: The splits; all must hold the fields that the pipeline reads.
+        shares: How much of every stretch of records comes from each; they are brought to a sum of 1. By the
+            numbers of their records, if not said.
+
+    Raises:
+        OptionError: There are not as many shares as splits, or one is no positive number.
+
+    Example:
+        >>> both = mix([pets["train"], pets["test"]], shares=[0.5, 0.5])
+        >>> len(both) == len(pets["train"]) + len(pets["test"])
+        True
+    """
+    chosen = tuple(splits)
+    if not chosen:
+        raise OptionError("splits", expected="at least one split", got="none")
+    if any(not isinstance(each, Split) for each in chosen):
+        expected = "splits, such as [pets['train'], more['train']]"
+        raise OptionError("splits", expected=expected, got=show(chosen))
+    parts = [float(len(each)) for each in chosen] if shares is None else list(shares)
+    if len(parts) != len(chosen):
+        raise OptionError("shares", expected=f"{len(chosen)} numbers, one a split", got=len(parts))
+    return Mixture([each.as_source() for each in chosen], parts)
+
+
 class Dataset:
     """TFRecords that were opened: a mapping from split name to `Split`, with a schema.
 
@@ -135,6 +170,10 @@ class Dataset:
             name: Split(name, rows, schema, self.payload, Losses(on_error, options.max_skipped), options)
             for name, rows in opened.splits.items()
         }
+        if self.manifest is not None:
+            digests = {shard.name: shard.sha256 for shard in self.manifest.shards()}
+            for split in self._splits.values():
+                split._digests = digests
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -219,6 +258,7 @@ class Split:
         self._losses = losses
         self._strict = options.strict
         self._plans: dict[tuple[str, ...] | None, tuple[Schema, DecodePlan]] = {}
+        self._digests: Mapping[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -309,6 +349,44 @@ class Split:
 
         return make_table(arrow_schema(self._plan(fields)[0]), self.iter_arrow(fields))
 
+    def loader(
+        self,
+        pipeline: Pipeline | None = None,
+        batch_size: int = 32,
+        shuffle: bool | Shuffling = False,
+        seed: int = 0,
+        **options: Unpack[LoadChoices],
+    ) -> Loader:
+        """Return a loader: ready batches, shuffled, transformed, padded, from any step on.
+
+        Args:
+            pipeline: Turns stored values into arrays; without one, a batch holds them as they are stored.
+            batch_size: Records of a global batch.
+            shuffle: Whether every epoch is a permutation of the whole split; or "block".
+            seed: Of everything random.
+            **options: The attributes of `LoadOptions`.
+
+        Raises:
+            OptionError: A choice has a value that it cannot have, or leaves no record.
+            UnknownNameError: The pipeline, or a choice, names a field that is not there.
+            PayloadError: The records are no Examples.
+
+        Example:
+            >>> loader = pets["train"].loader(batch_size=2, shuffle=True, seed=7)
+            >>> inputs, targets = next(iter(loader))
+            >>> sorted(inputs)
+            ['age', 'name']
+        """
+        choices = make_options(batch_size, shuffle, seed, **options)
+        chosen = StoredValues(self.schema) if pipeline is None else pipeline.copy()
+        return make_loader([self.as_source()], chosen, choices)
+
+    def as_source(self) -> LoadedSplit:
+        """Return what loaders are told of the split."""
+        self._check_payload()
+        fingerprint = fingerprint_rows(self._rows, self._digests)
+        return LoadedSplit(self.name, self._rows, self.schema, self._losses, self._strict, fingerprint)
+
     @property
     def num_skipped(self) -> int:
         """How many bad records have been met and passed over so far."""
@@ -327,13 +405,16 @@ class Split:
         columns, num_rows = read_columns(rows or self._rows, plan, losses, start, stop)
         return iterate_samples(columns, schema, num_rows)
 
-    def _plan(self, fields: Iterable[str] | None) -> tuple[Schema, DecodePlan]:
+    def _check_payload(self) -> None:
         if self._payload == "other":
             raise PayloadError(
                 f"split {self.name!r} holds records that are no Examples",
                 path=self._rows.shards[0].path,
                 advice="Read their payloads with records().",
             )
+
+    def _plan(self, fields: Iterable[str] | None) -> tuple[Schema, DecodePlan]:
+        self._check_payload()
         key = None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
         if key not in self._plans:
             schema = self.schema if key is None else self.schema.select(key)

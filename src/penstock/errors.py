@@ -18,6 +18,8 @@ PenstockError
 ├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
 ├── BusyError (OSError)                    another process is writing there
 ├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
+├── StateError (ValueError)                a loader's state is of something else, or is none
+├── ForkedError (RuntimeError)             an iteration is used in another process than its own
 ├── MissingPackageError (ImportError)      a package is not installed that the call needs
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
 
@@ -189,6 +191,14 @@ class BusyError(PenstockError, OSError):
 
 class ChangedFileError(PenstockError, OSError):
     """A file is no longer what it was when it was opened."""
+
+
+class StateError(PenstockError, ValueError):
+    """A loader's state is that of another data set, pipeline or order, or is no state at all."""
+
+
+class ForkedError(PenstockError, RuntimeError):
+    """An iteration is used in another process than the one that began it."""
 
 
 class MissingPackageError(PenstockError, ImportError):

@@ -30,14 +30,15 @@ ALLOWED_BELOW = {
 }
 # Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
 HEAVY = {
-    "keras": ("model", "export"),
-    "tensorflow": (),  # the files that bridge to it, once there are such
+    "keras": ("model", "export", "batch.keras"),  # the last: loaded by to_keras() alone
+    "tensorflow": ("batch.tensorflow",),  # loaded by to_tf() alone
     "ray": (),  # one file of jobs/, once it is there
     "pandas": ("source",),
     "polars": ("source",),
     "pyarrow": ("source", "encode", "jobs", "decode.arrow"),  # the last: loaded by to_arrow() alone
     "PIL": ("encode", "decode"),
-    "yaml": ("jobs",),
+    "yaml": ("jobs", "transform.config"),
+    "tokenizers": ("transform.tokenizer",),
     "torch": (),
     "jax": (),
 }
@@ -66,9 +67,21 @@ def part_of(module: str) -> str:
     return module.split(".", maxsplit=1)[0]
 
 
-def imported_names(module: str) -> Iterator[str]:
+def names_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def walk_syntax(node: ast.AST, *, with_types: bool) -> Iterator[ast.AST]:
+    """Yield a node and all inside it, but for what only type checkers see, if that is not wanted."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if with_types or not names_types_only(child):
+            yield from walk_syntax(child, with_types=with_types)
+
+
+def imported_names(module: str, *, with_types: bool = True) -> Iterator[str]:
     """Yield what a module imports, at its top or anywhere inside, by full names."""
-    for node in ast.walk(syntax_of(module)):
+    for node in walk_syntax(syntax_of(module), with_types=with_types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -77,10 +90,10 @@ def imported_names(module: str) -> Iterator[str]:
 
 
 @cache
-def imports(module: str) -> frozenset[str]:
+def imports(module: str, *, with_types: bool = True) -> frozenset[str]:
     """Return the modules of Penstock that a module imports."""
     found = set()
-    for name in imported_names(module):
+    for name in imported_names(module, with_types=with_types):
         package, _, rest = name.partition(".")
         if package != "penstock":
             continue
@@ -156,7 +169,7 @@ def test_imports_have_no_rings():
         assert module not in path, " → ".join((*path, module))
         if module in done or module not in FILES:
             return
-        for other in imports(module):
+        for other in imports(module, with_types=False):
             if other != module:
                 walk(other, (*path, module))
         done.add(module)

@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 
-HEAVY = ("tensorflow", "keras", "ray", "pandas", "pyarrow", "torch", "jax", "PIL", "google.protobuf")
+HEAVY = ("tensorflow", "keras", "ray", "pandas", "pyarrow", "torch", "jax", "PIL", "google.protobuf", "yaml", "tokenizers")
 PARTS_FOR_LATER = ("penstock.wire", "penstock.jobs", "penstock.cli")
 
 IMPORT = """
@@ -21,6 +21,7 @@ for path in sys.argv[1:]:
     dataset = penstock.open(path)
     for name in dataset:
         list(dataset[name]), list(dataset[name].records()), dataset[name].columns()
+        list(dataset[name].loader(batch_size=2, shuffle=True))
 print(json.dumps({"seconds": seconds, "modules": sorted(sys.modules)}))
 """
 
@@ -29,13 +30,18 @@ def test_public_names_are_these():
     assert penstock.__all__ == [
         "ConvertOptions",
         "Dataset",
+        "LoadOptions",
+        "Loader",
+        "Pipeline",
         "ReadOptions",
         "Schema",
         "Writer",
         "convert",
         "errors",
         "fields",
+        "mix",
         "open",
+        "transform",
     ]
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn, Protocol
 
-from penstock.cli import convert, demo, inspect, repair, verify
+from penstock.cli import bench, convert, demo, inspect, repair, verify
 from penstock.cli.wording import complain
 from penstock.errors import (
     MissingShardError,
@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "inspect": inspect,
     "verify": verify,
     "repair": repair,
+    "bench": bench,
     "demo": demo,
 }
 _WRONG_CALLS = (OptionError, PathError, PayloadError, SchemaError, UnknownNameError)

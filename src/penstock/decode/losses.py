@@ -6,10 +6,10 @@ In: the error of each bad record. Out: the error raised, or the record counted a
 from __future__ import annotations
 
 import logging
-import threading
 
 from penstock.errors import PenstockError, TooManySkippedError
 from penstock.read.options import OnError
+from penstock.storage.fork import ProcessLock
 
 _log = logging.getLogger("penstock")
 
@@ -20,7 +20,7 @@ class Losses:
     def __init__(self, on_error: OnError, max_skipped: int) -> None:
         self.on_error = on_error
         self._max_skipped = max_skipped
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._errors: dict[int, PenstockError] = {}
 
     def add(self, row: int, error: PenstockError) -> None:

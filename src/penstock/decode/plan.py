@@ -5,8 +5,8 @@ In: a schema and segments of records. Out: `Columns`, and the faults of records 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,20 @@ from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged
+from penstock.types import (
+    Bytes,
+    CodedColumn,
+    CodedColumns,
+    Column,
+    Columns,
+    Dense,
+    Dictionary,
+    Mask,
+    Ragged,
+)
 
 _KINDS = {"bytes": 1, "float": 2, "int64": 3}
-_SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS = range(7)
+_SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS, _CODED = range(8)
 
 
 class _Arrays(NamedTuple):
@@ -30,17 +40,28 @@ class _Arrays(NamedTuple):
     values: list[Any]  # an entry a field
 
 
-_Make: TypeAlias = Callable[[_Arrays, Mask | None], Column]
+_Make: TypeAlias = Callable[[_Arrays, Mask | None], CodedColumn]
 
 
 class DecodePlan:
-    """Decodes records into columns by a schema; any number of threads may use one plan."""
+    """Decodes records into columns by a schema; any number of threads may use one plan.
 
-    def __init__(self, schema: Schema, *, strict: bool = False) -> None:
+    Strings of the fields in `dictionaries` are coded on the way: their columns are `Dictionary`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        strict: bool = False,
+        dictionaries: Mapping[str, _native.Vocabulary] | None = None,
+    ) -> None:
         self.names = tuple(schema)
         fields = list(schema.values())
-        specs = [_spec(name, field) for name, field in schema.items()]
+        coded = dictionaries or {}
+        specs = [_spec(name, field, coded.get(name)) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
+        self._is_coded = bool(coded)
         # Scalars of a kind share a matrix with a row a field; so do presence masks and row offsets.
         self._optional = [i for i, field in enumerate(fields) if field.optional]
         scalars = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR]
@@ -49,13 +70,38 @@ class DecodePlan:
         self._others: list[tuple[int, _Make]] = []
         num_offsets = 0
         for i, (field, spec) in enumerate(zip(fields, specs, strict=True)):
-            if spec[2] in (_FIXED, _RAW):
+            if spec[2] == _CODED:
+                self._others.append((i, _coded(spec[-1], i)))
+            elif spec[2] in (_FIXED, _RAW):
                 self._others.append((i, _tensor(field, i)))
             elif spec[2] != _SCALAR:
                 self._others.append((i, _variable(field, spec[2], i, num_offsets)))
                 num_offsets += 1
 
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes all calls so far have read."""
+        return self._decoder.bytes_read
+
+    @property
+    def read_seconds(self) -> float:
+        """How long all calls so far have read and checked frames, rather than decoded them."""
+        return self._decoder.read_seconds
+
     def decode(self, segments: Sequence[_native.Segment]) -> tuple[Columns, list[_native.Fault]]:
+        """Decode all records of the segments into columns as they are stored; see `decode_coded`.
+
+        Raises:
+            TypeError: The plan codes strings, whose columns are not those that are stored.
+        """
+        columns, faults = self.decode_coded(segments)
+        if self._is_coded:
+            raise TypeError("a plan with dictionaries gives coded columns: call decode_coded()")
+        return cast("Columns", columns), faults
+
+    def decode_coded(
+        self, segments: Sequence[_native.Segment] | Sequence[_native.MixedSegment]
+    ) -> tuple[CodedColumns, list[_native.Fault]]:
         """Decode all records of the segments.
 
         Returns:
@@ -69,7 +115,7 @@ class DecodePlan:
         masks: list[Mask | None] = [None] * len(self.names)
         for i, mask in zip(self._optional, present[:, :num_rows], strict=True):
             masks[i] = mask
-        columns: dict[str, Column] = dict.fromkeys(self.names, _NOTHING)
+        columns: dict[str, CodedColumn] = dict.fromkeys(self.names, _NOTHING)
         for i, row in zip(self._ints, ints[:, :num_rows], strict=True):
             columns[self.names[i]] = Dense(row, masks[i])
         for i, row in zip(self._floats, floats[:, :num_rows], strict=True):
@@ -98,10 +144,15 @@ def _layout(field: Field) -> tuple[int, int]:
     return (_STRING if field.kind == "bytes" else _SCALAR), 1
 
 
-def _spec(name: str, field: Field) -> _native.FieldSpec:
+def _spec(name: str, field: Field, dictionary: _native.Vocabulary | None) -> _native.FieldSpec:
     layout, count = _layout(field)
+    if dictionary is not None:
+        if layout != _STRING:
+            raise TypeError(f"{field!r} has no strings that could be coded")
+        layout = _CODED
     default = None if field.default is None else _wire_values(field)
-    return field.wire_key(name), _KINDS[field.kind], layout, count, not field.optional, default
+    spec = field.wire_key(name), _KINDS[field.kind], layout, count, not field.optional, default
+    return spec if dictionary is None else (*spec, dictionary)
 
 
 def _wire_values(field: Field) -> list[Any]:
@@ -129,6 +180,15 @@ def _encode(value: Any) -> Any:
 def _is_double(field: Field) -> bool:
     """Whether a field is a number that is kept as its eight bytes."""
     return isinstance(field, Number) and field.dtype == "float64"
+
+
+def _coded(dictionary: Any, number: int) -> _Make:
+    values = dictionary.values()
+
+    def make(arrays: _Arrays, present: Mask | None) -> CodedColumn:
+        return Dictionary(arrays.values[number], values, present)
+
+    return make
 
 
 def _tensor(field: Field, number: int) -> _Make:

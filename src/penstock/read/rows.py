@@ -46,6 +46,22 @@ class Rows:
             for number in numbers[bisect_left(numbers, begin) : bisect_left(numbers, end)]:
                 yield first + number - begin, shard, shard.index.damages[number]
 
+    @property
+    def starts(self) -> list[int]:
+        """The first row of each shard, and one more for the end."""
+        return self._starts
+
+    def damaged(self, rows: NDArray[np.int64]) -> list[tuple[int, Shard, Damage]]:
+        """Return which of some rows are known to be damaged: (place in `rows`, shard, damage)."""
+        if not self._damaged:
+            return []
+        found = []
+        for at, row in enumerate(rows.tolist()):
+            shard, record = self.locate(row)
+            if record in shard.index.damages:
+                found.append((at, shard, shard.index.damages[record]))
+        return found
+
     def segments(self, start: int, stop: int) -> list[_native.Segment]:
         """Return where the frames of a range of rows are."""
         parts = list(self._parts(start, stop))

@@ -6,7 +6,6 @@ the frames of given records are.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from penstock.read.index import Index
 from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache import cache_path, make_room, write_cached
 from penstock.storage.file import OpenFile
+from penstock.storage.fork import ProcessLock
 from penstock.storage.kept import KeptFile, KeptFiles
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file
@@ -60,6 +60,23 @@ class Shard:
         """Return a shard to read once from its first record to its last."""
         return self
 
+    def file(self) -> OpenFile | None:
+        """Return a file that holds the frames where the index says, open; None if there is no such file.
+
+        Raises:
+            ChangedFileError: The file is no longer what was indexed.
+        """
+        return self._file.open()
+
+    def check(self) -> None:
+        """Look whether the file is still there, and still the one that was indexed.
+
+        Raises:
+            MissingShardError: It is gone.
+            ChangedFileError: It is another.
+        """
+        self._file.check()
+
     def _frames(self, selection: Selection) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         offsets = self.index.offsets
         if isinstance(selection, slice):
@@ -77,7 +94,7 @@ class CompressedShard(Shard):
     ) -> None:
         super().__init__(path, index, files)
         self._goes_forward = goes_forward  # what is left out on the way is inflated and thrown away
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._window = self._new_window()
         self._copy = cache_path("inflated", path, *index.identity)
         self._uses_copy = False
@@ -120,6 +137,14 @@ class CompressedShard(Shard):
             got="more",
             advice="Open it again: it will be indexed anew.",
         )
+
+    def file(self) -> OpenFile | None:
+        """Return the inflated copy in the cache; None if there is no room for it."""
+        with self._lock:
+            copy = self._open_copy()
+            if copy is not None:
+                self._uses_copy = True
+            return copy
 
     def in_order(self) -> Shard:
         """Return a shard with a stream of its own."""

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError
 
@@ -48,17 +48,7 @@ class OpenFile:
         """
         facts = os.fstat(self.fd)  # once a read: kept short
         if facts.st_size != since.size or facts.st_mtime_ns != since.mtime_ns or facts.st_ino != since.inode:
-            now = self._identity_now()
-            what, expected, got = "size", since.size, now.size
-            if expected == got:
-                what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
-            raise ChangedFileError(
-                f"{what} changed since the file was opened",
-                path=self.path,
-                expected=expected,
-                got=got,
-                advice="Open the data set again once nobody writes to it.",
-            )
+            raise_changed(self.path, since, self._identity_now())
 
     @property
     def size(self) -> int:
@@ -89,6 +79,26 @@ class OpenFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
+    """Refuse a file that is no longer what it was.
+
+    Raises:
+        ChangedFileError: Always.
+    """
+    what, expected, got = "size", since.size, now.size
+    if expected == got:
+        what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
+    if expected == got:
+        what, expected, got = "file behind the path", since.inode, now.inode
+    raise ChangedFileError(
+        f"{what} changed since the file was opened",
+        path=path,
+        expected=expected,
+        got=got,
+        advice="Open the data set again once nobody writes to it.",
+    )
 
 
 def _open_regular(path: Path) -> int:

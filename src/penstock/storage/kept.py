@@ -6,12 +6,13 @@ In: a path. Out: an `OpenFile`, opened now or still open from before.
 from __future__ import annotations
 
 import errno
-import threading
+import os
 from collections import OrderedDict
 from pathlib import Path
 
-from penstock.errors import PathError
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.errors import MissingShardError, PathError
+from penstock.storage.file import FileIdentity, OpenFile, raise_changed
+from penstock.storage.fork import ProcessLock
 
 # Opening costs as much as reading a few records; a process may have 1024 files open, a data set has more.
 MOST_FILES = 128
@@ -26,7 +27,7 @@ class KeptFiles:
 
     def __init__(self, most_files: int = MOST_FILES) -> None:
         self._most_files = most_files
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._files: OrderedDict[Path, OpenFile] = OrderedDict()
 
     def open(self, path: Path) -> OpenFile:
@@ -79,6 +80,28 @@ class KeptFile:
         file = self._files.open(self.path)
         file.check_unchanged(self._identity)
         return file
+
+    def check(self) -> None:
+        """Compare what lies at the path now with what was opened.
+
+        Raises:
+            MissingShardError: Nothing lies there.
+            ChangedFileError: It is another file, or another content.
+        """
+        try:
+            facts = os.stat(self.path)  # noqa: PTH116 - once a shard and epoch: the quick way
+        except FileNotFoundError as error:
+            raise MissingShardError(
+                "the shard is gone since it was opened",
+                path=self.path,
+                expected=f"{self._identity.size} bytes",
+                got="no file",
+                advice="Bring it back, or open the data set again.",
+            ) from error
+        now = FileIdentity(facts.st_size, facts.st_mtime_ns, facts.st_ino)
+        if now != self._identity:
+            self._files.forget(self.path)
+            raise_changed(self.path, self._identity, now)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""

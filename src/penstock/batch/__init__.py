@@ -1,0 +1,1 @@
+"""Columns into batches: order, threads, state, and the bridges to frameworks."""

@@ -1,0 +1,254 @@
+"""Puts a loader together.
+
+In: one split or several, a pipeline, and what the caller chose. Out: a `Loader`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.batch.bucket import BucketPlan
+from penstock.batch.cache import CachedStore, usual_cache_bytes
+from penstock.batch.loader import Loader, LoaderParts
+from penstock.batch.maker import Transforming
+from penstock.batch.options import LoadOptions
+from penstock.batch.plan import BatchPlan, FixedPlan
+from penstock.batch.state import Identity
+from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
+from penstock.decode.expression import parse_expression
+from penstock.decode.filtering import filter_rows
+from penstock.decode.lengths import row_lengths
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.weighing import class_weights, example_weights
+from penstock.errors import OptionError
+from penstock.read.mixture import MixedOrder
+from penstock.read.order import Order, Shuffle, SplitOrder
+from penstock.read.rows import Rows
+from penstock.read.scatter import Scatter
+from penstock.schema.nearest import unknown_name
+from penstock.schema.schema import Schema
+from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
+
+_BLOCK_BYTES = 1 << 20
+_MUCH_LARGER = 8  # times the memory: a random read then hardly ever finds its page there
+_LONGEST_FACTS = 400  # characters of JSON; what is longer stands in a state as its digest
+
+
+@dataclass(frozen=True)
+class LoadedSplit:
+    """What a loader is told of a split.
+
+    Attributes:
+        name: What messages call it.
+        rows: Its records.
+        schema: What they hold.
+        losses: What becomes of bad ones.
+        strict: Whether to refuse what no sound writer makes.
+        fingerprint: What tells its records from others.
+    """
+
+    name: str
+    rows: Rows
+    schema: Schema
+    losses: Losses
+    strict: bool
+    fingerprint: str
+
+
+def make_loader(
+    splits: Sequence[LoadedSplit],
+    pipeline: Transforming,
+    options: LoadOptions,
+    shares: Sequence[float] | None = None,
+) -> Loader:
+    """Return a loader over a split, or over several that are mixed by shares.
+
+    Raises:
+        OptionError: There is no record to load, or a choice does not fit the data.
+        UnknownNameError: The pipeline, or a choice, names a field that the data does not have.
+    """
+    orders = [_make_order(split, options) for split in splits]
+    for split, each in zip(splits, orders, strict=True):
+        if len(each) == 0:
+            raise _refuse_empty(split, options)
+    order: Order = orders[0] if shares is None else MixedOrder(orders, shares, options.seed)
+    sources = [_make_source(split, pipeline) for split in splits]
+    supply = Supply(sources, [_make_store(source, options) for source in sources])
+    plan = _make_plan(order, splits, pipeline, options)
+    if plan.num_steps(0) == 0:
+        raise OptionError(
+            "batch_size",
+            expected=f"at most {len(order)}, the records of an epoch, with last='drop'",
+            got=options.batch_size,
+            advice="Lower it, or keep the short batch: last='short'.",
+        )
+    identity = Identity(
+        data=_join([split.fingerprint for split in splits]),
+        pipeline=pipeline.fingerprint()[:32],
+        order=_shorten({**order.describe(), "seed": options.seed, "filter": options.filter}),
+        batches=_shorten(_describe_batches(options)),
+    )
+    return Loader(LoaderParts(plan, supply, pipeline, options, identity))
+
+
+def _make_source(split: LoadedSplit, pipeline: Transforming) -> SplitSource:
+    for name in pipeline.fields:
+        if name not in split.schema:
+            raise unknown_name(name, split.schema)
+    schema = split.schema.select(pipeline.fields)
+    if isinstance(pipeline, Pipeline):
+        pipeline.check_schema(schema)
+    plan = DecodePlan(schema, strict=split.strict, dictionaries=pipeline.dictionaries())
+    return SplitSource(Scatter(split.rows), plan, schema, split.losses, split.name)
+
+
+def _make_store(source: SplitSource, options: LoadOptions) -> RowStore:
+    if options.cache is None:
+        return DiskStore(source)
+    most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes
+    folder = None if options.cache == "memory" else Path(os.fspath(options.cache))
+    return CachedStore(source, most, folder, options.threads)
+
+
+def _make_order(split: LoadedSplit, options: LoadOptions) -> SplitOrder:
+    bitmap = None
+    if options.filter is not None:
+        expression = parse_expression(options.filter, split.schema)
+        bitmap = filter_rows(
+            split.rows,
+            split.schema,
+            expression,
+            split.losses,
+            strict=split.strict,
+            num_threads=options.threads,
+        )
+    mean_bytes = _num_bytes(split.rows) // max(1, len(split.rows))
+    return SplitOrder(
+        len(split.rows),
+        shuffle=_choose_shuffle(split, options),
+        seed=options.seed,
+        block_records=options.block_records or max(1, _BLOCK_BYTES // max(1, mean_bytes)),
+        window_blocks=options.window_blocks,
+        bitmap=bitmap,
+        skip=options.skip,
+        take=options.take,
+        weights=_make_weights(split, options),
+    )
+
+
+def _choose_shuffle(split: LoadedSplit, options: LoadOptions) -> Shuffle:
+    if options.shuffle is False:
+        return "none"
+    if options.shuffle is not True:
+        return options.shuffle
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if options.world == 1 and _num_bytes(split.rows) > _MUCH_LARGER * memory:
+        _log.warning(
+            "split %r is more than %d times as large as the memory: it is shuffled by blocks; say "
+            "shuffle='global' for a true shuffle, or shuffle='block' to have blocks everywhere",
+            split.name,
+            _MUCH_LARGER,
+        )
+        return "block"
+    return "global"
+
+
+def _num_bytes(rows: Rows) -> int:
+    return sum(shard.index.identity.size for shard in rows.shards)
+
+
+def _make_weights(split: LoadedSplit, options: LoadOptions) -> NDArray[np.float64] | None:
+    weights = options.weights
+    if weights is None:
+        return None
+    facts = (split.rows, split.schema)
+    if isinstance(weights, str):
+        return example_weights(
+            *facts, weights, split.losses, strict=split.strict, num_threads=options.threads
+        )
+    ((field, by_value),) = weights.items()
+    return class_weights(
+        *facts, field, by_value, split.losses, strict=split.strict, num_threads=options.threads
+    )
+
+
+def _make_plan(
+    order: Order, splits: Sequence[LoadedSplit], pipeline: Transforming, options: LoadOptions
+) -> BatchPlan:
+    if options.bucket_by is None:
+        return FixedPlan(order, options.batch_size, options.last, options.shard)
+    measure = pipeline.measure(options.bucket_by) if isinstance(pipeline, Pipeline) else None
+    lengths = [
+        row_lengths(
+            split.rows,
+            split.schema,
+            options.bucket_by,
+            split.losses,
+            strict=split.strict,
+            num_threads=options.threads,
+            measure=measure,
+        )
+        for split in splits
+    ]
+    return BucketPlan(
+        order,
+        lengths,
+        options.batch_size,
+        options.max_tokens,
+        options.bucket_records or 64 * options.batch_size,
+        seed=None if options.shuffle is False else options.seed,
+        shard=options.shard,
+    )
+
+
+def _describe_batches(options: LoadOptions) -> dict[str, Any]:
+    facts: dict[str, Any] = {"batch_size": options.batch_size, "last": options.last}
+    if options.bucket_by is not None:
+        facts |= {
+            "bucket_by": options.bucket_by,
+            "max_tokens": options.max_tokens,
+            "bucket_records": options.bucket_records,
+        }
+    return facts
+
+
+def _shorten(facts: Mapping[str, Any]) -> dict[str, Any]:
+    told = {name: value for name, value in facts.items() if value is not None}
+    text = json.dumps(told, sort_keys=True)
+    if len(text) <= _LONGEST_FACTS:
+        return json.loads(text)  # type: ignore[no-any-return]
+    return {"digest": hashlib.sha256(text.encode()).hexdigest()[:32]}
+
+
+def _join(fingerprints: Sequence[str]) -> str:
+    if len(fingerprints) == 1:
+        return fingerprints[0]
+    return hashlib.sha256(" ".join(fingerprints).encode()).hexdigest()[:32]
+
+
+def _refuse_empty(split: LoadedSplit, options: LoadOptions) -> OptionError:
+    if len(split.rows) == 0:
+        return OptionError(f"split {split.name!r}", expected="at least one record", got="none")
+    asked = [
+        f"{name}={getattr(options, name)!r}"
+        for name in ("filter", "skip", "take")
+        if getattr(options, name) not in (None, 0) or (name == "take" and options.take == 0)
+    ]
+    return OptionError(
+        f"what is left of split {split.name!r}",
+        expected="at least one record",
+        got=f"none of {len(split.rows)} with {', '.join(asked)}",
+    )

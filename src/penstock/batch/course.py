@@ -1,0 +1,180 @@
+"""Which batches an iteration of a bridge gives, and how far its consumer is.
+
+In: a loader, and what a framework does with iterations: it begins them, reads them, drops them. Out: batches,
+and the position of the loader kept where the consumer is.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.batch.loader import Loader
+    from penstock.batch.maker import Batch
+
+# Keras may read an iteration's first batch to build a model, and drop it; where it fetches ahead, two.
+_MOST_BUILD_BATCHES = 2
+
+
+class Passage:
+    """One iteration.
+
+    Attributes:
+        start: Epoch and step of its first batch.
+        stop: The epoch before which it ends.
+        at: Epoch and step of the batch that it gives next.
+        num_given: How many batches it has given.
+        num_doubted: How many it had given when the framework said that its epoch was over, if those may have
+            served to build a model alone.
+    """
+
+    __slots__ = ("at", "num_doubted", "num_given", "start", "stop")
+
+    def __init__(self, start: tuple[int, int], stop: float) -> None:
+        self.start = self.at = start
+        self.stop = stop
+        self.num_given = 0
+        self.num_doubted: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has given all its batches."""
+        return self.at[0] >= self.stop
+
+    @property
+    def is_for_building(self) -> bool:
+        """Whether it was read to build a model, and nothing else."""
+        return self.num_doubted is not None and self.num_doubted == self.num_given
+
+
+class Course:
+    """Where iterations begin; all bridges of a loader share one.
+
+    An iteration that gave all its batches was an epoch, and the next one begins behind it. One that was
+    dropped before does not count: the next begins where it began, so that a look at a first batch costs
+    nothing, as with any data set. Whoever moves the loader (`load_state_dict`) decides where the next begins.
+
+    Meanwhile the loader's position is what the latest iteration has given. Where a framework fetches ahead,
+    that is more than a model has taken; then whoever knows better calls `follow` and `advance`.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader: Loader = weakref.proxy(loader)  # the table below must not keep it alive
+        self._start = self._told = loader.position
+        self._last: Passage | None = None
+        self._is_followed = False
+        self._flows = False
+
+    def begin(self, *, flows: bool = False) -> Passage:
+        """Begin an iteration.
+
+        Args:
+            flows: Whether it goes on from epoch to epoch, and the next goes on behind what it gave.
+        """
+        position = self._loader.position
+        if position != self._told:
+            self._start, self._told = position, position
+        elif self._is_followed:
+            self._start = position
+        elif self._last is not None and not self._last.is_for_building and (flows or self._last.is_over):
+            self._start = self._last.at
+        start = self._start = self._normal(self._start)
+        ends_nowhere = flows or self._flows or self._loader.is_endless
+        self._last = Passage(start, math.inf if ends_nowhere else self.whole(start[0]).stop)
+        return self._last
+
+    def whole(self, epoch: int) -> range:
+        """Return the epochs of the whole iteration that holds an epoch: a multiple of `repeat` begins it."""
+        repeat = self._loader.options.repeat or 1
+        first = epoch // repeat * repeat
+        return range(first, first + repeat)
+
+    def where(self) -> tuple[int, int]:
+        """Return epoch and step at which the loader is; that of an epoch's first batch, if it is at its end."""
+        return self._normal(self._loader.position)
+
+    def read(self, loader: Loader, passage: Passage) -> Iterator[Batch]:
+        """Yield the batches of an iteration; its threads end with it, or when it is dropped."""
+        epoch, step = passage.start
+        try:
+            while epoch < passage.stop:
+                num_steps = loader.num_steps(epoch)
+                with loader.read(epoch, step) as batches:
+                    for batch in batches:
+                        step += 1
+                        passage.num_given += 1
+                        passage.at = (epoch + 1, 0) if step == num_steps else (epoch, step)
+                        if passage is self._last and not self._is_followed:
+                            self._tell(epoch, step)
+                        yield batch
+                epoch, step = epoch + 1, 0
+        except Exception as error:
+            loader.last_error = error  # frameworks keep no more than its text
+            raise
+
+    def settle(self) -> None:
+        """Count what has been read: a new run through the data begins."""
+        if self._is_followed:  # until an error ended it
+            self._start = self._loader.position
+        elif self._last is not None and self._last.is_over:
+            self._start = self._last.at
+        self._last, self._is_followed, self._flows = None, False, False
+
+    def forget(self) -> None:
+        """Let the latest iteration not count, however much it gave: it served to build a model."""
+        self._last = None
+
+    def doubt(self) -> None:
+        """Note that the framework has ended an epoch and not asked for what comes behind it."""
+        if self._last is not None and self._last.num_given <= _MOST_BUILD_BATCHES:
+            self._last.num_doubted = self._last.num_given
+
+    def follow(self, *, flows: bool) -> tuple[int, int]:
+        """From now on `advance` says what was taken. Return where the consumer is.
+
+        Args:
+            flows: Whether iterations go on from epoch to epoch.
+        """
+        if self._loader.position != self._told:
+            self._start = self._loader.position
+        self._start = self._normal(self._start)
+        self._tell(*self._start)
+        self._last, self._is_followed, self._flows = None, True, flows
+        return self._start
+
+    def advance(self, count: int) -> bool:
+        """Say that the consumer took so many batches more. Return whether it has all of the iteration."""
+        epoch, step = self._normal(self._loader.position)
+        stop = math.inf if self._last is None else self._last.stop
+        while count > 0 and epoch < stop:
+            num_steps = self._loader.num_steps(epoch)
+            taken = min(count, num_steps - step)
+            step, count = step + taken, count - taken
+            self._tell(epoch, step)
+            if step == num_steps:
+                epoch, step = epoch + 1, 0
+        return epoch >= stop
+
+    def leave(self) -> None:
+        """End what `follow` began: the next iteration begins where the consumer is."""
+        self._start = self._loader.position
+        self._last, self._is_followed, self._flows = None, False, False
+
+    def _tell(self, epoch: int, step: int) -> None:
+        self._loader.seek(epoch, step)
+        self._told = (epoch, step)
+
+    def _normal(self, position: tuple[int, int]) -> tuple[int, int]:
+        epoch, step = position
+        return (epoch + 1, 0) if step and step >= self._loader.num_steps(epoch) else position
+
+
+_courses: weakref.WeakKeyDictionary[Loader, Course] = weakref.WeakKeyDictionary()
+
+
+def course_of(loader: Loader) -> Course:
+    """Return the course that the bridges of a loader share."""
+    return _courses.setdefault(loader, Course(loader))

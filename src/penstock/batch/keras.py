@@ -1,0 +1,177 @@
+"""Batches for Keras's `fit`, `evaluate` and `predict`, on any backend.
+
+In: a `Loader`. Out: a `KerasFeed`, which Keras takes in the place of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import keras
+from keras.src.trainers.data_adapters import data_adapter_utils
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+
+from penstock.batch.course import course_of
+from penstock.errors import OptionError
+from penstock.transform.output import STRINGS
+
+if TYPE_CHECKING:
+    from penstock.batch.loader import Loader
+
+# What `stop_training` is while an epoch that was begun in its middle ends: true, and nobody else's True.
+_EPOCH_ENDS = "the epoch ends here"
+
+
+def make_feed(loader: Loader) -> KerasFeed:
+    """Return what Keras takes in the place of arrays."""
+    return KerasFeed(loader)
+
+
+class KerasFeed(DataAdapter):  # type: ignore[misc]
+    """A loader as Keras takes it: `model.fit(feed, epochs=3, callbacks=[feed.callback])`.
+
+    Every epoch of Keras is the next epoch of the loader. A batch is `(inputs, target)`, with a weight behind
+    it if records have weights, or dicts of targets and weights if there are several targets. `shuffle` and
+    `class_weight` of Keras do not reach it: the loader shuffles, and weights are a field of the data.
+
+    The loader's state is that of the last batch that the model took. Where Keras fetches ahead (JAX, several
+    devices), `callback` sees to that. It also ends an epoch that was begun in its middle where it ends, about
+    which Keras would warn, and lets a further `fit` go on where the last one was stopped.
+
+    Attributes:
+        loader: The loader.
+        callback: For the `callbacks` of `fit`.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+        self.callback = FeedCallback(self)
+        self.course = course_of(loader)
+        self._dataset: Any = None
+        self._is_new = self._is_building = False
+        self._has_weights = bool(loader.signature()[2])
+        self._target = next(iter(loader.signature()[1])) if len(loader.signature()[1]) == 1 else None
+        # The epochs of buckets differ in length, and those of Keras do not: they are cut from the stream.
+        self._flows = loader.options.bucket_by is not None
+
+    @property
+    def num_batches(self) -> int | None:
+        """How many batches an epoch of Keras has; None if it never ends."""
+        if self.loader.is_endless:
+            return None
+        return sum(map(self.loader.num_steps, self.course.whole(self.course.where()[0])))
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many records a batch has; None if that varies."""
+        return self.loader.static_batch_size
+
+    @property
+    def has_partial_batch(self) -> bool | None:
+        """Whether the last batch is smaller: not known."""
+        return None
+
+    @property
+    def partial_batch_size(self) -> int | None:
+        """How many records the last batch has: not known."""
+        return None
+
+    def get_tf_dataset(self) -> Any:
+        """Return the batches for TensorFlow's backend."""
+        from penstock.batch.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
+
+        self.course.settle()  # Keras asks once in every run
+        self._is_new = True
+        if self._dataset is None:
+            self._dataset = generate(
+                self.loader, self.course, lambda: self.course.begin(flows=self._flows), self._arrange
+            )
+        return self._dataset
+
+    def get_numpy_iterator(self) -> Iterator[Any]:
+        """Return the batches as NumPy arrays."""
+        for part in self.loader.signature():
+            for name, output in part.items():
+                if output.is_ragged or output.dtype in STRINGS:
+                    advice = "Give the pipeline a transform for it that pads, or encodes."
+                    raise OptionError(
+                        f"output {name!r} on this backend of Keras",
+                        expected="an array of numbers",
+                        got=output.describe(),
+                        advice=advice,
+                    )
+        passage = self.course.begin(flows=self._flows)
+        return (self._arrange((*batch, {})[:3]) for batch in self.course.read(self.loader, passage))
+
+    def get_jax_iterator(self) -> Iterator[Any]:
+        """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy."""
+        return self.get_numpy_iterator()
+
+    def get_torch_dataloader(self) -> Any:
+        """Return the batches for torch's backend."""
+        return data_adapter_utils.get_torch_dataloader(self.get_numpy_iterator())
+
+    def on_epoch_begin(self) -> None:
+        """Hear from Keras that an epoch begins.
+
+        A run begins by saying that an epoch is over; if it does not, the first one is read to build a model.
+        """
+        self._is_new, self._is_building = False, self._is_new
+
+    def on_epoch_end(self) -> None:
+        """Hear from Keras that an epoch is over, or that a run begins."""
+        if self._dataset is None:
+            self.course.doubt()
+        elif self._is_building:
+            self.course.forget()
+        self._is_new = self._is_building = False
+
+    def _arrange(self, parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]) -> tuple[Any, ...]:
+        """Return a batch as Keras wants it: models with one output take no dicts of targets."""
+        inputs, targets, weights = parts
+        if not targets:
+            return (inputs,)
+        if self._target is not None:
+            bare = (inputs, targets[self._target])
+            return (*bare, weights[self._target]) if self._has_weights else bare
+        return parts if self._has_weights else (inputs, targets)
+
+
+class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Keeps a loader's state at the last batch that the model took."""
+
+    def __init__(self, feed: KerasFeed) -> None:
+        super().__init__()
+        self._feed = feed
+        self._num_seen = 0
+        self._is_short = False
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Begin where the loader is; what was read before built the model."""
+        feed = self._feed
+        is_cut = self.params.get("steps") != feed.num_batches  # steps_per_epoch was given
+        epoch, step = feed.course.follow(flows=is_cut)
+        self._is_short = not is_cut and (epoch, step) != (feed.course.whole(epoch).start, 0)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Count anew."""
+        self._num_seen = 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Note what the model took."""
+        is_over = self._feed.course.advance(batch + 1 - self._num_seen)
+        self._num_seen = batch + 1
+        if self._is_short and is_over:
+            self._is_short = False
+            if not self.model.stop_training:
+                self.model.stop_training = _EPOCH_ENDS
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Let training go on, if nobody else has stopped it."""
+        if self.model.stop_training is _EPOCH_ENDS:
+            self.model.stop_training = False
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Leave the loader where the model is."""
+        self._feed.course.leave()

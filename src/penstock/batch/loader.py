@@ -1,0 +1,326 @@
+"""`Loader`: batches of a split, in an order that depends on the seed alone, from any step on.
+
+In: what `batch/build.py` puts together. Out: batches, the state of whoever takes them, where the time goes.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn, Self
+
+from penstock.batch.feed import Feed
+from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
+from penstock.batch.options import LoadOptions
+from penstock.batch.plan import BatchPlan, Ticket
+from penstock.batch.state import Identity, make_state, read_state
+from penstock.batch.stats import LoaderStats, Meter
+from penstock.batch.supply import Supply
+from penstock.errors import OptionError, StateError
+from penstock.schema.refusal import show
+from penstock.transform.output import Output
+
+
+class Place(NamedTuple):
+    """A record of a batch.
+
+    Attributes:
+        path: Its file.
+        record: Its number in that file.
+        row: Its number in the split.
+    """
+
+    path: str
+    record: int
+    row: int
+
+
+@dataclass(frozen=True)
+class LoaderParts:
+    """What a loader is made of.
+
+    Attributes:
+        plan: Which records each batch holds.
+        supply: Gets their columns.
+        pipeline: Turns them into arrays.
+        options: What the caller chose.
+        identity: What a state is the state of.
+    """
+
+    plan: BatchPlan
+    supply: Supply
+    pipeline: Transforming
+    options: LoadOptions
+    identity: Identity
+
+
+class Loader:
+    """Batches of a split, epoch by epoch: each `iter()` is the next epoch.
+
+    A batch is `(inputs, targets)`, or `(inputs, targets, weights)` where records have weights: dicts of
+    arrays by output name, in aligned memory that is used again when nobody holds the arrays any more.
+
+    The state counts batches that were taken, not those that were made ahead. Restored on a fresh loader over
+    the same data, pipeline and choices, with any number of threads, it gives the remaining batches byte for
+    byte.
+
+    Attributes:
+        last_error: What went wrong last behind a bridge to a framework that flattens exceptions, or None.
+
+    Example:
+        >>> loader = pets["train"].loader(batch_size=2, shuffle=True, seed=7)
+        >>> for inputs, targets in loader:
+        ...     state = loader.state_dict()
+        >>> (state["epoch"], state["step"]) == (0, len(loader))
+        True
+    """
+
+    def __init__(self, parts: LoaderParts) -> None:
+        self._parts = parts
+        self._meter = Meter()
+        self._maker = Maker(
+            parts.plan,
+            parts.supply,
+            parts.pipeline,
+            parts.options.seed,
+            pads=parts.options.last == "pad",
+            meter=self._meter,
+        )
+        self.last_error: BaseException | None = None
+        self._position = (0, 0)
+        self._next = (0, 0)  # where the next iteration begins
+        self._feed: weakref.ref[Feed[Ticket, MadeBatch]] | None = None
+
+    @property
+    def options(self) -> LoadOptions:
+        """What the caller chose."""
+        return self._parts.options
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Epoch and step of the batch that would be taken next."""
+        return self._position
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches the epoch at hand has; only buckets make epochs differ."""
+        return self._parts.plan.num_steps(self._position[0])
+
+    def num_steps(self, epoch: int) -> int:
+        """Return how many batches an epoch has."""
+        return self._parts.plan.num_steps(epoch)
+
+    @property
+    def static_batch_size(self) -> int | None:
+        """How many records every batch has, or None where that varies."""
+        parts = self._parts
+        skips = any(source.losses.on_error != "raise" for source in parts.supply.sources)
+        # A bad record that is skipped shortens its batch, unless that is padded.
+        return None if skips and parts.options.last != "pad" else parts.plan.slots
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether an iteration never ends."""
+        return self._parts.options.repeat is None
+
+    def __len__(self) -> int:
+        """Return how many batches a whole iteration has.
+
+        Raises:
+            TypeError: It never ends.
+        """
+        repeat = self._parts.options.repeat
+        if repeat is None:
+            raise TypeError("a loader with repeat=None has no length: an iteration never ends")
+        stop = self._next[0] // repeat * repeat + repeat
+        return sum(self._parts.plan.num_steps(epoch) for epoch in range(stop - repeat, stop))
+
+    def __iter__(self) -> Iteration:
+        epoch, step = self._next
+        repeat = self._parts.options.repeat
+        # Where an iteration ends does not depend on where it began: one that is resumed ends with the first.
+        stop = math.inf if repeat is None else epoch // repeat * repeat + repeat
+        iteration = self._iterate(epoch, step, stop, is_consumer=True)
+        self._next = (epoch + 1 if repeat is None else int(stop), 0)
+        self._position = (epoch, step)
+        return iteration
+
+    def read(self, epoch: int, start: int = 0, stop: int | None = None) -> Iteration:
+        """Return the batches of one epoch from a step on, without moving this loader's own state.
+
+        Args:
+            epoch: Which epoch.
+            start: The first batch wanted.
+            stop: The batch behind the last; all that remain, if not given.
+        """
+        return self._iterate(epoch, start, epoch + 1, last_step=stop)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the consumer is: a small object for JSON."""
+        return make_state(self._parts.identity, *self._position)
+
+    def state_at(self, step: int, epoch: int | None = None) -> dict[str, Any]:
+        """Return the state after `step` batches of an epoch were taken; of the one at hand, if not said.
+
+        For whoever knows better than the loader how many batches a model has seen: frameworks fetch ahead.
+
+        Raises:
+            OptionError: An epoch has not so many batches.
+        """
+        epoch = self._position[0] if epoch is None else epoch
+        num_steps = self._parts.plan.num_steps(epoch)
+        if not 0 <= step <= num_steps:
+            raise OptionError("step", expected=f"0 to {num_steps}", got=show(step))
+        return make_state(self._parts.identity, epoch, step)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state was taken: the next iteration gives the batches that remain of its epoch.
+
+        Raises:
+            StateError: It is no state, or one of another data set, pipeline, order or batch size.
+        """
+        epoch, step = read_state(state, self._parts.identity)
+        num_steps = self._parts.plan.num_steps(epoch)
+        if step > num_steps:
+            advice = "No loader was ever there."
+            raise StateError("step of the state", expected=f"0 to {num_steps}", got=step, advice=advice)
+        self.seek(epoch, step)
+
+    def seek(self, epoch: int, step: int) -> None:
+        """Say how many batches of which epoch were taken; the next iteration begins there."""
+        if step and step >= self._parts.plan.num_steps(epoch):
+            # What is at the end of an epoch goes on with the next.
+            self._position, self._next = (epoch, step), (epoch + 1, 0)
+        else:
+            self._position = self._next = (epoch, step)
+
+    def where(self, step: int, epoch: int | None = None) -> list[Place]:
+        """Return the records of a batch, in order; of the epoch at hand, if not said.
+
+        Raises:
+            OptionError: An epoch has no such batch.
+        """
+        epoch = self._position[0] if epoch is None else epoch
+        num_steps = self._parts.plan.num_steps(epoch)
+        if not 0 <= step < num_steps:
+            raise OptionError("step", expected=f"0 to {num_steps - 1}", got=show(step))
+        picks = self._parts.plan.picks(Ticket(epoch, step))
+        numbers = [0] * len(picks.rows) if picks.sources is None else picks.sources.tolist()
+        places = []
+        for number, row in zip(numbers, picks.rows.tolist(), strict=True):
+            shard, record = self._parts.supply.sources[number].scatter.rows.locate(row)
+            places.append(Place(str(shard.path), record, row))
+        return places
+
+    def signature(self) -> tuple[dict[str, Output], dict[str, Output], dict[str, Output]]:
+        """Return what inputs, targets and weights will be; no weights, if a batch has none."""
+        pipeline = self._parts.pipeline
+        weights: dict[str, Output] = {}
+        if self._maker.has_weights:
+            names = tuple(pipeline.targets) or ("weight",)
+            weights = {name: Output(name, "float32", ()) for name in names}
+        return dict(pipeline.inputs), dict(pipeline.targets), weights
+
+    def stats(self) -> LoaderStats:
+        """Return where the time has gone so far."""
+        supply = self._parts.supply
+        feed = None if self._feed is None else self._feed()
+        num_ready = 0 if feed is None else feed.num_ready
+        return self._meter.stats(
+            supply.read_seconds, supply.bytes_read, self._parts.options.threads, num_ready
+        )
+
+    def to_tf(self) -> Any:
+        """Return a `tf.data.Dataset` of the batches; each iteration of it is the next epoch."""
+        from penstock.batch.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
+
+        return make_dataset(self)
+
+    def to_keras(self) -> Any:
+        """Return what Keras's `fit`, `evaluate` and `predict` take, on any backend."""
+        from penstock.batch.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
+
+        return make_feed(self)
+
+    def _iterate(
+        self, epoch: int, step: int, stop: float, *, is_consumer: bool = False, last_step: int | None = None
+    ) -> Iteration:
+        parts = self._parts
+        parts.supply.check()
+        feed = Feed(
+            _tickets(parts, epoch, step, stop, last_step),
+            self._maker.make,
+            parts.options.threads,
+            parts.options.prefetch_bytes,
+            self._meter if is_consumer else None,
+        )
+        if is_consumer:
+            self._feed = weakref.ref(feed)
+            self._meter.begin()
+        return Iteration(self, feed, is_consumer=is_consumer)
+
+    def _took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:
+        if self._feed is not None and self._feed() is feed:  # an older iteration no longer counts
+            self._position = (made.ticket.epoch, made.ticket.step + 1)
+        self._meter.taken(made.num_records)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Loader has open files and threads and cannot be sent to another process: open the data set "
+            "there, make the loader anew, and send its state_dict()"
+        )
+
+    def __repr__(self) -> str:
+        options = self._parts.options
+        return (
+            f"Loader({self.steps_per_epoch} batches of {options.batch_size}, shuffle={options.shuffle!r}, "
+            f"seed={options.seed}, epoch {self._position[0]}, step {self._position[1]})"
+        )
+
+
+class Iteration:
+    """One run through batches; ends its threads when it ends, is closed, or is dropped."""
+
+    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch], *, is_consumer: bool) -> None:
+        self._loader = loader
+        self._feed = feed
+        self._is_consumer = is_consumer
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        made = self._feed.take()
+        if made is None:
+            raise StopIteration
+        if self._is_consumer:
+            self._loader._took(self._feed, made)
+        return made.batch
+
+    def close(self) -> None:
+        """End the threads; a second time does nothing."""
+        self._feed.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _tickets(
+    parts: LoaderParts, epoch: int, step: int, stop: float, last_step: int | None
+) -> Iterator[Ticket]:
+    while epoch < stop:
+        for ticket in parts.plan.tickets(epoch, step):
+            if last_step is not None and ticket.step >= last_step:
+                return
+            yield ticket
+        epoch, step = epoch + 1, 0
+        if epoch < stop:
+            parts.supply.check()  # each epoch begins with that, also where several are one iteration

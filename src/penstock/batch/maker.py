@@ -1,0 +1,221 @@
+"""One batch from its ticket: records, columns, arrays.
+
+In: a ticket. Out: the arrays that a consumer gets. Any number of threads may make batches at once.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.batch.plan import BatchPlan, Ticket
+from penstock.batch.stats import Meter
+from penstock.batch.supply import Supplied, Supply
+from penstock.errors import FieldError, PenstockError
+from penstock.read.order import Picks
+from penstock.transform.draws import Draws
+from penstock.transform.output import Output
+from penstock.types import Bytes, CodedColumns, Dictionary, Ragged
+
+Arrays: TypeAlias = dict[str, Any]
+Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
+
+# How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
+_AHEAD = 8
+
+
+class Transforming(Protocol):
+    """What a loader needs of a pipeline."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that it reads."""
+
+    @property
+    def inputs(self) -> dict[str, Output]:
+        """What the inputs will be."""
+
+    @property
+    def targets(self) -> dict[str, Output]:
+        """What the targets will be."""
+
+    @property
+    def weights(self) -> dict[str, Output]:
+        """What the weights will be."""
+
+    def dictionaries(self) -> dict[str, _native.Vocabulary]:
+        """Return the tables against which the core codes strings while it decodes."""
+
+    def fingerprint(self) -> str:
+        """Return what tells this pipeline from others."""
+
+    def apply(
+        self, columns: CodedColumns, num_rows: int, draws: Draws | None
+    ) -> tuple[Arrays, Arrays, Arrays]:
+        """Return inputs, targets and weights of some records."""
+
+
+class MadeBatch(NamedTuple):
+    """A batch that is ready.
+
+    Attributes:
+        ticket: Which one it is.
+        batch: What the consumer gets.
+        num_records: How many records are in it, without padding.
+    """
+
+    ticket: Ticket
+    batch: Batch
+    num_records: int
+
+
+class Maker:
+    """Makes batches.
+
+    Args:
+        plan: Which records each batch holds.
+        supply: Gets their columns.
+        pipeline: Turns them into arrays.
+        seed: Of the pipeline's random draws.
+        pads: Whether a batch that is not full is padded with records of weight 0.
+        meter: Is told what each part takes.
+    """
+
+    def __init__(
+        self, plan: BatchPlan, supply: Supply, pipeline: Transforming, seed: int, *, pads: bool, meter: Meter
+    ) -> None:
+        self._plan = plan
+        self._supply = supply
+        self._pipeline = pipeline
+        self._seed = seed
+        self._slots = plan.slots if pads else None
+        self._meter = meter
+        self.has_weights = bool(pipeline.weights) or pads
+        self._targets = tuple(pipeline.targets)
+
+    def make(self, ticket: Ticket) -> tuple[MadeBatch, int]:
+        """Return a batch, and how many bytes its arrays have."""
+        begin = time.perf_counter()
+        picks = self._plan.picks(ticket)
+        self._announce(ticket)
+        try:
+            supplied = self._supply.columns(picks)
+            middle = time.perf_counter()
+            if supplied.kept is not None:
+                picks = _keep(picks, supplied.kept)
+            draws = Draws(self._seed, ticket.epoch, record_keys(picks))
+            parts = self._pipeline.apply(supplied.columns, supplied.num_rows, draws)
+        except Exception as error:
+            named = self._name_record(error, picks)
+            if not isinstance(named, PenstockError) or named.path is None:
+                named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._name_records(picks)}")
+            if named is error:
+                raise
+            raise named from error.__cause__
+        batch = self._assemble(parts, supplied)
+        self._meter.made(middle - begin, time.perf_counter() - middle)
+        return MadeBatch(ticket, batch, supplied.num_rows), _count_bytes(batch)
+
+    def _announce(self, ticket: Ticket) -> None:
+        if ticket.picks is None:
+            ahead = Ticket(ticket.epoch, ticket.step + _AHEAD)
+            if self._supply.is_slow and ahead.step < self._plan.num_steps(ahead.epoch):
+                # Advice, which comes only where reading is slow: what is wrong there shows in its own batch.
+                with suppress(PenstockError):
+                    self._supply.announce(self._plan.picks(ahead))
+
+    def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], supplied: Supplied) -> Batch:
+        inputs, targets, weights = parts
+        if not self.has_weights:
+            return inputs, targets
+        weight: NDArray[Any] | None = next(iter(weights.values()), None)
+        if weight is None:
+            weight = _native.empty((supplied.num_rows,), "float32")
+            weight.fill(1)
+        if self._slots is not None and supplied.num_rows < self._slots:
+            inputs = {name: _pad(value, self._slots) for name, value in inputs.items()}
+            targets = {name: _pad(value, self._slots) for name, value in targets.items()}
+            weight = _pad(weight, self._slots)
+        # By target, as Keras wants them; a batch without targets has but one weight.
+        return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
+
+    def _name_record(self, error: Exception, picks: Picks) -> Exception:
+        """Say which record of which file it was, where a transform knows only the row of the batch."""
+        if not isinstance(error, FieldError) or error.path is not None or error.record is None:
+            return error
+        if not 0 <= error.record < len(picks.rows):
+            return error
+        path, record = self._locate(picks, error.record)
+        facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
+        return type(error)(error.what, path=path, record=record, **facts).with_traceback(error.__traceback__)
+
+    def _name_records(self, picks: Picks) -> str:
+        if not len(picks.rows):
+            return "no records"
+        path, record = self._locate(picks, 0)
+        return f"{len(picks.rows)} records, the first of them record {record} of {path}"
+
+    def _locate(self, picks: Picks, at: int) -> tuple[str, int]:
+        number = 0 if picks.sources is None else int(picks.sources[at])
+        shard, record = self._supply.sources[number].scatter.rows.locate(int(picks.rows[at]))
+        return str(shard.path), record
+
+
+def record_keys(picks: Picks) -> NDArray[np.int64]:
+    """Return what names each record in random draws: its row, and in a mixture its split and pass as well."""
+    keys = picks.rows
+    if picks.sources is not None:
+        keys = keys | (picks.sources.astype(np.int64) << 40)
+    if picks.epochs is not None:
+        keys = keys | ((picks.epochs & 0x7FFF) << 48)
+    return keys
+
+
+def _keep(picks: Picks, kept: NDArray[np.bool_]) -> Picks:
+    return Picks(*(None if each is None else each[kept] for each in picks))  # type: ignore[arg-type]
+
+
+def _pad(value: Any, count: int) -> Any:
+    """Return an array, or lists, with empty rows behind, `count` in all."""
+    if isinstance(value, Ragged):
+        offsets = np.full(count + 1, value.offsets[-1], np.int64)
+        offsets[: len(value.offsets)] = value.offsets
+        return Ragged(value.values, offsets)
+    if isinstance(value, Bytes):
+        starts, stops = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        starts[: len(value)], stops[: len(value)] = value.starts, value.stops
+        return Bytes(value.arena, starts, stops)
+    if isinstance(value, Dictionary):
+        codes = np.full(count, -1, np.int32)
+        codes[: len(value)] = value.codes
+        return Dictionary(codes, value.values)
+    if value.dtype.char in "SUO":
+        out = np.zeros((count, *value.shape[1:]), value.dtype)
+    else:
+        out = _native.empty((count, *value.shape[1:]), value.dtype.name)
+        out[len(value) :] = 0
+    out[: len(value)] = value
+    return out
+
+
+def _count_bytes(batch: Batch) -> int:
+    total = 0
+    for part in batch:
+        for value in part.values():
+            total += _value_bytes(value)
+    return max(1, total)
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, Bytes):
+        return value.arena.nbytes + value.starts.nbytes + value.stops.nbytes
+    if isinstance(value, Ragged):
+        return value.offsets.nbytes + _value_bytes(value.values)
+    if isinstance(value, Dictionary):
+        return value.codes.nbytes
+    return int(value.nbytes)

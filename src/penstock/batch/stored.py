@@ -1,0 +1,85 @@
+"""Batches of what is stored, where no pipeline says otherwise.
+
+In: columns. Out: arrays of scalars and tensors as they are; texts, images and lists as their columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.scalar import Category, Number
+from penstock.schema.schema import Schema
+from penstock.transform.draws import Draws
+from penstock.transform.output import Output
+from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Ragged
+
+StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+
+
+class StoredValues:
+    """Stands where a pipeline would: every field but the id, by its role, untransformed.
+
+    A missing value shows as its field's default, or as 0.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.fields = tuple(name for name, field in schema.items() if field.role != "id")
+        self._roles = {name: schema[name].role for name in self.fields}
+
+    @property
+    def inputs(self) -> dict[str, Output]:
+        """What the inputs are, where they are arrays."""
+        return self._outputs("input")
+
+    @property
+    def targets(self) -> dict[str, Output]:
+        """What the targets are, where they are arrays."""
+        return self._outputs("target")
+
+    @property
+    def weights(self) -> dict[str, Output]:
+        """What the weights are."""
+        return self._outputs("weight")
+
+    def dictionaries(self) -> dict[str, Any]:
+        """Return nothing: strings stay strings."""
+        return {}
+
+    def copy(self) -> StoredValues:
+        """Return the same: nothing about it changes."""
+        return self
+
+    def fingerprint(self) -> str:
+        """Return what stands for the fingerprint of a pipeline."""
+        return f"stored {self.schema.fingerprint()}"
+
+    def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> StoredBatch:  # noqa: ARG002
+        """Return inputs, targets and weights."""
+        parts: dict[str, dict[str, NDArray[Any] | Bytes | Ragged | Dictionary]] = {
+            "input": {},
+            "target": {},
+            "weight": {},
+        }
+        for name, column in columns.items():
+            parts[self._roles[name]][name] = column.values if isinstance(column, Dense) else column
+        return parts["input"], parts["target"], parts["weight"]
+
+    def _outputs(self, role: str) -> dict[str, Output]:
+        found = {}
+        for name in self.fields:
+            field = self.schema[name]
+            if field.role != role:
+                continue
+            if isinstance(field, Tensor):
+                found[name] = Output(name, field.dtype, field.shape)
+            elif isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64"):
+                found[name] = Output(name, field.dtype, ())
+            elif isinstance(field, Sequence):
+                found[name] = Output(name, field.dtype, (None,), is_ragged=True)
+            else:
+                found[name] = Output(name, "string", ())
+        return found

@@ -1,0 +1,102 @@
+"""Some of the rows of a split as a bitmap: one bit a row, and any chosen row found at once.
+
+In: a mask over all rows, whole or in pieces. Out: the row that stands at any place among the chosen ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.types import Mask
+
+# The core wants the number of ones before each 64 bytes: an eighth of the bitmap more, and a place is found
+# in it by looking at one line of the cache.
+_RANK_BYTES = 64
+# NumPy counts bits by itself from 2.0 on.
+_NUM_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
+
+
+class Bitmap:
+    """The chosen ones of rows 0 … n−1, in stored order.
+
+    Example:
+        >>> chosen = Bitmap.from_mask(np.array([False, True, True, False, True]))
+        >>> len(chosen), chosen.num_rows, chosen.select(np.array([2, 0])).tolist()
+        (3, 5, [4, 1])
+    """
+
+    def __init__(self, bits: NDArray[np.uint8], num_rows: int) -> None:
+        """Make a bitmap of packed bits.
+
+        Args:
+            bits: A bit a row, the first in the lowest bit of a byte; zeros behind the last row, up to a
+                multiple of 64 bytes.
+            num_rows: How many rows there are, chosen or not.
+        """
+        self.num_rows = num_rows
+        self._bits = bits
+        counts = _NUM_ONES[bits].reshape(-1, _RANK_BYTES).sum(axis=1, dtype=np.int64)
+        ends = np.cumsum(counts)
+        self._ranks = ends - counts
+        self._num_chosen = int(ends[-1]) if len(ends) else 0
+
+    @classmethod
+    def from_mask(cls, mask: Mask) -> Bitmap:
+        """Make a bitmap of a mask over all rows."""
+        return cls.from_masks([mask], len(mask))
+
+    @classmethod
+    def from_masks(cls, masks: Iterable[Mask], num_rows: int) -> Bitmap:
+        """Make a bitmap of masks that lie one behind the other; only one of them is held at a time.
+
+        Raises:
+            ValueError: They do not cover the rows.
+        """
+        bits = np.zeros(-(-num_rows // (8 * _RANK_BYTES)) * _RANK_BYTES, np.uint8)
+        at = 0  # rows packed; a multiple of eight
+        rest: Mask = np.empty(0, np.bool_)  # those behind them that do not fill a byte
+        for mask in masks:
+            bools = np.concatenate([rest, mask]) if len(rest) else mask
+            whole = len(bools) // 8 * 8
+            _place(bits, at, bools[:whole], num_rows)
+            at += whole
+            rest = bools[whole:]
+        _place(bits, at, rest, num_rows)
+        if at + len(rest) != num_rows:
+            raise ValueError(f"masks of {at + len(rest)} rows do not cover {num_rows} rows")
+        return cls(bits, num_rows)
+
+    def __len__(self) -> int:
+        """Return how many rows are chosen."""
+        return self._num_chosen
+
+    def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows at some places among the chosen ones."""
+        return _native.select_bits(self._bits, self._ranks, places)
+
+    def take(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the chosen ones of some values, one a row."""
+        return values[self.to_mask()]
+
+    def to_mask(self) -> Mask:
+        """Return the mask over all rows."""
+        return np.unpackbits(self._bits, count=self.num_rows, bitorder="little").view(np.bool_)
+
+    def digest(self) -> str:
+        """Return 16 hex digits that differ where the chosen rows do."""
+        return f"{_native.hash_bytes(self._bits.data):016x}"
+
+    def __repr__(self) -> str:
+        return f"Bitmap({len(self)} of {self.num_rows} rows)"
+
+
+def _place(bits: NDArray[np.uint8], at: int, bools: Mask, num_rows: int) -> None:
+    if at + len(bools) > num_rows:
+        raise ValueError(f"masks of more than {num_rows} rows")
+    packed = np.packbits(bools, bitorder="little")
+    bits[at // 8 : at // 8 + len(packed)] = packed

@@ -1,0 +1,157 @@
+"""Several splits mixed by shares: which of them gives the record at a position, and which one of its own.
+
+In: the order of each split and its share. Out: one `Order` over all, a pure function of the seed, in which
+any position is computed by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.errors import OptionError
+from penstock.read.order import Order, Picks, check_count, check_seed
+from penstock.schema.refusal import count, show
+
+# Every source has its share of each stretch of so many positions, to within a few.
+_WINDOW = 1024
+_MIX = 6  # what the random numbers are for, beside those of order.py
+_SHARE_UNITS = 1 << 32
+
+
+class _Stretch(NamedTuple):
+    """Positions one behind the other: the source of each, and how often each source came before them."""
+
+    sources: NDArray[np.int32]
+    counters: list[int]
+
+
+class MixedOrder:
+    """Records of several splits by shares; positions go on from epoch to epoch, and so does each split.
+
+    Positions are cut into windows of 1024. How often a source has come before a window is a formula: the
+    first has had its share of all positions, rounded down; the second, its share of those that the first
+    left; and so on. Those counts never go back and add up to all positions, so every window knows how many
+    records of each source it has; a permutation keyed by the window's number says which positions they have
+    in it. The n-th record of a source is record n mod length of its pass n // length.
+
+    Args:
+        orders: The order of each split; none may be empty.
+        shares: How much of each, above 0, in any unit.
+        seed: What the mixture depends on.
+        num_records: Positions of an epoch; as many as all splits have together, if not given.
+
+    Raises:
+        OptionError: One of these cannot be what it is.
+
+    Example:
+        >>> from penstock.read.order import SplitOrder
+        >>> mixed = MixedOrder([SplitOrder(24), SplitOrder(1000)], [3, 1], seed=7)
+        >>> len(mixed), np.bincount(mixed.pick(0, 0, 1024).sources).tolist()
+        (1024, [768, 256])
+    """
+
+    def __init__(
+        self, orders: Sequence[Order], shares: Sequence[float], seed: int = 0, num_records: int | None = None
+    ) -> None:
+        _check(orders, shares)
+        check_seed(seed)
+        if num_records is not None:
+            check_count("num_records", num_records, 1)
+        self._orders = tuple(orders)
+        self._shares = [float(share) for share in shares]
+        self._seed = seed
+        self._size = sum(len(order) for order in orders) if num_records is None else num_records
+        total = math.fsum(self._shares)
+        self._units = [max(1, round(share / total * _SHARE_UNITS)) for share in self._shares]
+        # Of each source, its units and those of all behind it.
+        self._left = [*accumulate(reversed(self._units))][::-1]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def pick(self, epoch: int, start: int, stop: int) -> Picks:
+        """Return the records at positions `start` to `stop` of an epoch."""
+        if not 0 <= start <= stop <= self._size:
+            raise IndexError(f"an epoch has {self._size} positions; there are no positions {start} to {stop}")
+        sources, counters = self._stretch(epoch * self._size + start, epoch * self._size + stop)
+        rows = np.empty(len(sources), np.int64)
+        epochs = np.empty(len(sources), np.int64)
+        for number in range(len(self._orders)):
+            places = np.flatnonzero(sources == number)
+            if len(places):
+                rows[places], epochs[places] = self._take(number, counters[number], len(places))
+        return Picks(rows, sources, epochs)
+
+    def describe(self) -> dict[str, object]:
+        """Return what decides the order, as a small object for JSON; each source by a digest of its own."""
+        sources = [json.dumps(order.describe(), sort_keys=True) for order in self._orders]
+        return {
+            "mode": "mixture",
+            "seed": self._seed,
+            "records": self._size,
+            "shares": self._shares,
+            "sources": [f"{_native.hash_bytes(source.encode()):016x}" for source in sources],
+        }
+
+    def _take(self, number: int, first: int, num_wanted: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows and passes of the records of a source from its `first` on."""
+        order, length = self._orders[number], len(self._orders[number])
+        rows, epochs = [], []
+        at, end = first, first + num_wanted
+        while at < end:
+            epoch, start = divmod(at, length)
+            stop = min(length, start + end - at)
+            rows.append(order.pick(epoch, start, stop).rows)
+            epochs.append(np.full(stop - start, epoch, np.int64))
+            at += stop - start
+        return np.concatenate(rows), np.concatenate(epochs)
+
+    def _stretch(self, start: int, stop: int) -> _Stretch:
+        """Find the sources of positions that are counted from the first epoch on."""
+        first, last = start // _WINDOW, -(-stop // _WINDOW)
+        pieces = [self._window(number) for number in range(first, last)]
+        sources = np.concatenate([np.empty(0, np.int32), *pieces])
+        begin = start - first * _WINDOW
+        before = np.bincount(sources[:begin], minlength=len(self._orders)).tolist()
+        counters = [n + more for n, more in zip(self._counters(first), before, strict=True)]
+        return _Stretch(sources[begin : begin + stop - start], counters)
+
+    def _window(self, number: int) -> NDArray[np.int32]:
+        """Return the source of each position of a window."""
+        quotas = np.subtract(self._counters(number + 1), self._counters(number)).astype(np.int64)
+        key = int(_native.mix_rows(self._seed, number, 1)[0])
+        slots = _native.permute(key, 0, _MIX, _WINDOW, np.arange(_WINDOW, dtype=np.int64))
+        return np.repeat(np.arange(len(quotas), dtype=np.int32), quotas)[slots]
+
+    def _counters(self, window: int) -> list[int]:
+        """Return how many records of each source come before a window."""
+        left = window * _WINDOW
+        counters = []
+        for units, all_units in zip(self._units, self._left, strict=True):
+            counters.append(left * units // all_units)
+            left -= counters[-1]
+        return counters
+
+
+def _check(orders: Sequence[Order], shares: Sequence[float]) -> None:
+    if not orders or len(orders) != len(shares):
+        expected = (
+            f"one share for each of {count(len(orders), 'data set')}" if orders else "a data set at least"
+        )
+        raise OptionError("shares", expected=expected, got=count(len(shares), "share"))
+    for number, (order, share) in enumerate(zip(orders, shares, strict=True)):
+        if isinstance(order, MixedOrder):
+            raise OptionError(f"data set {number} of a mixture", expected="a split", got="a mixture")
+        if len(order) == 0:
+            raise OptionError(f"data set {number} of a mixture", expected="a record at least", got="none")
+        is_number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not is_number or not 0 < share < math.inf:
+            raise OptionError(f"shares[{number}]", expected="a number above 0", got=show(share))

@@ -1,0 +1,36 @@
+"""The transform stage: columns as they are stored become columns as a model takes them, fitted once.
+
+In: columns. Out: arrays by name, of a type and a shape that are known before the first batch.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.transform.category import Encode
+    from penstock.transform.draws import Draws
+    from penstock.transform.keep import Keep
+    from penstock.transform.number import Scale
+    from penstock.transform.output import Output
+    from penstock.transform.sequence import Pad
+    from penstock.transform.text import Tokenize
+
+__all__ = ["Draws", "Encode", "Keep", "Output", "Pad", "Scale", "Tokenize"]
+
+# Loaded with the first use: importing a file of this folder must not load the others, nor the core.
+_FILES = {
+    "Draws": "draws",
+    "Encode": "category",
+    "Keep": "keep",
+    "Output": "output",
+    "Pad": "sequence",
+    "Scale": "number",
+    "Tokenize": "text",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module 'penstock.transform' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
+
+    return getattr(import_module(f"penstock.transform.{_FILES[name]}"), name)

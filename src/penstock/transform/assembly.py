@@ -1,0 +1,131 @@
+"""A pipeline made ready to run: which transform feeds what, in order, with every output known.
+
+In: fitted transforms, maps and groups. Out: `Assembly`, which turns the columns of a batch into its arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from penstock.errors import OptionError, PenstockError
+from penstock.schema.nearest import unknown_name
+from penstock.schema.schema import Schema
+from penstock.transform.base import Arrays, Transform
+from penstock.transform.draws import Draws
+from penstock.transform.group import Group
+from penstock.transform.map import Mapped
+from penstock.transform.output import Output
+from penstock.types import CodedColumn, CodedColumns
+
+Parts: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+"""Inputs, targets, weights."""
+
+_INPUT, _TARGET, _WEIGHT = range(3)
+_PLACES: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
+
+
+class Assembly:
+    """What a batch goes through; it does not change.
+
+    Attributes:
+        schema: Of the fields there are.
+        transforms: By field, those too whose fields a map takes for itself.
+        fed: Those that are applied.
+        maps: Functions over columns.
+        groups: Inputs that are put together.
+        fields: The names of those that are read, in the order of the schema.
+        outputs: What inputs, targets and weights will be.
+        dictionaries: The tables against which the core codes strings while it decodes.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        transforms: Mapping[str, Transform],
+        maps: Sequence[Mapped] = (),
+        groups: Sequence[tuple[str, tuple[str, ...]]] = (),
+    ) -> None:
+        """Put the parts together.
+
+        Raises:
+            OptionError: Two outputs have one name, or a group cannot be made.
+            UnknownNameError: A group names an input that is not there.
+        """
+        self.schema = schema
+        self.transforms = dict(transforms)
+        self.maps = tuple(maps)
+        mapped = {name for each in maps for name in each.fields}
+        taken = {name for each in maps if not each.keep for name in each.fields}
+        self.fed = fed = {name: each for name, each in transforms.items() if name not in taken}
+        self.fields = tuple(name for name in schema if name in fed or name in mapped)
+        self.outputs: tuple[dict[str, Output], dict[str, Output], dict[str, Output]] = ({}, {}, {})
+        # A batch of a wide table takes dozens of steps: what can be looked up is looked up here.
+        self._steps: list[tuple[str, Callable[[str, CodedColumn, Draws | None], Arrays], int]] = []
+        for name, transform in fed.items():
+            place = _PLACES[schema[name].role]
+            self._promise(place, transform.outputs(name))
+            self._steps.append((name, transform.apply, place))
+        self._maps = [(each, self._place_map(each)) for each in maps]
+        for each, place in self._maps:
+            self._promise(place, each.outputs)
+        self.groups = tuple(self._join(name, members) for name, members in groups)
+        # A map gets strings as they are stored.
+        tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
+        self.dictionaries = {name: table for name, table in tables.items() if table is not None}
+
+    def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
+        """Return the arrays of a batch."""
+        parts: Parts = ({}, {}, {})
+        doing = ""
+        try:
+            for doing, apply, place in self._steps:
+                parts[place].update(apply(doing, columns[doing], draws))
+            for each, place in self._maps:
+                doing = each.name
+                parts[place].update(each.apply(columns, num_rows, draws))
+            for group in self.groups:
+                group.apply(parts[_INPUT], num_rows)
+        except PenstockError:
+            raise
+        except Exception as error:
+            for name in self.fields:
+                if name not in columns:
+                    raise unknown_name(name, columns) from error
+            what = f"map {doing!r}" if doing in {each.name for each in self.maps} else f"field {doing!r}"
+            error.add_note(f"in the transform of {what}")
+            raise
+        return parts
+
+    def _promise(self, place: int, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            if any(output.name in part for part in self.outputs):
+                raise OptionError(
+                    f"output {output.name!r}",
+                    field=output.name,
+                    expected="names that come once",
+                    got="two outputs of this name",
+                    advice="Rename a field, or leave it out: give None for it.",
+                )
+            self.outputs[place][output.name] = output
+
+    def _place_map(self, mapped: Mapped) -> int:
+        """Return where the outputs of a map go: to the targets, if it takes targets alone."""
+        places = {_PLACES[self.schema[name].role] for name in mapped.fields}
+        return places.pop() if len(places) == 1 else _INPUT
+
+    def _join(self, name: str, members: tuple[str, ...]) -> Group:
+        inputs = self.outputs[_INPUT]
+        for number, member in enumerate(members):
+            if member not in inputs:
+                raise unknown_name(member, inputs, what="input")
+            if member in members[:number]:
+                got = f"{member!r} twice"
+                raise OptionError(f"group {name!r}", field=member, expected="names that come once", got=got)
+        if not members:
+            raise OptionError(f"group {name!r}", field=name, expected="an input at least", got="none")
+        group = Group(name, members, inputs)
+        for member in members:
+            del inputs[member]
+        self._promise(_INPUT, [group.output])
+        return group

@@ -1,0 +1,202 @@
+"""What every transform is: options and, once fitted, what was learned from the train split; both are JSON.
+
+In: a field's columns. Out: arrays as they were promised. A transform is frozen: fitting returns another one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.errors import OptionError
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.summary import FieldStatistics
+from penstock.transform.draws import Draws
+from penstock.transform.form import Load, dump_value, fault_at, load_value, need_object
+from penstock.transform.output import Output
+from penstock.types import CodedColumn, Column, Ragged
+
+MeasureLengths: TypeAlias = Callable[[Column], NDArray[np.int64]]
+Arrays: TypeAlias = dict[str, NDArray[Any] | Ragged]
+
+
+class FitSource(Protocol):
+    """What transforms are fitted on: the records of one split."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many records there are."""
+
+    def statistics(self, name: str) -> FieldStatistics:
+        """Return what is told of a field."""
+
+    def columns(self, name: str) -> Iterator[Column]:
+        """Yield a field's values in order, block by block: a pass over the split."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Base of what transforms learn: a frozen dataclass of scalars and tuples.
+
+    `LOADERS` has, for each attribute, the function that reads it from JSON.
+    """
+
+    LOADERS: ClassVar[Mapping[str, Load]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: dump_value(getattr(self, name)) for name in self.LOADERS}
+
+    @classmethod
+    def from_json(cls, form: object, place: str) -> Self:
+        """Read the form that `to_json` makes.
+
+        Raises:
+            SchemaError: The form is not such a one; the message says where.
+        """
+        given = need_object(place, form, tuple(cls.LOADERS))
+        loaded = {name: load(f"{place}.{name}", given.get(name)) for name, load in cls.LOADERS.items()}
+        return cls(**loaded)
+
+
+_F = TypeVar("_F", bound=Fitted)
+
+
+@dataclass(frozen=True, repr=False)
+class Transform(ABC):
+    """Base of the transforms: a frozen dataclass of options, with what was fitted, or None, in `fitted`.
+
+    A subclass declares its options and `fitted`, checks the options in `__post_init__` (`OptionError`s whose
+    `field` is the option), and prepares there what `apply` needs of the fitted state, so that a batch costs
+    as little Python as can be.
+    """
+
+    kind: ClassVar[str]
+    """The name in JSON and YAML."""
+    fitted_type: ClassVar[type[Fitted]]
+    """The class of `fitted`."""
+
+    @abstractmethod
+    def fit(self, name: str, field: Field, source: FitSource) -> Transform:
+        """Return the transform as fitted to a field.
+
+        Raises:
+            OptionError: The transform does not fit such a field.
+        """
+
+    @abstractmethod
+    def outputs(self, name: str) -> tuple[Output, ...]:
+        """Return what `apply` will give for the field `name`; only a fitted transform knows."""
+
+    @abstractmethod
+    def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:
+        """Return the arrays of a batch by output name, aligned and contiguous, a row a record.
+
+        Raises:
+            FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of
+                the row in the batch: who read the rows knows which record of which file that is.
+        """
+
+    def is_measured(self, field: Field) -> bool:  # noqa: ARG002 - of most kinds no field is
+        """Whether fitting to such a field asks for its statistics: those of all are taken in one pass."""
+        return False
+
+    def measure(self) -> MeasureLengths | None:
+        """Return what gives the length of each row of a column, as the output will have it.
+
+        None, where that is the stored length. Batches of rows of like length are formed by it.
+        """
+        return None
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether records may lack the field, even if no record could when the transform was fitted."""
+        return True
+
+    @property
+    def dictionary(self) -> _native.Vocabulary | None:
+        """The table against which the core can code the strings of the field while it decodes."""
+        return None
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the transform can be applied."""
+        return getattr(self, "fitted", None) is not None
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """Return the names of the options."""
+        return tuple(item.name for item in dataclasses.fields(cls) if item.init and item.name != "fitted")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return options and fitted state as dicts, lists and scalars, for `json.dumps`."""
+        # All options, not only those that were given: a default may be another one day.
+        form = {"kind": self.kind, **{name: dump_value(getattr(self, name)) for name in self.option_names()}}
+        fitted: Fitted | None = getattr(self, "fitted", None)
+        return form if fitted is None else {**form, "fitted": fitted.to_json()}
+
+    @classmethod
+    def from_json(cls, form: object, place: str = "$") -> Self:
+        """Read the form that `to_json` makes, or some of its options; `place` is where the form was found.
+
+        Raises:
+            SchemaError: The form is not such a one; the message says where.
+        """
+        given = need_object(place, form, ("kind", *cls.option_names(), "fitted"))
+        if given.get("kind", cls.kind) != cls.kind:
+            raise fault_at(f"{place}.kind", repr(cls.kind), show(given.get("kind")))
+        options = {
+            name: load_value(f"{place}.{name}", value)
+            for name, value in given.items()
+            if name not in ("kind", "fitted")
+        }
+        if given.get("fitted") is not None:
+            options["fitted"] = cls.fitted_type.from_json(given["fitted"], f"{place}.fitted")
+        try:
+            return cls(**options)
+        except OptionError as error:
+            raise fault_at(
+                f"{place}.{error.field or 'fitted'}", error.expected, error.got, error.advice
+            ) from None
+
+    def _keep(self, **attributes: object) -> None:
+        # Frozen is what the object is to others; __post_init__ alone normalises what was given.
+        self.__dict__.update(attributes)
+
+    def __repr__(self) -> str:
+        usual = {item.name: item.default for item in dataclasses.fields(self)}
+        given = {name: getattr(self, name) for name in self.option_names()}
+        shown = [f"{name}={show(value)}" for name, value in given.items() if value != usual[name]]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def need_fitted(transform: Transform, name: str, fitted: _F | None) -> _F:
+    """Return what was fitted.
+
+    Raises:
+        OptionError: Nothing was.
+    """
+    if fitted is None:
+        advice = "Fit a Pipeline, which fits its transforms."
+        what = f"{type(transform).__name__} for field {name!r}"
+        raise OptionError(what, field=name, expected="a fitted transform", got=repr(transform), advice=advice)
+    return fitted
+
+
+def misfit(transform: Transform, name: str, field: Field, expected: str, advice: str = "") -> OptionError:
+    """Make the error for a transform that cannot take such a field."""
+    return OptionError(
+        f"{type(transform).__name__} for field {name!r}",
+        field=name,
+        expected=expected,
+        got=f"a field of type {field.type_name} ({field.describe()})",
+        advice=advice,
+    )

@@ -1,0 +1,166 @@
+"""Values to codes, batch by batch: look up or hash, and put the codes behind the slots.
+
+In: columns of strings, ints, or codes that the core found while decoding. Out: int32 codes; an error names
+the value that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.errors import FieldError
+from penstock.schema.refusal import show
+from penstock.transform.vocabulary import Entry, Table, as_text
+from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Ragged
+
+_Find: TypeAlias = Callable[..., NDArray[np.int32]]
+
+# Codes that no value has. Rows of zeros and one are made of codes from 0 on, and pass over the others.
+NO_CODE: Final = -1
+UNKNOWN_ERROR: Final = -2
+MISSING_ERROR: Final = -3
+
+
+class Slots(NamedTuple):
+    """Where the codes lie.
+
+    Attributes:
+        first: The code of the first value, or bin.
+        unknown: The code of values without one.
+        missing: The code of records without a value.
+        num_codes: One more than the greatest code.
+    """
+
+    first: int
+    unknown: int
+    missing: int
+    num_codes: int
+
+
+class Coder:
+    """Codes the values of one field."""
+
+    __slots__ = ("_bins", "_find_ints", "_find_strings", "_is_strict", "_slots", "num_codes", "table")
+
+    def __init__(self, slots: Slots, table: Table | None, bins: tuple[int, int] | None = None) -> None:
+        """Make a coder by a table, or by hashing into `bins`, which are their number and the salt."""
+        self.table = table
+        self.num_codes = slots.num_codes
+        self._slots = (slots.first, slots.unknown, slots.missing)
+        self._is_strict = min(slots.unknown, slots.missing) <= UNKNOWN_ERROR
+        self._find_strings: _Find = _refuse_strings
+        self._find_ints: _Find = _refuse_ints
+        if isinstance(table, _native.Vocabulary):
+            self._find_strings = table.find
+        elif table is not None:
+            self._find_ints = table.find
+        self._bins = None if bins is None else (bins[0], slots.first, slots.missing, bins[1])
+
+    def code_rows(self, name: str, column: CodedColumn) -> NDArray[np.int32]:
+        """Return the code of each row.
+
+        Raises:
+            FieldError: A row has a value without a code, or none, and the slots have no place for that.
+        """
+        if isinstance(column, Ragged):
+            raise TypeError(f"{column!r} has several values a row")
+        if isinstance(column, Dictionary):
+            codes = _native.place_codes(column.codes, column.present, *self._slots)
+        else:
+            values = column if isinstance(column, Bytes) else column.values
+            codes = self._code(values, column.present)
+        if self._is_strict:
+            self._check(name, codes, column)
+        return codes
+
+    def code_items(
+        self, name: str, values: Bytes | NDArray[Any], offsets: NDArray[np.int64], present: Mask | None
+    ) -> NDArray[np.int32]:
+        """Return the code of each value of lists.
+
+        Raises:
+            FieldError: Likewise.
+        """
+        codes = self._code(values, None)
+        if self._is_strict:
+            if self._slots[2] == MISSING_ERROR and present is not None and not present.all():
+                _refuse_missing(name, int(np.argmin(present)))
+            at = int(codes.argmin()) if len(codes) else 0
+            if len(codes) and codes[at] <= UNKNOWN_ERROR:
+                row = int(np.searchsorted(offsets, at, side="right")) - 1
+                _refuse_unknown(name, row, values[at])
+        return codes
+
+    def code_value(self, value: Entry) -> int:
+        """Return the code of one value."""
+        if isinstance(value, int):
+            return int(self._code(np.array([value]), None)[0])
+        data = np.frombuffer(value.encode() if isinstance(value, str) else value, np.uint8)
+        return int(self._code(Bytes.from_offsets(data, np.array([0, len(data)])), None)[0])
+
+    def one_hot(self, codes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return a row of zeros for each code, with a one at its place."""
+        return _native.multi_hot(codes, _count_up(len(codes) + 1), self.num_codes, False)
+
+    def _code(self, values: Bytes | NDArray[Any], present: Mask | None) -> NDArray[np.int32]:
+        if self._bins is not None:
+            if isinstance(values, Bytes):
+                return _native.hash_strings(values.arena, values.starts, values.stops, present, *self._bins)
+            return _native.hash_ints(values, present, *self._bins)
+        if isinstance(values, Bytes):
+            found = self._find_strings(values.arena, values.starts, values.stops)
+        else:
+            found = self._find_ints(values)
+        return _native.place_codes(found, present, *self._slots)
+
+    def _check(self, name: str, codes: NDArray[np.int32], column: Dense | Bytes | Dictionary) -> None:
+        row = int(codes.argmin()) if len(codes) else 0
+        if not len(codes) or codes[row] > UNKNOWN_ERROR:
+            return
+        if codes[row] == MISSING_ERROR:
+            _refuse_missing(name, row)
+        if isinstance(column, Dictionary):
+            raise TypeError(f"{column!r} does not hold the value that has no code")
+        _refuse_unknown(name, row, (column if isinstance(column, Bytes) else column.values)[row])
+
+
+@lru_cache(maxsize=16)
+def _count_up(size: int) -> NDArray[np.int64]:
+    # Batches of a loader are of one size, but for the last.
+    return np.arange(size)
+
+
+def _refuse_strings(*_: object) -> NoReturn:
+    raise TypeError("strings, where ints were fitted")
+
+
+def _refuse_ints(_: object) -> NoReturn:
+    raise TypeError("ints, where strings were fitted")
+
+
+def _refuse_unknown(name: str, row: int, value: Any) -> NoReturn:
+    raise FieldError(
+        f"value of field {name!r}",
+        field=name,
+        record=row,
+        expected="a value that has a code",
+        got=show(as_text(value.item() if isinstance(value, np.generic) else value)),
+        advice="Give all values as Encode(vocabulary=…), or say Encode(unknown='slot').",
+    )
+
+
+def _refuse_missing(name: str, row: int) -> NoReturn:
+    raise FieldError(
+        f"value of field {name!r}",
+        field=name,
+        record=row,
+        expected="a value",
+        got="nothing",
+        advice="Give the field a default, or say Encode(missing='slot').",
+    )

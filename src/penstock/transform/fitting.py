@@ -1,0 +1,161 @@
+"""What a pipeline is fitted on: the train split, by its manifest where that tells enough, else by a pass.
+
+In: a data set, or a split of one. Out: `SplitFit`, the statistics and the columns of its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.reader import read_columns
+from penstock.errors import OptionError
+from penstock.read.rows import Rows
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.schema.statistics import Statistics
+from penstock.schema.summary import FieldStatistics
+from penstock.transform.measuring import measure_columns
+from penstock.types import Column, Columns
+
+_BLOCK_ROWS: Final = 1 << 14
+_BLOCK_BYTES: Final = 16 << 20
+
+# What may be said of a field without its values being others.
+_NOT_VALUES: Final = ("role", "default", "optional", "values", "format", "key")
+
+
+class Source(Protocol):
+    """What fitting needs to know of a split."""
+
+    @property
+    def name(self) -> str:
+        """Of the split."""
+
+    @property
+    def rows(self) -> Rows:
+        """Its records."""
+
+    @property
+    def schema(self) -> Schema:
+        """What they hold."""
+
+    @property
+    def losses(self) -> Losses:
+        """What becomes of bad ones."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether to refuse what no sound writer makes."""
+
+
+class SplitFit:
+    """The records of one split, as transforms are fitted on them.
+
+    Args:
+        source: The split.
+        known: The statistics that its manifest has.
+        names: Fields whose statistics will be asked for: those that are not known are taken in one pass.
+    """
+
+    def __init__(
+        self, source: Source, known: Mapping[str, FieldStatistics], names: Collection[str] = ()
+    ) -> None:
+        self._source = source
+        self._known = dict(known)
+        self._names = names
+
+    @property
+    def schema(self) -> Schema:
+        """What the records hold."""
+        return self._source.schema
+
+    @property
+    def num_rows(self) -> int:
+        """How many records there are."""
+        return len(self._source.rows)
+
+    def expect(self, names: Collection[str]) -> None:
+        """Say which fields' statistics will be asked for, so that one pass gives them all."""
+        self._names = names
+
+    def statistics(self, name: str) -> FieldStatistics:
+        """Return what is told of a field."""
+        if name not in self._known:
+            wanted = [
+                other for other in {name: None, **dict.fromkeys(self._names)} if other not in self._known
+            ]
+            self._known.update(measure_columns(self.schema.select(wanted), self._blocks(wanted)))
+        return self._known[name]
+
+    def columns(self, name: str) -> Iterator[Column]:
+        """Yield a field's values in order, block by block."""
+        return (columns[name] for columns in self._blocks((name,)))
+
+    def _blocks(self, names: Collection[str]) -> Iterator[Columns]:
+        source = self._source
+        plan = DecodePlan(source.schema.select(names), strict=source.strict)
+        rows = source.rows.in_order()
+        for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+            yield read_columns(rows, plan, source.losses, start, stop)[0]
+
+
+def find_source(data: Any) -> SplitFit:
+    """Return what to fit on: the split "train" of a data set, or its only one; or the split that is given.
+
+    Raises:
+        OptionError: It is neither, the data set has several splits and none is called so, or has no records.
+    """
+    if hasattr(data, "splits") and hasattr(data, "manifest"):
+        name = _choose_split(data.splits)
+        found = SplitFit(data[name].as_source(), _find_known(data, name))
+    elif hasattr(data, "as_source"):
+        found = SplitFit(data.as_source(), {})
+    else:
+        advice = "Open one: ps.open('pets/')."
+        raise OptionError("data", expected="a Dataset or a Split", got=show(data), advice=advice)
+    if not found.num_rows:
+        raise OptionError("data", expected="a record at least", got="none", advice="Fit on another split.")
+    return found
+
+
+def _choose_split(names: Collection[str]) -> str:
+    if "train" in names:
+        return "train"
+    if len(names) == 1:
+        return next(iter(names))
+    advice = f"Name one: Pipeline.fit(data[{next(iter(names), 'train')!r}])."
+    got = ", ".join(map(show, names)) or "none"
+    raise OptionError("splits", expected="one that is called 'train', or only one", got=got, advice=advice)
+
+
+def _find_known(data: Any, name: str) -> dict[str, FieldStatistics]:
+    """Return what the manifest tells of the fields, as far as they are read as they were measured."""
+    manifest = data.manifest
+    if manifest is None or not manifest.statistics:
+        return {}
+    measured = "train" if "train" in manifest.splits else next(iter(manifest.splits), None)
+    # A part of the shards may have been opened alone.
+    if measured != name or manifest.statistics.get("num_rows") != len(data[name]):
+        return {}
+    known = Statistics.from_json(manifest.statistics, "$.statistics")
+    return {
+        field_name: known[field_name]
+        for field_name, field in data.schema.items()
+        if field_name in known and _holds_same(field_name, field, manifest.schema)
+    }
+
+
+def _holds_same(name: str, field: Field, measured: Schema) -> bool:
+    if name not in measured:
+        return False
+    other = measured[name]
+    names = [each for each in field.attribute_names() if each not in _NOT_VALUES]
+    return (
+        type(other) is type(field)
+        and other.wire_key(name) == field.wire_key(name)
+        and all(getattr(other, each) == getattr(field, each) for each in names)
+    )

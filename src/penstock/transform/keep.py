@@ -1,0 +1,173 @@
+"""Values as they are stored, or in another element type: tensors, labels, weights.
+
+In: numbers, categories of ints, tensors, sequences where ragged ones are wanted. Out: the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import FieldError, OptionError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Image, Number
+from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
+from penstock.transform.cast import can_cast, cast
+from penstock.transform.draws import Draws
+from penstock.transform.form import Load, load_choice, load_count, load_flag, load_list, load_optional
+from penstock.transform.memory import align
+from penstock.transform.option import check_choice, check_flag, check_real, refuse_option
+from penstock.transform.output import DTYPES, Output
+from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
+from penstock.types import CodedColumn, Dense, Mask, Ragged
+
+
+@dataclass(frozen=True)
+class KeepFit(Fitted):
+    """What `Keep` learned.
+
+    Attributes:
+        dtype: Of the stored values.
+        shape: Of a record, or of an item of a sequence.
+        is_sequence: Whether records hold lists.
+        can_lack: Whether records may have no value, nor a default.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+    is_sequence: bool
+    can_lack: bool
+
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "dtype": load_choice(*DTYPES),
+        "shape": load_list(load_optional(load_count)),
+        "is_sequence": load_flag,
+        "can_lack": load_flag,
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Keep(Transform):
+    """Keep values as they are stored.
+
+    Attributes:
+        dtype: The element type wanted; as stored, if not given. Floats are rounded; whole numbers that it
+            cannot hold are an error.
+        missing: What a record without a value gets: a number, or an "error". The field's own default comes
+            first.
+        ragged: Give sequences as they are, as a `Ragged`; `Pad` makes arrays of them.
+        fitted: What was learned.
+
+    Example:
+        >>> Keep("float32", missing=0)
+        Keep(dtype='float32', missing=0)
+    """
+
+    dtype: str | None = None
+    missing: float | Literal["error"] = "error"
+    ragged: bool = False
+    fitted: KeepFit | None = None
+
+    kind: ClassVar[str] = "keep"
+    fitted_type: ClassVar[type[Fitted]] = KeepFit
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None:
+            check_choice("Keep", "dtype", self.dtype, DTYPES)
+        if self.missing != "error":
+            self._keep(missing=check_real("Keep", "missing", self.missing))
+        check_flag("Keep", "ragged", self.ragged)
+
+    def fit(self, name: str, field: Field, source: FitSource) -> Keep:
+        """Return the transform for a field."""
+        is_sequence = isinstance(field, Sequence)
+        if field.kind == "bytes" and not isinstance(field, Number | Tensor):
+            raise misfit(self, name, field, "numbers", _advise(field))
+        if is_sequence and not self.ragged:
+            raise misfit(self, name, field, "one shape for all records", "Say Pad(), or Keep(ragged=True).")
+        if self.ragged and not is_sequence:
+            raise misfit(self, name, field, "a sequence, with ragged=True")
+        stored: str = field.dtype  # type: ignore[attr-defined]  # strings, images and bytes have been refused
+        if self.dtype is not None and not can_cast(stored, self.dtype):
+            expected = f"a dtype that {stored} becomes without loss of its fractions"
+            raise refuse_option("Keep", "dtype", expected, f"{self.dtype!r} for field {name!r}")
+        can_lack = field.optional and field.default is None and not is_sequence
+        if can_lack and self.missing == "error":
+            _refuse_gaps(name, source)
+        shape = step_shape(field) if isinstance(field, Sequence) else getattr(field, "shape", ())
+        return replace(self, fitted=KeepFit(stored, shape, is_sequence, can_lack))
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether records may lack the field."""
+        return self.fitted is None or self.fitted.can_lack or self.fitted.is_sequence
+
+    def is_measured(self, field: Field) -> bool:
+        """Whether fitting to such a field asks for its statistics."""
+        return field.optional and field.default is None and self.missing == "error"
+
+    def outputs(self, name: str) -> tuple[Output, ...]:
+        """Return what `apply` will give."""
+        fitted = need_fitted(self, name, self.fitted)
+        dtype = self.dtype or fitted.dtype
+        if fitted.is_sequence:
+            return (Output(name, dtype, (None, *fitted.shape), is_ragged=True),)
+        return (Output(name, dtype, fitted.shape),)
+
+    def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
+        """Return the values of a batch."""
+        if isinstance(column, Ragged):
+            if self.dtype is not None:
+                values, offsets = flatten(column)
+                column = rebuild(column, cast(name, values, self.dtype, offsets))
+            return {name: cut_lists(column, None, from_end=False)}
+        if not isinstance(column, Dense):
+            raise TypeError(f"{column!r} holds no numbers")
+        values = column.values
+        if column.present is not None and self.fitted is not None and self.fitted.can_lack:
+            values = self._fill(name, values, column.present)
+        if self.dtype is not None and values.dtype != self.dtype:
+            return {name: cast(name, values, self.dtype)}
+        return {name: align(values)}
+
+    def _fill(self, name: str, values: NDArray[Any], present: Mask) -> NDArray[Any]:
+        # Records without a value hold zeros.
+        if self.missing == 0 or present.all():
+            return values
+        if self.missing == "error":
+            raise FieldError(
+                f"value of field {name!r}",
+                field=name,
+                record=int(np.argmin(present)),
+                expected="a value",
+                got="nothing",
+                advice="Give the field a default, or say what it gets: Keep(missing=0).",
+            )
+        filled = values.copy()
+        filled[~present] = self.missing
+        return filled
+
+
+def _refuse_gaps(name: str, source: FitSource) -> None:
+    """Refuse a field of which values are missing, before the first batch does."""
+    statistics = source.statistics(name)
+    if statistics.missing:
+        raise OptionError(
+            f"Keep for field {name!r}",
+            field=name,
+            expected="a value in each record",
+            got=f"{statistics.missing} of {statistics.count + statistics.missing} without one",
+            advice="Give the field a default, or say what they get: Keep(missing=0).",
+        )
+
+
+def _advise(field: Field) -> str:
+    if isinstance(field, Image | BytesField):
+        return "Decode it in Pipeline.map, or leave the field out: give None for it."
+    return "A model takes no strings: say Tokenize() or Encode()."

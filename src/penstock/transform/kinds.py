@@ -1,0 +1,133 @@
+"""The kinds of transform by name, the one that a field gets by default, and what may be said instead.
+
+In: a field, and what a user gave for it: a transform, options, a name, None. Out: a transform, not fitted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from penstock.errors import OptionError, SchemaError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.refusal import list_choices, show
+from penstock.schema.scalar import Category, Number, Text
+from penstock.transform.base import Transform
+from penstock.transform.category import Encode
+from penstock.transform.form import fault_at, load_value, need_object
+from penstock.transform.keep import Keep
+from penstock.transform.number import Scale
+from penstock.transform.sequence import Pad
+from penstock.transform.text import Tokenize
+
+KINDS: Final[Mapping[str, type[Transform]]] = {cls.kind: cls for cls in (Scale, Encode, Tokenize, Pad, Keep)}
+
+
+def choose_transform(name: str, field: Field) -> Transform | str:
+    """Return the transform that a field gets by default, or why it gets none.
+
+    Inputs: numbers are standardised, categories coded, texts tokenised, sequences of numbers padded, those of
+    strings coded and padded, tensors kept. Targets: numbers are kept as float32, categories coded from 0 on
+    without slots, sets of strings become multi-hot rows. A weight is a number. An id, an image and opaque
+    bytes are not fed.
+
+    Raises:
+        OptionError: The field cannot have its role.
+    """
+    if field.role == "id":
+        return "it identifies records"
+    if field.role == "weight":
+        return _choose_weight(name, field)
+    make = _TARGETS.get(type(field)) if field.role == "target" else None
+    found = (make or _INPUTS.get(type(field), _choose_nothing))(field)
+    return found or f"fields of type {field.type_name} have no transform by default; Pipeline.map takes them"
+
+
+def _choose_sequence(field: Field) -> Transform | None:
+    if not isinstance(field, Sequence) or field.dtype == "bytes":
+        return None
+    return Encode() if field.dtype == "string" else Pad()
+
+
+def _choose_set(field: Field) -> Transform | None:
+    is_set = isinstance(field, Sequence) and field.dtype == "string"
+    return Encode("multi_hot") if is_set else _choose_sequence(field)
+
+
+def _choose_nothing(_: Field) -> None:
+    return None
+
+
+_INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
+    Number: lambda _: Scale(),
+    Category: lambda _: Encode(),
+    Text: lambda _: Tokenize(),
+    Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
+    Sequence: _choose_sequence,
+}
+_TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
+    # Losses take floats. An int beyond 2^24 is rounded: give Keep() to have it as it is.
+    Number: lambda _: Keep("float32"),
+    Tensor: lambda _: Keep(),
+    Sequence: _choose_set,
+}
+
+
+def load_override(name: str, field: Field, given: object) -> Transform | None:
+    """Return the transform that was given for a field, in any of its forms; None leaves the field out.
+
+    Raises:
+        OptionError: It is no transform, or has an option that it cannot have.
+    """
+    if given is None or isinstance(given, Transform):
+        return given
+    if isinstance(given, str):
+        given = {"kind": given}
+    if not isinstance(given, Mapping):
+        is_class = isinstance(given, type) and issubclass(given, Transform)
+        advice = f"Make one: {given.__name__}()." if is_class else ""  # type: ignore[attr-defined]
+        expected = "a transform, its options, or None to leave it out"
+        raise OptionError(f"field {name!r}", field=name, expected=expected, got=show(given), advice=advice)
+    try:
+        return _load_options(name, field, given)
+    except SchemaError as error:
+        place = (error.field or "$").removeprefix("$").lstrip(".")
+        what = f"{place} of field {name!r}" if place else f"field {name!r}"
+        facts = {"expected": error.expected, "got": error.got, "advice": error.advice}
+        raise OptionError(what, field=name, **facts) from None  # type: ignore[arg-type]
+
+
+def load_transform(form: object, place: str) -> Transform:
+    """Read the form that a transform's `to_json` makes.
+
+    Raises:
+        SchemaError: The form is not such a one; the message says where.
+    """
+    kind = need_object(place, form).get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise fault_at(f"{place}.kind", list_choices(KINDS), "nothing" if kind is None else show(kind))
+    return KINDS[kind].from_json(form, place)
+
+
+def _load_options(name: str, field: Field, given: Mapping[str, object]) -> Transform:
+    if "kind" in given:
+        return load_transform(given, "$")
+    usual = choose_transform(name, field)
+    if isinstance(usual, str):
+        raise fault_at("$.kind", list_choices(KINDS), "nothing")
+    allowed = usual.option_names()
+    options = {key: load_value(f"$.{key}", value) for key, value in need_object("$", given, allowed).items()}
+    try:
+        return dataclasses.replace(usual, **options)
+    except OptionError as error:
+        raise fault_at(f"$.{error.field}", error.expected, error.got, error.advice) from None
+
+
+def _choose_weight(name: str, field: Field) -> Transform:
+    if not isinstance(field, Number):
+        raise OptionError(
+            f"weight {name!r}", field=name, expected="a number", got=f"a field of type {field.type_name}"
+        )
+    return Keep("float32")

@@ -1,0 +1,57 @@
+"""A pipeline is made: a transform chosen for each field, and all of them fitted.
+
+In: a data set and what was chosen for its fields. Out: an `Assembly`, and why some fields are not in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from penstock.schema.nearest import unknown_name
+from penstock.schema.schema import Schema
+from penstock.transform.assembly import Assembly
+from penstock.transform.base import Transform
+from penstock.transform.fitting import find_source
+from penstock.transform.kinds import choose_transform, load_override
+from penstock.transform.settings import Settings
+
+_log = logging.getLogger("penstock")
+
+
+def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str]]:
+    """Fit a transform for each field of a data set, or of a split.
+
+    Returns:
+        The assembly, and the fields that are not fed with the reason.
+
+    Raises:
+        UnknownNameError: There is no such field, or input.
+        OptionError: A transform does not fit its field, or there is nothing to fit on.
+    """
+    source = find_source(data)
+    schema = source.schema
+    for name in settings.fields:
+        if name not in schema:
+            raise unknown_name(name, schema)
+    chosen, notes = _choose(schema, settings)
+    source.expect([name for name, each in chosen.items() if each.is_measured(schema[name])])
+    fitted = {name: each.fit(name, schema[name], source) for name, each in chosen.items()}
+    return Assembly(schema, fitted, (), list(settings.groups.items())), notes
+
+
+def _choose(schema: Schema, settings: Settings) -> tuple[dict[str, Transform], dict[str, str]]:
+    chosen: dict[str, Transform] = {}
+    notes: dict[str, str] = {}
+    for name, field in schema.items():
+        if name in settings.fields:
+            found = load_override(name, field, settings.fields[name]) or "it was left out"
+        else:
+            found = choose_transform(name, field)
+            if isinstance(found, str) and field.role == "target":
+                _log.warning("target %r is not fed: %s", name, found)
+        if isinstance(found, str):
+            notes[name] = found
+        else:
+            chosen[name] = found
+    return chosen, notes

@@ -1,0 +1,109 @@
+"""A user's function over a batch of stored columns, with what it gives declared beforehand and checked.
+
+In: columns of some fields. Out: arrays, as declared. In JSON a map is its name: who loads a pipeline gives
+the function again, and nothing is imported or run that a file names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from penstock.errors import FieldError, OptionError
+from penstock.schema.refusal import show
+from penstock.transform.base import Arrays
+from penstock.transform.draws import Draws
+from penstock.transform.memory import align
+from penstock.transform.output import DTYPES, Output, describe_value
+from penstock.transform.padding import cut_lists
+from penstock.types import CodedColumn, CodedColumns, Ragged
+
+MapFunction: TypeAlias = Callable[..., Mapping[str, Any]]
+"""Makes of columns by field name, and of the draws where it takes two arguments, arrays by output name."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A function in a pipeline.
+
+    Attributes:
+        name: By which JSON knows it, and under which it draws.
+        function: Gets columns, and draws if it takes two arguments.
+        fields: Whose columns it gets, as they are stored.
+        outputs: What it promises.
+        keep: Whether these fields are still fed by their own transforms as well.
+    """
+
+    name: str
+    function: MapFunction
+    fields: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        owner = f"map {self.name!r}"
+        if not callable(self.function):
+            raise OptionError(owner, expected="a function", got=show(self.function))
+        if not self.fields:
+            raise OptionError(f"fields of {owner}", expected="a field at least", got="none")
+        if not self.outputs or not all(isinstance(output, Output) for output in self.outputs):
+            advice = "Say outputs=[Output('ratio', 'float32')]."
+            raise OptionError(
+                f"outputs of {owner}", expected="Outputs", got=show(self.outputs), advice=advice
+            )
+        for output in self.outputs:
+            if output.dtype not in DTYPES:
+                raise OptionError(f"outputs of {owner}", expected="numbers", got=output.describe())
+        object.__setattr__(self, "_takes_draws", _takes_draws(self.function))
+
+    def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Arrays:
+        """Return what the function makes of a batch.
+
+        Raises:
+            FieldError: That is not what was promised.
+            OptionError: The function draws, and there are no draws.
+        """
+        taken: dict[str, CodedColumn] = {name: columns[name] for name in self.fields}
+        if not self.__dict__["_takes_draws"]:
+            result = self.function(taken)
+        elif draws is None:
+            advice = "Give Draws(seed, epoch, records)."
+            raise OptionError(f"draws of map {self.name!r}", expected="draws", got="None", advice=advice)
+        else:
+            result = self.function(taken, draws.within(self.name))
+        return self._check(result, num_rows)
+
+    def _check(self, result: object, num_rows: int) -> Arrays:
+        names = [output.name for output in self.outputs]
+        if not isinstance(result, Mapping) or set(result) != set(names):
+            got = list(result) if isinstance(result, Mapping) else result
+            raise self._refuse("what it gives", f"arrays by the names {show(names)}", show(got))
+        arrays: Arrays = {}
+        for output in self.outputs:
+            value = result[output.name]
+            if not output.accepts(value, num_rows):
+                expected = output.describe().replace("(n", f"({num_rows}")
+                raise self._refuse(f"output {output.name!r}", expected, describe_value(value))
+            if isinstance(value, Ragged):
+                arrays[output.name] = cut_lists(value, None, from_end=False)
+            else:
+                arrays[output.name] = align(value)
+        return arrays
+
+    def _refuse(self, what: str, expected: str, got: str) -> FieldError:
+        advice = "The function must give what the map declares."
+        return FieldError(
+            f"map {self.name!r}: {what}", field=self.fields[0], expected=expected, got=got, advice=advice
+        )
+
+
+def _takes_draws(function: MapFunction) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions of compiled modules tell nothing of theirs
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [each for each in parameters if each.kind in kinds and each.default is inspect.Parameter.empty]
+    return len(needed) > 1

@@ -1,0 +1,100 @@
+"""What the manifest does not tell: statistics and counts that a pass over the columns gives.
+
+In: blocks of columns. Out: `FieldStatistics`, distributions of elements, counted values. All measuring is
+that of the schema stage and of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.schema.scalar import Number
+from penstock.schema.schema import Schema
+from penstock.schema.statistics import Statistics, measure_block
+from penstock.schema.summary import Distribution, FieldStatistics
+from penstock.transform.base import FitSource
+from penstock.transform.padding import flatten
+from penstock.types import Bytes, Column, Dense, Mask, Ragged
+
+MOST_MEASURED: Final = 1024
+"""Elements that are measured one by one: the samples of so many take 80 MB."""
+
+MOST_COUNTED: Final = 1 << 22
+"""Distinct values that a vocabulary is made from: more take gigabytes, and are no categories."""
+
+_SAMPLE_SEED: Final = 0  # decides which rows the quantiles come from
+
+
+def measure_columns(schema: Schema, blocks: Iterable[Mapping[str, Column]]) -> dict[str, FieldStatistics]:
+    """Return the statistics of fields, given block by block in order."""
+    statistics, row = Statistics(schema), 0
+    for columns in blocks:
+        num_rows = len(next(iter(columns.values())))
+        keys = _native.mix_rows(_SAMPLE_SEED, row, num_rows)
+        statistics.merge(measure_block(schema, columns, None, keys))
+        row += num_rows
+    return statistics.fields()
+
+
+def measure_elements(name: str, source: FitSource, size: int) -> list[Distribution | None]:
+    """Return what is told of each element of arrays, or of steps, of `size` elements; None where none is."""
+    schema = Schema({str(i): Number("float64") for i in range(size)})
+
+    def split(column: Column) -> dict[str, Column]:
+        items = _present_items(column).reshape(-1, size)
+        return {str(i): Dense(np.ascontiguousarray(items[:, i])) for i in range(size)}
+
+    blocks = (split(column) for column in source.columns(name))
+    measured = measure_columns(schema, blocks)
+    return [measured[str(i)].values for i in range(size)]
+
+
+def count_values(name: str, source: FitSource) -> tuple[list[bytes] | list[int], list[int], bool]:
+    """Count the values of strings or ints, or of lists of them.
+
+    Returns:
+        The values, their counts, and whether these are all: no more than `MOST_COUNTED`.
+    """
+    tally = _native.Tally(MOST_COUNTED)
+    is_any = False
+    for column in source.columns(name):
+        is_any = True
+        values, keep = _flat_values(column)
+        if isinstance(values, Bytes):
+            starts, stops = np.ascontiguousarray(values.starts), np.ascontiguousarray(values.stops)
+            tally.add_strings(values.arena, starts, stops, keep)
+        else:
+            tally.add_ints(np.ascontiguousarray(values), keep)
+    if not is_any:
+        return [], [], True
+    found, counts, num_overflowed = tally.take()
+    known = found if isinstance(found, list) else found.tolist()
+    return known, counts.tolist(), not num_overflowed
+
+
+def _flat_values(column: Column) -> tuple[Bytes | NDArray[Any], Mask | None]:
+    if isinstance(column, Dense):
+        return column.values, column.present
+    if isinstance(column, Bytes):
+        return column, column.present
+    values, offsets = flatten(column)
+    keep = None if column.present is None else np.repeat(column.present, np.diff(offsets))
+    first, last = int(offsets[0]), int(offsets[-1])
+    if isinstance(values, Bytes):
+        return Bytes(values.arena, values.starts[first:last], values.stops[first:last]), keep
+    return values[first:last], keep
+
+
+def _present_items(column: Column) -> NDArray[Any]:
+    if isinstance(column, Ragged):
+        values, keep = _flat_values(column)
+    else:
+        values, keep = column.values, column.present  # type: ignore[union-attr]  # of arrays and steps alone
+    if not isinstance(values, np.ndarray):
+        raise TypeError(f"{values!r} holds no numbers")
+    return values if keep is None else values[keep]

@@ -1,0 +1,219 @@
+"""Numbers as a model takes them: scaled by what the train split holds, float32, with nothing missing.
+
+In: numbers, tensors, sequences of numbers. Out: float32 arrays of the same shapes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.sample import QUANTILES
+from penstock.schema.scalar import Number
+from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.draws import Draws
+from penstock.transform.form import (
+    Load,
+    load_count,
+    load_flag,
+    load_list,
+    load_number,
+    load_optional,
+    load_text,
+)
+from penstock.transform.option import check_choice, check_flag, check_real, refuse_option
+from penstock.transform.output import Output
+from penstock.transform.padding import Padded, flatten, rebuild, step_shape
+from penstock.transform.scaling import Scaler
+from penstock.transform.span import Span, find_span
+from penstock.types import CodedColumn, Dense, Ragged
+
+Method: TypeAlias = Literal["standard", "minmax", "log1p", "clip", "none"]
+Per: TypeAlias = Literal["element", "whole"]
+NanRule: TypeAlias = Literal["keep", "missing"]
+
+
+@dataclass(frozen=True)
+class ScaleFit(Fitted):
+    """What `Scale` learned.
+
+    Attributes:
+        dtype: Of the stored values.
+        shape: Of a record, or of an item of a sequence.
+        is_sequence: Whether records hold lists.
+        has_default: Whether records that lack the field hold its default, and so count as having it.
+        shift: Taken off, one number or one an element.
+        factor: Multiplied with what is left.
+        fill: What missing values become, scaled already.
+        low: The least number, to which smaller ones are raised.
+        high: The greatest one.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+    is_sequence: bool
+    has_default: bool
+    shift: tuple[float, ...]
+    factor: tuple[float, ...]
+    fill: tuple[float, ...]
+    low: float
+    high: float
+
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "dtype": load_text,
+        "shape": load_list(load_optional(load_count)),
+        "is_sequence": load_flag,
+        "has_default": load_flag,
+        "shift": load_list(load_number),
+        "factor": load_list(load_number),
+        "fill": load_list(load_number),
+        "low": load_number,
+        "high": load_number,
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Scale(Padded):
+    """Scale numbers; give float32.
+
+    Attributes:
+        method: What becomes of a number x. "standard": (x - mean) / deviation. "minmax": (x - min) / (max -
+            min), 0 to 1 in the train split and perhaps beyond in others. "log1p": sign(x) · log(1 + |x|).
+            "clip": kept between two quantiles, and these scaled to 0 and 1. "none": x. A number that is the
+            same in all records becomes 0, or stays as it is under "log1p" and "none".
+        missing: The number that a record without one is taken to have, before it is scaled: "mean", that of
+            the train split, or 0 where it has none. The field's own default comes first.
+        indicator: Whether to add `<name>_missing`, 1.0 where the record lacks the field, else 0.0.
+        nan: What a NaN is: a value to "keep", or a "missing" one.
+        per: Of tensors and steps: whether each "element" has a scale of its own, or the "whole" has one.
+        quantiles: Of "clip": two of those that statistics have.
+        fitted: What was learned.
+
+    Example:
+        >>> Scale("minmax", missing=0.0, indicator=True)
+        Scale(method='minmax', missing=0.0, indicator=True)
+    """
+
+    method: Method = "standard"
+    missing: float | Literal["mean"] = "mean"
+    indicator: bool = False
+    nan: NanRule = "keep"
+    per: Per = "element"
+    quantiles: tuple[float, float] = (0.01, 0.99)
+    fitted: ScaleFit | None = None
+    _has_default: bool = dataclasses.field(init=False, compare=False, repr=False)
+    _scaler: Scaler = dataclasses.field(init=False, compare=False, repr=False)
+
+    kind: ClassVar[str] = "scale"
+    fitted_type: ClassVar[type[Fitted]] = ScaleFit
+
+    def __post_init__(self) -> None:
+        check_choice("Scale", "method", self.method, get_args(Method))
+        if self.missing != "mean":
+            self._keep(missing=check_real("Scale", "missing", self.missing))
+        check_flag("Scale", "indicator", self.indicator)
+        check_choice("Scale", "nan", self.nan, get_args(NanRule))
+        check_choice("Scale", "per", self.per, get_args(Per))
+        levels = self.quantiles
+        is_pair = isinstance(levels, list | tuple) and len(levels) == 2
+        if not is_pair or not all(x in QUANTILES for x in levels) or not levels[0] < levels[1]:
+            expected = f"two of {', '.join(map(str, QUANTILES))}, the lower one first"
+            raise refuse_option("Scale", "quantiles", expected, show(levels))
+        self._keep(quantiles=tuple(levels))
+        self._check_padding()
+        if self.fitted is not None:
+            for part in ("shift", "factor", "fill"):
+                if not getattr(self.fitted, part):
+                    raise refuse_option("Scale", f"fitted.{part}", "a number at least", "none")
+            self._keep(_scaler=self._make_scaler(self.fitted), _has_default=self.fitted.has_default)
+
+    def is_measured(self, field: Field) -> bool:
+        """Whether fitting to such a field asks for its statistics."""
+        return self.method in ("standard", "minmax", "clip") or self._needs_mean(field)
+
+    def fit(self, name: str, field: Field, source: FitSource) -> Scale:
+        """Return the transform with the scale of a field."""
+        if not isinstance(field, Number | Tensor) and not (
+            isinstance(field, Sequence) and field.dtype in ("int64", "float32")
+        ):
+            raise misfit(self, name, field, "numbers", _advise(field))
+        shape: tuple[int | None, ...] = field.shape if isinstance(field, Tensor) else ()
+        if isinstance(field, Sequence):
+            shape = step_shape(field)
+            self._refuse_steps(name, field)
+            if self.indicator:
+                raise refuse_option("Scale", "indicator", "False for a sequence", f"True for {name!r}")
+        else:
+            self._refuse_padding(name, field)
+        size = 0 if self.per == "whole" or None in shape or not shape else math.prod(filter(None, shape))
+        found = Span()
+        if self.is_measured(field):
+            found = find_span(name, source, self.method, size, self.quantiles)
+        fitted = ScaleFit(
+            dtype=field.dtype,
+            shape=shape,
+            is_sequence=isinstance(field, Sequence),
+            has_default=field.default is not None,
+            shift=found.shift,
+            factor=found.factor,
+            fill=self._find_fill(field, found),
+            low=found.low,
+            high=found.high,
+        )
+        return replace(self, fitted=fitted)
+
+    def outputs(self, name: str) -> tuple[Output, ...]:
+        """Return what `apply` will give."""
+        fitted = need_fitted(self, name, self.fitted)
+        if fitted.is_sequence:
+            return self._list_outputs(name, "float32", fitted.shape)
+        output = Output(name, "float32", fitted.shape)
+        return (output, Output(f"{name}_missing", "float32")) if self.indicator else (output,)
+
+    def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
+        """Return the scaled numbers of a batch."""
+        scaler = self._scaler
+        if not isinstance(column, Dense):
+            if not isinstance(column, Ragged):
+                raise TypeError(f"{column!r} holds no numbers")
+            values, _ = flatten(column)
+            return self._pad_lists(name, rebuild(column, scaler.scale(values, None)), 0.0)
+        values = column.values
+        scaled = scaler.scale(values, None if self._has_default else column.present)
+        if not self.indicator:
+            return {name: scaled}
+        return {name: scaled, f"{name}_missing": scaler.indicate(values, column.present)}
+
+    def _make_scaler(self, fitted: ScaleFit) -> Scaler:
+        span = Span(fitted.shift, fitted.factor, fitted.low, fitted.high)
+        is_log, nan_is_missing = self.method == "log1p", self.nan == "missing"
+        return Scaler(fitted.dtype, span, fitted.fill, is_log=is_log, nan_is_missing=nan_is_missing)
+
+    def _needs_mean(self, field: Field) -> bool:
+        can_lack = field.optional and field.default is None and not isinstance(field, Sequence)
+        return self.missing == "mean" and (can_lack or self.nan == "missing")
+
+    def _find_fill(self, field: Field, span: Span) -> tuple[float, ...]:
+        """Return what becomes of a missing number: it is scaled like others."""
+        if self.missing == "mean" and not self._needs_mean(field):
+            return (0.0,)
+        numbers = span.mean if self.missing == "mean" else (self.missing,) * len(span.shift)
+        kept = [min(max(float(x), span.low), span.high) for x in numbers]
+        if self.method == "log1p":
+            kept = [math.copysign(math.log1p(abs(x)), x) for x in kept]
+        each = len(kept) // len(span.shift)  # one scale for all, or one an element
+        shifts, factors = span.shift * each, span.factor * each
+        fill = tuple((x - shift) * factor for x, shift, factor in zip(kept, shifts, factors, strict=True))
+        return fill[:1] if len(set(fill)) == 1 else fill
+
+
+def _advise(field: Field) -> str:
+    if field.type_name in ("category", "text", "sequence"):
+        return "Encode it; or, if these are numbers, open the data with fields={…: ps.fields.Number(…)}."
+    return "Leave the field out: give None for it."

@@ -1,0 +1,52 @@
+"""Checks of the options of transforms, one for each form of value.
+
+In: what a user wrote. Out: the value as it is kept, or an `OptionError` whose `field` is the option's name.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection
+
+import numpy as np
+
+from penstock.errors import OptionError
+from penstock.schema.refusal import list_choices, show
+
+
+def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:
+    """Make the error for one option; `owner` is whose it is, such as `Scale`."""
+    return OptionError(f"{option} of {owner}", field=option, expected=expected, got=got, advice=advice)
+
+
+def check_choice(owner: str, option: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is none of some strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise refuse_option(owner, option, list_choices(choices), show(value))
+
+
+def check_flag(owner: str, option: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise refuse_option(owner, option, "True or False", show(value))
+
+
+def check_count(owner: str, option: str, value: object, least: int = 1, most: int = 2**31 - 1) -> int:
+    """Return a whole number between two others."""
+    number = None
+    if hasattr(value, "__index__") and not isinstance(value, bool | np.bool_):
+        number = operator.index(value)
+    if number is None or not least <= number <= most:
+        expected = f"a whole number from {least} to {most}"
+        raise refuse_option(owner, option, expected, show(value))
+    return number
+
+
+def check_real(owner: str, option: str, value: object) -> float:
+    """Return a finite number."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
+        return value
+    raise refuse_option(owner, option, "a finite number", show(value))

@@ -1,0 +1,168 @@
+"""Lists of any length as arrays of one: cut, padded, with a mask; or ragged, as they are.
+
+In: `Ragged`s of numbers or codes. Out: arrays (rows, length, …). `Scale`, `Encode` and `Pad` have these
+options for sequences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.transform.base import Arrays, MeasureLengths, Transform
+from penstock.transform.memory import align
+from penstock.transform.option import check_choice, check_count, check_flag, refuse_option
+from penstock.transform.output import Output
+from penstock.types import Column, Ragged
+
+Kept: TypeAlias = Literal["head", "tail"]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Padded(Transform):
+    """Base of the transforms that take sequences.
+
+    Attributes:
+        length: Of all rows: longer ones are cut, shorter ones padded behind. If not given, a batch is as long
+            as its longest row, and one at least.
+        multiple: Pad to the longest row of the batch, rounded up to a multiple of this; with `length` too, at
+            most to that.
+        keep: What is left of a row that is cut: its "head" or its "tail".
+        mask: Whether to add `<name>_mask`, True where an item is no padding.
+        ragged: Give a `Ragged`, not padded; rows beyond `length` are cut all the same.
+        step_length: Of steps that hold any number of values, as `length` is of rows.
+    """
+
+    length: int | None = None
+    multiple: int | None = None
+    keep: Kept = "head"
+    mask: bool = False
+    ragged: bool = False
+    step_length: int | None = None
+
+    def measure(self) -> MeasureLengths | None:
+        """Return what gives the length of each row: no more than is left of it."""
+        most = self.length
+        return None if most is None else lambda column: np.minimum(np.diff(_need_lists(column).offsets), most)
+
+    def _check_padding(self) -> None:
+        owner = type(self).__name__
+        for option in ("length", "multiple", "step_length"):
+            value = getattr(self, option)
+            if value is not None:
+                self._keep(**{option: check_count(owner, option, value)})
+        check_choice(owner, "keep", self.keep, get_args(Kept))
+        check_flag(owner, "mask", self.mask)
+        check_flag(owner, "ragged", self.ragged)
+        for option in ("multiple", "mask", "step_length"):
+            if self.ragged and getattr(self, option):
+                advice = "What is ragged is not padded."
+                raise refuse_option(owner, option, "nothing, with ragged", str(getattr(self, option)), advice)
+
+    def _refuse_padding(self, name: str, field: Field) -> None:
+        """Refuse options that only sequences have."""
+        for option in ("length", "multiple", "mask", "ragged", "step_length"):
+            if getattr(self, option):
+                got = f"{getattr(self, option)} for the {field.type_name} field {name!r}"
+                raise refuse_option(type(self).__name__, option, "a sequence field", got)
+
+    def _refuse_steps(self, name: str, field: Sequence) -> None:
+        if self.step_length and count_levels(field) < 2:
+            got = f"{field.describe()} in field {name!r}"
+            raise refuse_option(type(self).__name__, "step_length", "steps of any number of values", got)
+
+    def _list_outputs(self, name: str, dtype: str, step: tuple[int | None, ...]) -> tuple[Output, ...]:
+        """Return the outputs for lists of items of the shape `step`."""
+        if self.ragged:
+            return (Output(name, dtype, (None, *step), is_ragged=True),)
+        length = self.length if self.multiple is None else None
+        inner = tuple(self.step_length if dim is None else dim for dim in step)
+        output = Output(name, dtype, (length, *inner))
+        return (output, Output(f"{name}_mask", "bool", (length,))) if self.mask else (output,)
+
+    def _pad_lists(self, name: str, lists: Ragged, value: float) -> Arrays:
+        """Return the arrays of lists of numbers, or of lists of lists of them."""
+        if self.ragged:
+            return {name: cut_lists(lists, self.length, from_end=self.keep == "tail")}
+        values: Any = lists.values
+        offsets, from_end = lists.offsets, self.keep == "tail"
+        if isinstance(values, Ragged):
+            inner: Any = values.values
+            steps = self.step_length or _find_longest(values.offsets)
+            values = _native.pad(inner, values.offsets, steps, value, from_end)
+        length = self._find_length(offsets)
+        arrays: Arrays = {name: _native.pad(values, offsets, length, value, from_end)}
+        if self.mask:
+            arrays[f"{name}_mask"] = _native.pad_mask(offsets, length)
+        return arrays
+
+    def _find_length(self, offsets: NDArray[np.int64]) -> int:
+        if self.length is not None and self.multiple is None:
+            return self.length
+        longest, multiple = _find_longest(offsets), self.multiple or 1
+        length = -(-longest // multiple) * multiple
+        return length if self.length is None else min(length, self.length)
+
+
+def _need_lists(column: Column) -> Ragged:
+    if not isinstance(column, Ragged):
+        raise TypeError(f"{column!r} holds no lists")
+    return column
+
+
+def count_levels(field: Sequence) -> int:
+    """Return how many levels of lists a sequence has: 2, where steps are lists of any length themselves."""
+    is_flat = field.shape == () or (field.shape is not None and field.kind != "bytes")
+    return 1 if is_flat else 2
+
+
+def step_shape(field: Sequence) -> tuple[int | None, ...]:
+    """Return the shape of an item of a sequence: of one value, of some, or of any number."""
+    return (None,) if count_levels(field) == 2 else field.shape or ()
+
+
+def flatten(lists: Ragged) -> tuple[Any, NDArray[np.int64]]:
+    """Return the values of lists, or of lists of lists, and where each row's begin."""
+    if not isinstance(lists.values, Ragged):
+        return lists.values, lists.offsets
+    values, offsets = flatten(lists.values)
+    return values, offsets[lists.offsets]
+
+
+def rebuild(lists: Ragged, values: NDArray[Any]) -> Ragged:
+    """Return lists as they are, with other values at the bottom."""
+    if isinstance(lists.values, Ragged):
+        return Ragged(rebuild(lists.values, values), lists.offsets)
+    return Ragged(values, lists.offsets)
+
+
+def _find_longest(offsets: NDArray[np.int64]) -> int:
+    # A batch of empty rows has a column of padding: most layers cannot take none.
+    return max(1, int(np.subtract(offsets[1:], offsets[:-1]).max(initial=1)))
+
+
+def cut_lists(lists: Ragged, length: int | None, *, from_end: bool) -> Ragged:
+    """Return lists that are no longer than `length`, from offset 0 on, in aligned memory."""
+    values: Any = lists.values
+    offsets = lists.offsets
+    lengths = np.diff(offsets)
+    if offsets[0] or (length is not None and lengths.max(initial=0) > length):
+        kept = lengths if length is None else np.minimum(lengths, length)
+        starts = offsets[1:] - kept if from_end else offsets[:-1]
+        offsets = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum(kept, out=offsets[1:])
+        wanted = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], kept)
+        if isinstance(values, Ragged):
+            inner: Any = values.values
+            values = Ragged(*_native.take_lists(inner, values.offsets, wanted))
+        else:
+            values = values[wanted]
+    if isinstance(values, Ragged):
+        return Ragged(cut_lists(values, None, from_end=False), align(offsets))
+    return Ragged(align(values[: offsets[-1]]), align(offsets))

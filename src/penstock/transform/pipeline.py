@@ -1,0 +1,275 @@
+"""The fitted transforms of a data set, together: columns in, batches out.
+
+In: columns as they are decoded. Out: inputs, targets and weights, dicts of arrays by name, whose types and
+shapes are known before the first batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock import _native
+from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.schema.nearest import unknown_name
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.transform.agreement import check_field
+from penstock.transform.assembly import Assembly, Parts
+from penstock.transform.base import MeasureLengths, Transform
+from penstock.transform.draws import Draws
+from penstock.transform.making import fit_assembly
+from penstock.transform.map import MapFunction, Mapped
+from penstock.transform.output import Output
+from penstock.transform.pipelineform import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
+from penstock.transform.settings import Settings, load_settings
+from penstock.transform.table import draw_table
+from penstock.types import CodedColumns
+
+
+class Pipeline:
+    """Fitted transforms, a field each, and what is made of several fields.
+
+    Attributes:
+        notes: Why fields are not fed, by name.
+
+    Example:
+        >>> import penstock as ps
+        >>> pipeline = Pipeline.fit(ps.open("pets/"), name=None)
+        >>> pipeline.inputs
+        {'age': Output(name='age', dtype='float32', shape=(), is_ragged=False)}
+    """
+
+    def __init__(self, assembly: Assembly, notes: Mapping[str, str] | None = None) -> None:
+        self._assembly = assembly
+        self.notes = dict(notes or {})
+
+    @classmethod
+    def fit(cls, dataset: Any, /, **overrides: Transform | Mapping[str, Any] | str | None) -> Pipeline:
+        """Fit a transform for each field, on the train split alone.
+
+        Args:
+            dataset: A `Dataset`, of which the split "train" is taken, or the only one; or a `Split`.
+            **overrides: By field name, another transform than the default one: a transform such as
+                `Scale("minmax")`, a dict of options such as `{"kind": "scale", "method": "minmax"}`, of the
+                default transform if it has no `kind`, or None to leave the field out.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            OptionError: A transform does not fit its field, or there is nothing to fit on.
+        """
+        return cls(*fit_assembly(dataset, Settings(overrides, {})))
+
+    @classmethod
+    def fit_config(cls, dataset: Any, config: str | os.PathLike[str] | Mapping[str, Any]) -> Pipeline:
+        """Fit transforms as a YAML file says, or a mapping of the same form.
+
+        Args:
+            dataset: As for `fit`.
+            config: Has the tables `fields`, with what `fit` takes as overrides, and `groups`, with the
+                members of each.
+
+        Raises:
+            NoSuchPathError: There is no such file.
+            SchemaError: It is no such file; the message names the line.
+            UnknownNameError: As for `fit`.
+            OptionError: As for `fit`.
+        """
+        if isinstance(config, Mapping):
+            return cls(*fit_assembly(dataset, load_settings(config)))
+        try:
+            # YAML is read with a package that a training machine need not have.
+            from penstock.transform.config import add_line, read_config  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
+        form, lines = read_config(config)
+        try:
+            return cls(*fit_assembly(dataset, load_settings(form)))
+        except PenstockError as error:
+            raise add_line(error, lines, config) from None
+
+    @property
+    def schema(self) -> Schema:
+        """The fields that are read, as they were when the pipeline was fitted."""
+        return self._assembly.schema.select(self._assembly.fields)
+
+    @property
+    def transforms(self) -> dict[str, Transform]:
+        """The fitted transforms by field name."""
+        return dict(self._assembly.fed)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that are read."""
+        return self._assembly.fields
+
+    @property
+    def inputs(self) -> dict[str, Output]:
+        """What the inputs of a batch will be, by name."""
+        return dict(self._assembly.outputs[0])
+
+    @property
+    def targets(self) -> dict[str, Output]:
+        """What the targets of a batch will be, by name."""
+        return dict(self._assembly.outputs[1])
+
+    @property
+    def weights(self) -> dict[str, Output]:
+        """What the weights of a batch will be, by name."""
+        return dict(self._assembly.outputs[2])
+
+    def dictionaries(self) -> dict[str, _native.Vocabulary]:
+        """Return the tables against which the core codes strings while it decodes, by field name."""
+        return dict(self._assembly.dictionaries)
+
+    def measure(self, name: str) -> MeasureLengths | None:
+        """Return what gives the lengths of a field's rows, or None where the stored ones count."""
+        transform = self._assembly.fed.get(name)
+        return None if transform is None else transform.measure()
+
+    def group(self, name: str, fields: Iterable[str]) -> Pipeline:
+        """Put several inputs side by side into one; return this pipeline, which is changed.
+
+        Args:
+            name: Of the new input.
+            fields: The inputs, in order: numbers or vectors of one element type. They are none any more.
+
+        Raises:
+            UnknownNameError: There is no such input.
+            OptionError: They cannot be put together.
+        """
+        members = _as_names(f"group {name!r}", fields)
+        now = self._assembly
+        groups = [*((each.name, each.members) for each in now.groups), (name, members)]
+        self._assembly = Assembly(now.schema, now.transforms, now.maps, groups)
+        return self
+
+    def map(
+        self,
+        function: MapFunction,
+        fields: Iterable[str],
+        outputs: Iterable[Output],
+        name: str | None = None,
+        keep: bool = False,
+    ) -> Pipeline:
+        """Make outputs of several fields by a function; return this pipeline, which is changed.
+
+        Args:
+            function: Is called for each batch, in any thread, with a dict of the stored columns (`Dense`,
+                `Bytes` or `Ragged`) of these fields, and with the batch's `Draws` if it takes two arguments.
+                It returns a dict of arrays with a row a record, exactly as declared. It must give the same
+                for the same columns and draws.
+            fields: Their names. If all are targets, the outputs are targets; otherwise they are inputs.
+            outputs: What the function gives.
+            name: By which JSON knows the function; its own, if not given.
+            keep: Whether the fields stay inputs, or targets, by their own transforms as well.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            OptionError: Two maps or outputs have one name, or something is no output.
+        """
+        chosen = getattr(function, "__name__", "map") if name is None else name
+        members = _as_names(f"map {chosen!r}", fields)
+        now = self._assembly
+        for member in members:
+            if member not in now.schema:
+                raise unknown_name(member, now.schema)
+        if chosen in {each.name for each in now.maps}:
+            advice = "Give another one: map(…, name='…')."
+            raise OptionError(f"map {chosen!r}", expected="a name that no map has", got=chosen, advice=advice)
+        given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
+        maps = [*now.maps, Mapped(chosen, function, members, given, keep)]
+        groups = [(each.name, each.members) for each in now.groups]
+        self._assembly = Assembly(now.schema, now.transforms, maps, groups)
+        return self
+
+    def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None = None) -> Parts:
+        """Return the inputs, targets and weights of a batch.
+
+        Args:
+            columns: Of the fields that are read. Strings of a field in `dictionaries()` may come as codes.
+            num_rows: How many records they are of.
+            draws: The randomness of the batch; only maps may need it.
+
+        Raises:
+            FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of
+                the row in the batch.
+        """
+        return self._assembly.apply(columns, num_rows, draws)
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse data whose fields are not those that the pipeline was fitted to.
+
+        Raises:
+            UnknownNameError: A field is not there.
+            SchemaError: A field has another type, or its records may lack it as none could before.
+        """
+        for name in self.fields:
+            if name not in schema:
+                raise unknown_name(name, schema)
+            transform = self._assembly.fed.get(name)
+            takes_missing = transform is None or transform.takes_missing
+            check_field(name, self._assembly.schema[name], schema[name], takes_missing=takes_missing)
+
+    def copy(self) -> Pipeline:
+        """Return a pipeline of its own, which later changes to this one do not reach."""
+        return Pipeline(self._assembly, self.notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the pipeline as dicts, lists and scalars, for `json.dumps`; of a map, its name alone."""
+        return dump_pipeline(self._assembly)
+
+    @classmethod
+    def from_json(cls, form: object, functions: Mapping[str, MapFunction] | None = None) -> Pipeline:
+        """Read the form that `to_json` makes, after `json.loads`.
+
+        Args:
+            form: The form.
+            functions: The functions of its maps, by the names of the maps.
+
+        Raises:
+            SchemaError: The form is not such a one; the message says where.
+            OptionError: A map has no function, or a function has no map.
+        """
+        return cls(load_pipeline(form, functions))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the pipeline to a file, which takes the place of one that is there."""
+        write_pipeline(self._assembly, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], functions: Mapping[str, MapFunction] | None = None
+    ) -> Pipeline:
+        """Read a pipeline that `save` wrote.
+
+        Raises:
+            NoSuchPathError: There is no such file.
+            SchemaError: It holds no pipeline; the message says where.
+            OptionError: A map has no function, or a function has no map.
+        """
+        return cls(read_pipeline(path, functions))
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 in hex that equal pipelines share; of a map it knows the name and the outputs."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def __repr__(self) -> str:
+        counts = [len(part) for part in self._assembly.outputs]
+        return f"Pipeline({counts[0]} inputs, {counts[1]} targets, {counts[2]} weights)"
+
+    def __str__(self) -> str:
+        return draw_table(self._assembly, self.notes)
+
+
+def _as_names(owner: str, fields: object) -> tuple[str, ...]:
+    if isinstance(fields, str):
+        return (fields,)
+    names = tuple(fields) if isinstance(fields, Iterable) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"fields of {owner}", expected="a list of names", got=show(fields))
+    return names

@@ -1,0 +1,106 @@
+"""Sequences of numbers as arrays of one length: cut and padded, with a mask where asked; or ragged.
+
+In: lists of ints or floats, or of steps of them. Out: arrays (rows, length, …) of the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.cast import can_cast, cast
+from penstock.transform.draws import Draws
+from penstock.transform.form import Load, load_choice, load_count, load_list, load_optional
+from penstock.transform.option import check_choice, check_real, refuse_option
+from penstock.transform.output import Output
+from penstock.transform.padding import Padded, flatten, rebuild, step_shape
+from penstock.types import CodedColumn, Ragged
+
+_DTYPES: Final = ("float32", "float64", "int32", "int64")  # those that the core pads
+_RANGES: Final = {"int32": 2**31, "int64": 2**63}
+
+
+@dataclass(frozen=True)
+class PadFit(Fitted):
+    """What `Pad` learned: the element type as stored, and the shape of an item."""
+
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "dtype": load_choice("int64", "float32"),
+        "shape": load_list(load_optional(load_count)),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Pad(Padded):
+    """Pad sequences of numbers; a record without one has an empty one.
+
+    Attributes:
+        length: Of all rows: longer ones are cut, shorter ones padded behind. If not given, a batch is as long
+            as its longest row, and one at least.
+        multiple: Pad to the longest row of the batch, rounded up to a multiple of this; with `length` too, at
+            most to that.
+        value: The padding.
+        dtype: Of the array; as stored, if not given. Ints that do not fit int32 are an error.
+        keep: What is left of a row that is cut: its "head" or its "tail".
+        mask: Whether to add `<name>_mask`, True where an item is no padding.
+        ragged: Give a `Ragged`, not padded; rows beyond `length` are cut all the same.
+        step_length: Of steps that hold any number of values, as `length` is of rows.
+        fitted: What was learned.
+
+    Example:
+        >>> Pad(length=64, keep="tail", mask=True)
+        Pad(length=64, keep='tail', mask=True)
+    """
+
+    value: float = 0
+    dtype: str | None = None
+    fitted: PadFit | None = None
+
+    kind: ClassVar[str] = "pad"
+    fitted_type: ClassVar[type[Fitted]] = PadFit
+
+    def __post_init__(self) -> None:
+        self._keep(value=check_real("Pad", "value", self.value))
+        if self.dtype is not None:
+            check_choice("Pad", "dtype", self.dtype, _DTYPES)
+        self._check_padding()
+        if self.fitted is not None:
+            self._check_value(self.dtype or self.fitted.dtype)
+
+    def fit(self, name: str, field: Field, source: FitSource) -> Pad:  # noqa: ARG002 - nothing is learned
+        """Return the transform for a field."""
+        if not isinstance(field, Sequence) or field.dtype not in ("int64", "float32"):
+            advice = "Strings become codes: Encode(length=…)." if isinstance(field, Sequence) else ""
+            raise misfit(self, name, field, "a sequence of numbers", advice)
+        self._refuse_steps(name, field)
+        if self.dtype is not None and not can_cast(field.dtype, self.dtype):
+            expected = f"'float32' or 'float64' for field {name!r}"
+            raise refuse_option("Pad", "dtype", expected, repr(self.dtype), "Floats are not cut to ints.")
+        return replace(self, fitted=PadFit(field.dtype, step_shape(field)))
+
+    def outputs(self, name: str) -> tuple[Output, ...]:
+        """Return what `apply` will give."""
+        fitted = need_fitted(self, name, self.fitted)
+        return self._list_outputs(name, self.dtype or fitted.dtype, fitted.shape)
+
+    def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
+        """Return the sequences of a batch."""
+        if not isinstance(column, Ragged):
+            raise TypeError(f"{column!r} holds no lists")
+        if self.dtype is not None:
+            values, offsets = flatten(column)
+            column = rebuild(column, cast(name, values, self.dtype, offsets))
+        return self._pad_lists(name, column, self.value)
+
+    def _check_value(self, dtype: str) -> None:
+        limit = _RANGES.get(dtype)
+        if limit is not None and (self.value != int(self.value) or not -limit <= self.value < limit):
+            raise refuse_option("Pad", "value", f"a whole number that {dtype} holds", show(self.value))

@@ -1,0 +1,129 @@
+"""The scale of numbers, from the statistics of the train split.
+
+In: what is told of a field. Out: `Span`: what to take off, what to multiply by, where to cut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import OptionError
+from penstock.schema.refusal import show
+from penstock.schema.sample import QUANTILES
+from penstock.schema.summary import Distribution, Elements
+from penstock.transform.base import FitSource
+from penstock.transform.measuring import MOST_MEASURED, measure_elements
+
+# A spread that is this small beside the mean is the rounding of sums of equal numbers.
+_ROUNDING: Final = 1e-14
+
+
+class Span(NamedTuple):
+    """How numbers are scaled: (x, not below `low`, not above `high`, − shift) · factor.
+
+    Attributes:
+        shift: One number, or one an element.
+        factor: Likewise.
+        low: −inf where nothing is cut.
+        high: inf where nothing is cut.
+        mean: Of the numbers as they are stored; 0 where there is none.
+    """
+
+    shift: tuple[float, ...] = (0.0,)
+    factor: tuple[float, ...] = (1.0,)
+    low: float = -math.inf
+    high: float = math.inf
+    mean: tuple[float, ...] = (0.0,)
+
+
+def find_span(name: str, source: FitSource, method: str, size: int, levels: tuple[float, float]) -> Span:
+    """Return the scale of a field.
+
+    Args:
+        name: Of the field.
+        source: The split to fit on.
+        method: One of `Scale`.
+        size: How many elements have a scale of their own; 0 if all numbers have one scale.
+        levels: The two quantiles of "clip".
+
+    Raises:
+        OptionError: The statistics have no such scale.
+    """
+    statistics = source.statistics(name)
+    whole = statistics.values
+    if whole is None or whole.mean is None:
+        return Span()  # not one number
+    if not size:
+        return _scale_whole(name, method, whole, levels)
+    if method == "clip":
+        raise _refuse(name, "per='whole' for method 'clip'", "per='element'", "Elements are cut alike.")
+    if method != "minmax":
+        elements = statistics.elements
+        if elements is None:
+            raise _refuse(name, "per='whole' for so many elements", show(size), "Say Scale(per='whole').")
+        if method == "standard":
+            return _standardise_each(name, elements)
+        return Span(mean=_plain(elements.means))
+    if size > MOST_MEASURED:
+        expected = f"per='whole' for more than {MOST_MEASURED} elements"
+        raise _refuse(name, expected, show(size), "Say Scale('minmax', per='whole').")
+    each = measure_elements(name, source, size)
+    spans = [Span() if part is None else _scale_whole(name, method, part, levels) for part in each]
+    return Span(
+        shift=tuple(span.shift[0] for span in spans),
+        factor=tuple(span.factor[0] for span in spans),
+        mean=tuple(span.mean[0] for span in spans),
+    )
+
+
+def _scale_whole(name: str, method: str, numbers: Distribution, levels: tuple[float, float]) -> Span:
+    mean, low, high = float(numbers.mean or 0.0), float(numbers.min or 0.0), float(numbers.max or 0.0)
+    _need_finite(name, (mean, low, high))
+    if method == "standard":
+        # The mean of equal numbers may be off by a rounding, and their deviation not quite 0.
+        shift, width = (low, 0.0) if low == high else (mean, float(numbers.deviation or 0.0))
+        return Span((shift,), (_invert(name, width),), mean=(mean,))
+    if method == "minmax":
+        return Span((low,), (_invert(name, high - low),), mean=(mean,))
+    if method == "clip":
+        ends = [(numbers.quantiles or ())[QUANTILES.index(level)] for level in levels]
+        _need_finite(name, ends)
+        return Span((ends[0],), (_invert(name, ends[1] - ends[0]),), ends[0], ends[1], (mean,))
+    return Span(mean=(mean,))
+
+
+def _standardise_each(name: str, elements: Elements) -> Span:
+    means, deviations = elements.means, elements.deviations
+    _need_finite(name, means)
+    widths = np.where(deviations <= np.abs(means) * _ROUNDING, 0.0, deviations)
+    factors = tuple(_invert(name, width) for width in widths.tolist())
+    return Span(_plain(means), factors, mean=_plain(means))
+
+
+def _plain(numbers: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(numbers.tolist())
+
+
+def _invert(name: str, width: float) -> float:
+    """Return the factor that makes a width 1; numbers that are all the same stay at the 0 they are put to."""
+    if width == 0:
+        return 1.0
+    factor = 1.0 / width
+    _need_finite(name, (width, factor))
+    return factor
+
+
+def _need_finite(name: str, numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not math.isfinite(number):
+            advice = "Use Scale('log1p'), or leave the field out: give None for it."
+            raise _refuse(name, "numbers whose spread a double can hold", show(number), advice)
+
+
+def _refuse(name: str, expected: str, got: str, advice: str) -> OptionError:
+    return OptionError(f"scale of field {name!r}", field=name, expected=expected, got=got, advice=advice)

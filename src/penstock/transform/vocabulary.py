@@ -1,0 +1,131 @@
+"""The values that get a code of their own, and the tables that find it.
+
+In: what is told of a field, a pass over it, or a list that a user gave. Out: entries in the order of codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from penstock import _native
+from penstock.errors import OptionError
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Number, Text
+from penstock.transform.base import FitSource
+from penstock.transform.measuring import MOST_COUNTED, count_values
+from penstock.transform.option import refuse_option
+
+if TYPE_CHECKING:
+    from penstock.schema.summary import FieldStatistics
+
+Entry: TypeAlias = str | bytes | int
+Table: TypeAlias = "_native.Vocabulary | _native.IntVocabulary"
+
+
+def is_counted(field: Field) -> bool:
+    """Whether the statistics of such a field tell how often its values occur."""
+    return isinstance(field, Category) or (
+        isinstance(field, Sequence) and field.dtype in ("int64", "string") and field.shape in ((), None)
+    )
+
+
+def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entry, int]]:
+    """Return the values of a field with their counts, frequent ones first, equally frequent ones in order.
+
+    Raises:
+        OptionError: There are too many of them for a vocabulary.
+    """
+    statistics: FieldStatistics | None = source.statistics(name) if is_counted(field) else None
+    frequencies = None if statistics is None else statistics.frequencies
+    if statistics is not None and not statistics.count:
+        return []
+    if frequencies is not None and frequencies.is_complete:
+        counted = zip(frequencies.values, frequencies.counts, strict=True)
+    else:
+        values, counts, is_complete = count_values(name, source)
+        if not is_complete:
+            raise OptionError(
+                f"vocabulary of field {name!r}",
+                field=name,
+                expected=f"at most {MOST_COUNTED} distinct values",
+                got="more",
+                advice="Say Encode('hash', num_bins=…).",
+            )
+        counted = zip(map(as_text, values), counts, strict=True)
+    return sorted(counted, key=lambda item: (-item[1], sort_key(item[0])))
+
+
+def check_entries(owner: str, given: object, option: str = "vocabulary") -> tuple[Entry, ...]:
+    """Return a vocabulary that a user gave.
+
+    Raises:
+        OptionError: It is none: something else than texts or ints, both, or a value twice.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise refuse_option(owner, option, "a list of texts or of ints", show(given))
+    entries = tuple(item.item() if isinstance(item, np.generic) else item for item in given)
+    is_text = bool(entries) and isinstance(entries[0], str | bytes)
+    seen = set()
+    for i, entry in enumerate(entries):
+        if not (isinstance(entry, str | bytes) if is_text else is_int64(entry)):
+            expected = "texts or ints, not both" if isinstance(entry, str | bytes | int) else "texts or ints"
+            raise refuse_option(owner, f"{option}[{i}]", expected, show(entry))
+        key = sort_key(entry)
+        if key in seen:
+            raise refuse_option(owner, f"{option}[{i}]", "distinct values", f"{show(entry)} a second time")
+        seen.add(key)
+    return tuple(as_text(entry) for entry in entries)
+
+
+def entry_dtype(field: Field) -> str | None:
+    """Return what a field's values are to a vocabulary, "string" or "int64"; None, if they have no codes."""
+    if isinstance(field, Category | Number | Sequence):
+        return {"int64": "int64", "string": "string", "bytes": "string"}.get(field.dtype)
+    return "string" if isinstance(field, Text | BytesField) else None
+
+
+def check_dtype(owner: str, entries: tuple[Entry, ...], dtype: str, option: str) -> None:
+    """Refuse texts where a field has ints, and ints where it has texts."""
+    if entries and isinstance(entries[0], int) != (dtype == "int64"):
+        expected = "ints, as the field has" if dtype == "int64" else "texts, as the field has"
+        raise refuse_option(owner, option, expected, show(entries[0]))
+
+
+def make_table(entries: tuple[Entry, ...], dtype: str) -> Table:
+    """Return the table that finds the number of an entry."""
+    if dtype == "int64":
+        return _native.IntVocabulary(np.array(entries, np.int64))
+    return _native.Vocabulary([as_bytes(entry) for entry in entries])
+
+
+def as_text(value: Entry) -> Entry:
+    """Return bytes as a text, if they are one."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def as_bytes(entry: Entry) -> bytes:
+    """Return a text as records hold it."""
+    if isinstance(entry, int):
+        raise TypeError(f"{entry} is no text")
+    return entry.encode("utf-8", "surrogatepass") if isinstance(entry, str) else entry
+
+
+def sort_key(entry: Entry) -> bytes | int:
+    """Return what entries are compared by: texts by their bytes, which is the order of their characters."""
+    return entry if isinstance(entry, int) else as_bytes(entry)
+
+
+def is_int64(value: object) -> bool:
+    """Whether a value is an int that an int64 list can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63

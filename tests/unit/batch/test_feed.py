@@ -1,0 +1,408 @@
+"""Feeds: order, windows, errors, ends, consumers, processes."""
+
+import contextlib
+import ctypes
+import gc
+import itertools
+import os
+import threading
+import time
+import traceback
+import weakref
+
+import numpy as np
+import pytest
+
+from penstock.batch import feed as feeds
+from penstock.batch.feed import Feed
+from penstock.errors import ForkedError
+
+PLENTY = 1 << 40
+
+
+def double(ticket):
+    return ticket * 2, 1
+
+
+def take_all(feed):
+    taken = []
+    while (item := feed.take()) is not None:
+        taken.append(item)
+    return taken
+
+
+def wait_until(condition, seconds=10.0):
+    """Look again and again: threads are at work, and nobody knows how fast."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.001)
+
+
+def feed_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("penstock-")]
+
+
+class Gate:
+    """A function that makes tickets only when it is allowed to, and counts those that it has begun."""
+
+    def __init__(self, sizes=None):
+        self.open = threading.Semaphore(0)
+        self.begun = []
+        self._sizes = sizes
+
+    def __call__(self, ticket):
+        self.begun.append(ticket)
+        self.open.acquire()
+        return ticket, 1 if self._sizes is None else self._sizes[ticket]
+
+    def let(self, count):
+        self.open.release(count)
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 2, 8])
+def test_things_come_in_the_order_of_tickets_whoever_makes_them(num_threads):
+    def make(ticket):
+        time.sleep(0.0005 * (ticket % 3))  # those behind are ready first
+        return ticket, 100
+
+    assert take_all(Feed(iter(range(1, 61)), make, num_threads, PLENTY)) == list(range(1, 61))
+    assert feed_threads() == []
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 3])
+def test_feed_without_tickets_ends_at_once_and_stays_ended(num_threads):
+    feed = Feed(iter(()), double, num_threads, PLENTY)
+    assert [feed.take() for _ in range(3)] == [None, None, None]
+
+
+def test_without_threads_nothing_is_made_ahead_of_its_taking():
+    made = []
+    feed = Feed(iter(range(1, 9)), lambda ticket: (made.append(ticket) or ticket, 1), 0, PLENTY)
+    assert made == []
+    assert (feed.take(), made) == (1, [1])
+    assert feed.num_ready == 0
+
+
+def test_window_is_one_more_than_the_threads_until_a_size_is_known():
+    gate = Gate()
+    feed = Feed(iter(range(100)), gate, 3, PLENTY)
+    wait_until(lambda: len(gate.begun) == 3)
+    assert feed.num_ready == 0
+    gate.let(1000)
+    feed.close()
+
+
+@pytest.mark.parametrize(("most_bytes", "ahead"), [(0, 2), (199, 2), (200, 2), (500, 5), (PLENTY, 32)])
+def test_window_holds_as_many_as_fit_but_two_at_least_and_32_at_most(most_bytes, ahead):
+    feed = Feed(iter(range(1000)), lambda ticket: (ticket, 100), 2, most_bytes)
+    wait_until(lambda: feed.num_ready >= ahead)
+    time.sleep(0.02)  # if more were to come, they would now
+    first = feed.num_ready
+    taken = [feed.take() for _ in range(10)]
+    wait_until(lambda: feed.num_ready >= ahead)
+    assert (first, feed.num_ready, taken) == (ahead, ahead, list(range(10)))
+    feed.close()
+
+
+def test_window_of_bytes_holds_where_small_things_are_followed_by_large_ones():
+    sizes = [10] * 40 + [4000] * 200 + [10] * 40
+    alive = weakref.WeakSet()
+    peak = []
+
+    class Thing:
+        def __init__(self, size):
+            self.size = size
+
+    def make(ticket):
+        thing = Thing(sizes[ticket])
+        alive.add(thing)
+        peak.append(sum(each.size for each in list(alive)))
+        return thing, thing.size
+
+    feed = Feed(iter(range(len(sizes))), make, 4, 20_000)
+    for _ in sizes:
+        assert feed.take() is not None
+        time.sleep(0.0005)
+    assert feed.take() is None
+    # What waits, a thing in the hands of each thread, one in those of the consumer.
+    assert max(peak) <= 20_000 + (4 + 1) * 4000
+
+
+def test_threads_that_wait_are_woken_when_sizes_make_the_window_wider():
+    gate = Gate(sizes=[1000, 1, 1, 1] + [1] * 96)
+    feed = Feed(iter(range(100)), gate, 4, 8000)
+    gate.let(4)
+    wait_until(lambda: len(gate.begun) == 8)  # all four are at work again, though nothing was taken
+    gate.let(1000)
+    assert take_all_numbers(feed, 100) == list(range(100))
+
+
+def take_all_numbers(feed, count):
+    taken = [feed.take() for _ in range(count)]
+    assert feed.take() is None
+    return taken
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 4])
+def test_error_comes_in_its_place_with_its_own_traceback_and_ends_the_feed(num_threads):
+    def fail_at_five(ticket):
+        if ticket >= 5:
+            raise LookupError(f"no {ticket}")
+        return ticket, 1
+
+    feed = Feed(iter(range(1, 100)), fail_at_five, num_threads, PLENTY)
+    assert [feed.take() for _ in range(4)] == [1, 2, 3, 4]
+    with pytest.raises(LookupError, match="no 5") as caught:
+        feed.take()
+    assert "fail_at_five" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert feed.take() is None
+    assert feed_threads() == []
+
+
+@pytest.mark.parametrize("num_threads", [0, 2])
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError])
+def test_exceptions_that_are_no_errors_reach_the_consumer_too(num_threads, kind):
+    def leave(ticket):
+        raise kind("gone")
+
+    feed = Feed(iter([1]), leave, num_threads, PLENTY)
+    with pytest.raises(kind, match="gone"):
+        feed.take()
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 3])
+def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads):
+    def tickets():
+        yield from (1, 2, 3)
+        raise OSError("no more")
+
+    feed = Feed(tickets(), double, num_threads, PLENTY)
+    assert [feed.take() for _ in range(3)] == [2, 4, 6]
+    with pytest.raises(OSError, match="no more"):
+        feed.take()
+    assert feed.take() is None
+
+
+def test_consumer_is_told_where_a_thread_dies_while_it_waits_for_room():
+    feed = Feed(iter(range(1000)), double, 2, 0)
+    wait_until(lambda: feed.num_ready == 2)
+    threads = feed_threads()
+    assert len(threads) == 2
+    for thread in threads:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+    with pytest.raises(SystemExit):
+        take_all(feed)
+    assert feed_threads() == []
+
+
+def test_consumer_is_told_where_a_thread_dies_over_what_it_made(monkeypatch):
+    def deliver(self, number, made):
+        raise MemoryError("no room to put it down")
+
+    monkeypatch.setattr(feeds.Window, "deliver", deliver)
+    feed = Feed(iter(range(10)), double, 2, PLENTY)
+    with pytest.raises(MemoryError, match="no room to put it down"):
+        feed.take()
+
+
+def test_close_ends_threads_that_wait_and_does_nothing_twice():
+    feed = Feed(iter(range(1000)), double, 4, 0)
+    wait_until(lambda: feed.num_ready == 2)
+    feed.close()
+    assert (feed_threads(), feed.num_ready, feed.take()) == ([], 0, None)
+    feed.close()
+
+
+def test_close_lets_go_of_what_a_thread_makes_afterwards():
+    class Thing:
+        pass
+
+    gate = Gate()
+    made = []
+
+    def make(ticket):
+        thing = Thing()
+        made.append(weakref.ref(thing))
+        gate(ticket)
+        return thing, 1
+
+    feed = Feed(iter(range(10)), make, 1, PLENTY)
+    wait_until(lambda: gate.begun == [0])
+    threading.Timer(0.05, gate.let, [100]).start()
+    feed.close()
+    wait_until(lambda: made[0]() is None)
+    assert feed.num_ready == 0
+
+
+def test_close_does_not_wait_for_ever_for_what_takes_for_ever(monkeypatch):
+    monkeypatch.setattr(feeds, "_JOIN_SECONDS", 0.2)
+    gate = Gate()
+    feed = Feed(iter(range(10)), gate, 4, PLENTY)
+    wait_until(lambda: len(gate.begun) == 4)
+    begin = time.monotonic()
+    feed.close()
+    assert 0.2 <= time.monotonic() - begin < 1.0  # all together, not each
+    gate.let(100)
+    wait_until(lambda: feed_threads() == [])
+
+
+def test_dropping_a_feed_ends_its_threads_and_frees_what_waited():
+    class Thing:
+        pass
+
+    made = []
+
+    def make(ticket):
+        thing = Thing()
+        made.append(weakref.ref(thing))
+        return thing, 1
+
+    feed = Feed(iter(range(1000)), make, 2, PLENTY)
+    wait_until(lambda: feed.num_ready == 32)
+    feed = None
+    assert feed_threads() == []
+    assert [each() for each in made] == [None] * len(made)
+
+
+def test_feed_in_a_ring_can_be_collected_by_one_of_its_own_threads():
+    """The garbage collector runs in whatever thread allocates: it may be one that holds the feed's lock."""
+    ring = []
+    is_dropped = threading.Event()
+
+    def tickets():  # asked under the lock
+        for ticket in range(1, 1000):
+            if is_dropped.is_set():
+                gc.collect()
+            yield ticket
+
+    gc.disable()
+    try:
+        feed = Feed(tickets(), double, 2, 0)
+        ring.append(feed)
+        feed.ring = ring
+        wait_until(lambda: feed.num_ready == 2)
+        gone = weakref.ref(feed)
+        window = feed._window
+        is_dropped.set()
+        feed = None
+        ring = None
+        with window._lock:  # room for one more: a thread asks for a ticket, and collects
+            window._made.pop(0)
+            window._num_taken += 1
+            window._space.notify()
+        wait_until(lambda: gone() is None)
+        wait_until(lambda: feed_threads() == [])
+    finally:
+        gc.enable()
+
+
+def test_error_leaves_no_ring_that_only_the_collector_could_undo():
+    class Thing:
+        pass
+
+    held = []
+
+    def make(ticket):
+        thing = Thing()
+        held.append(weakref.ref(thing))
+        raise ValueError("bad")
+
+    gc.disable()
+    try:
+        feed = Feed(iter([1]), make, 1, PLENTY)
+        with contextlib.suppress(ValueError):
+            feed.take()
+        feed = None
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_several_consumers_share_what_is_made_and_all_see_the_end():
+    def make(ticket):
+        time.sleep(0.0003 * (ticket % 4))
+        return ticket, 1
+
+    feed = Feed(iter(range(1, 401)), make, 3, PLENTY)
+    taken = [[], [], [], []]
+    consumers = [threading.Thread(target=lambda into=into: into.extend(take_all(feed))) for into in taken]
+    for consumer in consumers:
+        consumer.start()
+    for consumer in consumers:
+        consumer.join(20)
+    assert not any(consumer.is_alive() for consumer in consumers)
+    assert sorted(itertools.chain(*taken)) == list(range(1, 401))
+    assert all(into == sorted(into) for into in taken)
+
+
+@pytest.mark.parametrize("num_threads", [0, 2])
+def test_another_process_is_refused_and_can_still_end(num_threads):
+    feed = Feed(iter(range(1, 1000)), double, num_threads, PLENTY)
+    assert feed.take() == 2
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = "nothing"
+        try:
+            feed.take()
+        except ForkedError as error:
+            text = str(error)
+        feed.close()
+        feed = None
+        os.write(writer, text.encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.read(reader, 1000).decode() == (
+        "this iteration was begun in another process, whose threads are not here. "
+        "Begin one in this process: for batch in loader."
+    )
+    os.close(reader)
+    os.close(writer)
+    assert feed.take() == 4
+    feed.close()
+
+
+def test_lock_that_a_thread_held_in_the_parent_does_not_stop_a_child_from_ending():
+    feed = Feed(iter(range(1, 1000)), double, 1, 0)
+    holds, lets_go = threading.Event(), threading.Event()
+
+    def hold():
+        with feed._window._lock:
+            holds.set()
+            lets_go.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    holds.wait(20)
+    child = os.fork()
+    if child == 0:
+        feed = None  # whatever ends it here must not ask for that lock
+        feeds._end_all()
+        os._exit(7)
+    lets_go.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    feed.close()
+
+
+def test_consumer_that_lets_go_of_what_it_took_frees_it():
+    class Thing:
+        pass
+
+    feed = Feed(iter(range(100)), lambda ticket: (Thing(), 1), 2, PLENTY)
+    held = weakref.ref(feed.take())
+    wait_until(lambda: held() is None)
+    feed.close()
+
+
+def test_arrays_are_the_ones_that_were_made():
+    made = {}
+
+    def make(ticket):
+        made[ticket] = np.full(4, ticket)
+        return made[ticket], made[ticket].nbytes
+
+    feed = Feed(iter(range(1, 5)), make, 2, PLENTY)
+    for ticket, array in enumerate(take_all(feed), 1):
+        assert array is made[ticket]

@@ -1,0 +1,137 @@
+"""What pipelines are fitted on, and the default of each field."""
+
+import logging
+
+import pytest
+
+import penstock as ps
+from penstock.errors import OptionError
+from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
+from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
+from penstock.transform.fitting import find_source
+from penstock.transform.kinds import choose_transform
+from penstock.transform.pipeline import Pipeline
+from record_files import example, write_plain
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        (Number(), Scale()),
+        (Number("int64"), Scale()),
+        (Category(), Encode()),
+        (Text(), Tokenize()),
+        (Sequence("int64"), Pad()),
+        (Sequence("float32"), Pad()),
+        (Sequence("string"), Encode()),
+        (Tensor((2,)), Keep()),
+        (Tensor((2,), optional=True), Keep(missing=0)),
+        (Number("int64", role="target"), Keep("float32")),
+        (Category(role="target"), Encode()),
+        (Text(role="target"), Tokenize()),
+        (Tensor((2,), role="target", optional=True), Keep()),
+        (Sequence("string", role="target"), Encode("multi_hot")),
+        (Sequence("int64", role="target"), Pad()),
+        (Number(role="weight"), Keep("float32")),
+        (Number(role="id"), "it identifies records"),
+        (Image(), "fields of type image have no transform by default; Pipeline.map takes them"),
+        (Bytes(), "fields of type bytes have no transform by default; Pipeline.map takes them"),
+        (Sequence("bytes"), "fields of type sequence have no transform by default; Pipeline.map takes them"),
+        (Image(role="target"), "fields of type image have no transform by default; Pipeline.map takes them"),
+    ],
+)
+def test_default_is_by_type_and_role(field, expected):
+    assert choose_transform("x", field) == expected
+
+
+def test_weight_that_is_no_number_is_refused():
+    with pytest.raises(OptionError, match="weight 'x': expected a number, got a field of type text"):
+        choose_transform("x", Text(role="weight"))
+
+
+def test_target_that_is_not_fed_is_told_in_the_log(tmp_path, caplog):
+    write_plain(tmp_path / "a.tfrecord", [example(mask=b"\xff\x00", n=1)])
+    data = ps.open(tmp_path / "a.tfrecord", fields={"mask": Bytes()}, target="mask")
+    with caplog.at_level(logging.WARNING, "penstock"):
+        pipeline = Pipeline.fit(data)
+    assert "target 'mask' is not fed" in caplog.text
+    assert pipeline.targets == {}
+
+
+def files(folder, *names):
+    for number, name in enumerate(names):
+        write_plain(
+            folder / f"{name}-00000-of-00001.tfrecord", [example(n=number + i, w=1.0) for i in range(9)]
+        )
+    return ps.open(folder, weight="w")
+
+
+def test_train_split_is_fitted_on_where_there_is_one(tmp_path):
+    data = files(tmp_path, "test", "train")
+    assert find_source(data).num_rows == 9
+    assert Pipeline.fit(data, n={"kind": "scale", "method": "minmax"}).transforms["n"].fitted.shift == (1.0,)
+    assert Pipeline.fit(data["test"], n={"kind": "scale", "method": "minmax"}).transforms[
+        "n"
+    ].fitted.shift == (0.0,)
+
+
+def test_only_split_is_fitted_on_whatever_its_name(tmp_path):
+    pipeline = Pipeline.fit(files(tmp_path, "dev"))
+    assert list(pipeline.inputs) == ["n"]
+    assert pipeline.weights["w"].dtype == "float32"
+
+
+def test_several_splits_of_other_names_are_refused_with_advice(tmp_path):
+    with pytest.raises(OptionError) as caught:
+        Pipeline.fit(files(tmp_path, "dev", "test"))
+    assert str(caught.value) == (
+        "splits: expected one that is called 'train', or only one, got 'validation', 'test'. "
+        "Name one: Pipeline.fit(data['validation'])."
+    )
+
+
+def test_what_is_no_data_set_is_refused():
+    with pytest.raises(OptionError, match="data: expected a Dataset or a Split, got 'pets/'"):
+        Pipeline.fit("pets/")
+
+
+def test_split_without_records_is_refused(tmp_path):
+    write_plain(tmp_path / "train.tfrecord", [])
+    data = ps.open(tmp_path / "train.tfrecord", schema=ps.Schema({"n": Number()}))
+    with pytest.raises(OptionError, match="data: expected a record at least, got none"):
+        Pipeline.fit(data)
+
+
+def test_statistics_of_all_fields_are_taken_in_one_pass(tmp_path, monkeypatch):
+    data = files(tmp_path, "train")
+    passes = []
+    source_blocks = find_source(data)._blocks
+
+    def count(names):
+        passes.append(tuple(names))
+        return source_blocks(names)
+
+    source = find_source(data)
+    monkeypatch.setattr(source, "_blocks", count)
+    source.expect(["n", "w"])
+    assert source.statistics("w").values.mean == 1.0
+    assert source.statistics("n").values.max == 8
+    assert passes == [("w", "n")]
+
+
+def test_field_that_is_told_otherwise_than_it_was_measured_is_measured_anew(shelter):
+    folder = shelter.paths[0].parent
+    told = ps.open(folder, fields={"breed": Text(), "number": Category("int64")})
+    known = find_source(told)._known
+    assert "breed" not in known
+    assert "number" not in known
+    assert "age" in known
+    assert Pipeline.fit(told, breed=Encode()).transforms["breed"].fitted.values[0] == "dog"
+
+
+def test_part_of_the_shards_is_not_told_by_the_manifest(tmp_path):
+    data = ps.convert({"n": list(range(100))}, tmp_path / "d", split="train=1", num_shards=2)
+    assert set(find_source(data)._known) == {"n"}
+    one = ps.open(data.paths[0])
+    assert find_source(one)._known == {}
+    assert find_source(one).statistics("n").count == len(one["train"])

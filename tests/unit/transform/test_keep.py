@@ -1,0 +1,143 @@
+"""Values as they are stored."""
+
+import numpy as np
+import pytest
+
+from fit_sources import fit, lists, numbers, run, strings
+from penstock.errors import FieldError, OptionError
+from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
+from penstock.transform import Keep, Output
+from penstock.transform.cast import can_cast
+from penstock.transform.memory import align, is_aligned
+
+
+@pytest.mark.parametrize(
+    ("field", "column"),
+    [
+        (Number("int64"), numbers([1, 2], "int64")),
+        (Number("float64"), numbers([1.5, 2], "float64")),
+        (Category("int64"), numbers([1, 2], "int64")),
+        (Tensor((2,), "uint8"), numbers([[1, 2], [3, 4]], "uint8")),
+    ],
+)
+def test_values_are_given_as_stored(field, column):
+    kept = run(fit(Keep(), field, column), column)
+    assert kept.dtype == column.values.dtype
+    assert np.array_equal(kept, column.values)
+
+
+def test_aligned_values_are_not_copied():
+    column = numbers([[1, 2]], "float32")
+    column.values = align(column.values)
+    assert run(fit(Keep(), Tensor((2,)), column), column) is column.values
+
+
+def test_dtype_is_as_asked():
+    column = numbers([1, 2**24 + 1], "int64")
+    keep = fit(Keep("float32"), Number("int64"), column)
+    assert keep.outputs("x") == (Output("x", "float32"),)
+    assert run(keep, column).tolist() == [1.0, 2.0**24]
+
+
+def test_whole_number_that_the_dtype_cannot_hold_is_an_error():
+    keep = fit(Keep("uint8"), Tensor((2,), "int64"), numbers([[0, 255]], "int64"))
+    assert run(keep, numbers([[0, 255]], "int64")).tolist() == [[0, 255]]
+    with pytest.raises(FieldError, match="of record 1: expected a number that uint8 holds, got -1"):
+        run(keep, numbers([[0, 255], [-1, 0]], "int64"))
+
+
+def test_missing_value_is_an_error_when_fitted_and_when_applied():
+    field = Number(optional=True)
+    with pytest.raises(OptionError) as caught:
+        fit(Keep(), field, numbers([1.0, None, None]))
+    assert str(caught.value) == (
+        "Keep for field 'x': expected a value in each record, got 2 of 3 without one. "
+        "Give the field a default, or say what they get: Keep(missing=0)."
+    )
+    keep = fit(Keep(), field, numbers([1.0]))
+    with pytest.raises(FieldError, match="value of field 'x' of record 1: expected a value, got nothing"):
+        run(keep, numbers([1.0, None]))
+
+
+@pytest.mark.parametrize("missing", [0, 7.0])
+def test_missing_value_is_filled_in_as_asked(missing):
+    column = numbers([[1.0, 2.0], None])
+    keep = fit(Keep(missing=missing), Tensor((2,), optional=True), column)
+    assert run(keep, column).tolist() == [[1.0, 2.0], [missing, missing]]
+    assert column.values[1].tolist() == [0.0, 0.0]
+
+
+def test_default_of_the_field_counts_as_a_value():
+    column = numbers([1.0, 5.0])
+    column.present = np.array([True, False])
+    keep = fit(Keep("float32"), Number(default=5.0), column)
+    assert run(keep, column).tolist() == [1.0, 5.0]
+    assert not keep.takes_missing
+
+
+def test_sequence_is_given_ragged_where_asked():
+    column = lists([[1, 2], []])
+    ragged = run(fit(Keep(ragged=True), Sequence(), column), column)
+    assert (ragged.values.tolist(), ragged.offsets.tolist()) == ([1, 2], [0, 2, 2])
+    small = run(fit(Keep("int32", ragged=True), Sequence(), column), column)
+    assert small.values.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("keep", "field", "message"),
+    [
+        (
+            Keep(),
+            Text(),
+            "Keep for field 'x': expected numbers, got a field of type text (scalar).",
+        ),
+        (Keep(), Category(), "A model takes no strings: say Tokenize() or Encode()."),
+        (Keep(), Sequence("string"), "A model takes no strings: say Tokenize() or Encode()."),
+        (Keep(), Image(), "Decode it in Pipeline.map, or leave the field out: give None for it."),
+        (Keep(), Bytes(), "Decode it in Pipeline.map, or leave the field out: give None for it."),
+        (Keep(), Sequence(), "expected one shape for all records, got a field of type sequence"),
+        (Keep(ragged=True), Number(), "expected a sequence, with ragged=True, got a field of type number"),
+        (Keep("int32"), Number(), "dtype of Keep: expected a dtype that float32 becomes without loss"),
+        (Keep("bool"), Number("int64"), "dtype of Keep: expected a dtype that int64 becomes without loss"),
+    ],
+)
+def test_field_that_cannot_be_kept_is_refused(keep, field, message):
+    with pytest.raises(OptionError) as caught:
+        fit(keep, field, strings(["a"]))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "string"}, "dtype of Keep: expected 'float32', "),
+        ({"missing": "zero"}, "missing of Keep: expected a finite number, got 'zero'"),
+        ({"ragged": 1}, "ragged of Keep: expected True or False, got 1"),
+    ],
+)
+def test_option_that_cannot_be_is_refused(options, message):
+    with pytest.raises(OptionError) as caught:
+        Keep(**options)
+    assert message in str(caught.value)
+
+
+def test_casts_never_drop_fractions():
+    assert can_cast("bool", "int8")
+    assert can_cast("int64", "uint8")
+    assert can_cast("uint64", "int8")
+    assert can_cast("int64", "float16")
+    assert can_cast("float64", "float16")
+    assert not can_cast("float16", "int64")
+    assert not can_cast("uint8", "bool")
+
+
+def test_align_copies_what_lies_elsewhere_or_apart():
+    whole = align(np.arange(64, dtype=np.float32))
+    assert is_aligned(whole)
+    assert align(whole) is whole
+    for part in (whole[1:], whole[::2], whole.reshape(8, 8).T):
+        assert not is_aligned(part)
+        assert is_aligned(align(part))
+        assert np.array_equal(align(part), part)
+    swapped = whole.astype(">f4")
+    assert align(swapped).tolist() == whole.tolist()

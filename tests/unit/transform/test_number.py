@@ -1,0 +1,268 @@
+"""Scaling numbers, tensors and sequences of numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fit_sources import ColumnSource, fit, lists, numbers, run, strings
+from penstock.errors import OptionError, SchemaError
+from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.schema.schema import Schema
+from penstock.transform import Output, Scale
+
+OPTIONAL = Number(optional=True)
+
+
+def test_standard_takes_off_the_mean_and_divides_by_the_deviation():
+    scale = fit(Scale(), Number("int64"), numbers([2, 4, 9], "int64"))
+    expected = (np.array([2, 4, 9]) - 5) / np.std([2, 4, 9])
+    assert run(scale, numbers([2, 4, 9], "int64")) == pytest.approx(expected, rel=1e-6)
+    assert scale.outputs("x") == (Output("x", "float32"),)
+
+
+def test_minmax_maps_the_train_split_to_zero_and_one():
+    scale = fit(Scale("minmax"), Number("float64"), numbers([2.0, 4.0, 6.0], "float64"))
+    assert run(scale, numbers([2, 3, 6, 8], "float64")).tolist() == [0.0, 0.25, 1.0, 1.5]
+
+
+def test_log1p_keeps_the_sign_and_asks_for_no_statistics():
+    source = ColumnSource(Schema({"x": Number()}), {})
+    scale = Scale("log1p").fit("x", Number(), source)
+    expected = [math.log(4), -math.log(4), 0.0]
+    assert run(scale, numbers([3, -3, 0])) == pytest.approx(expected, rel=1e-6)
+
+
+def test_clip_cuts_at_the_quantiles_and_scales_them():
+    column = numbers(list(range(101)))
+    scale = fit(Scale("clip", quantiles=(0.1, 0.9)), Number(), column)
+    assert run(scale, numbers([-50, 10, 50, 90, 1000])).tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
+
+
+def test_none_gives_numbers_as_float32():
+    assert run(
+        fit(Scale("none"), Number("int64"), numbers([1, 7], "int64")), numbers([1, 7], "int64")
+    ).tolist() == [
+        1.0,
+        7.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        (Scale(), 0.0),
+        (Scale("minmax"), 0.5),
+        (Scale("log1p"), math.log(5)),
+        (Scale("none"), 4.0),
+        (Scale("minmax", missing=6), 1.0),
+        (Scale("none", missing=-1), -1.0),
+        (Scale("log1p", missing=-1), -math.log(2)),
+        (Scale("clip", quantiles=(0.25, 0.75), missing=1000), 1.0),
+    ],
+)
+def test_missing_number_is_the_mean_or_a_constant_scaled_like_others(scale, expected):
+    column = numbers([2.0, None, 4.0, 6.0])
+    assert run(fit(scale, OPTIONAL, column), column)[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_indicator_says_which_rows_are_missing():
+    column = numbers([2.0, None, 4.0])
+    arrays = run(fit(Scale(indicator=True), OPTIONAL, column), column)
+    assert arrays["x_missing"].tolist() == [0.0, 1.0, 0.0]
+    assert arrays["x_missing"].dtype == np.float32
+    present = run(fit(Scale(indicator=True), OPTIONAL, column), numbers([1.0, 2.0]))
+    assert present["x_missing"].tolist() == [0.0, 0.0]
+
+
+def test_nan_is_kept_unless_it_is_to_be_missing():
+    column = numbers([1.0, math.nan, 3.0])
+    assert np.isnan(run(fit(Scale(), Number(), column), column)).tolist() == [False, True, False]
+    arrays = run(fit(Scale(nan="missing", indicator=True), Number(), column), column)
+    assert arrays["x"].tolist() == [-1.0, 0.0, 1.0]
+    assert arrays["x_missing"].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_default_of_the_field_comes_before_the_mean():
+    field = Number(default=6.0)
+    column = numbers([2.0, 4.0, 6.0])
+    column.present = np.array([True, True, False])  # as the decoder gives it: the default is filled in
+    arrays = run(fit(Scale("none", indicator=True), field, column), column)
+    assert arrays["x"].tolist() == [2.0, 4.0, 6.0]
+    assert arrays["x_missing"].tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax", "clip"])
+@pytest.mark.parametrize("value", [0.1, 0.0, 1e30])
+def test_constant_column_becomes_zero(method, value):
+    column = numbers([value] * 100, "float64")
+    scale = fit(Scale(method), Number("float64"), column)
+    assert scale.fitted.factor == (1.0,)
+    assert run(scale, column).tolist() == [0.0] * 100
+
+
+def test_constant_element_becomes_zero():
+    column = numbers([[0.1, float(i)] for i in range(100)])
+    assert run(fit(Scale(), Tensor((2,)), column), column)[:, 0].tolist() == [0.0] * 100
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax", "clip", "log1p", "none"])
+def test_column_without_a_number_is_left_alone_and_filled_with_zero(method):
+    column = numbers([None, None])
+    scale = fit(Scale(method, indicator=True), OPTIONAL, column)
+    assert (scale.fitted.shift, scale.fitted.factor, scale.fitted.fill) == ((0.0,), (1.0,), (0.0,))
+    arrays = run(scale, column)
+    assert arrays["x"].tolist() == [0.0, 0.0]
+    assert arrays["x_missing"].tolist() == [1.0, 1.0]
+
+
+def test_spread_beyond_doubles_is_refused():
+    column = numbers([-1.7e308, 1.7e308], "float64")
+    with pytest.raises(OptionError, match="expected numbers whose spread a double can hold, got inf"):
+        fit(Scale("minmax"), Number("float64"), column)
+
+
+def test_tensor_is_scaled_per_element_or_as_a_whole():
+    column = numbers([[[0, 10]], [[2, 30]]], "int64")
+    field = Tensor((1, 2), "int64")
+    assert run(fit(Scale(), field, column), column).tolist() == [[[-1.0, -1.0]], [[1.0, 1.0]]]
+    assert run(fit(Scale("minmax"), field, column), column).tolist() == [[[0.0, 0.0]], [[1.0, 1.0]]]
+    whole = run(fit(Scale("minmax", per="whole"), field, column), column)
+    assert whole == pytest.approx(np.array([[[0, 1 / 3]], [[2 / 30, 1]]]), rel=1e-6)
+
+
+def test_missing_tensor_gets_the_mean_of_each_element():
+    column = numbers([[0.0, 10.0], None, [4.0, 20.0], [2.0, 90.0]])
+    scale = fit(Scale("none"), Tensor((2,), optional=True), column)
+    assert run(scale, column)[1].tolist() == [2.0, 40.0]
+    assert run(fit(Scale(missing=3), Tensor((2,), optional=True), column), column)[1, 0] == pytest.approx(
+        1 / np.std([0, 4, 2])
+    )
+
+
+def test_nan_element_gets_the_mean_of_its_element():
+    column = numbers([[0.0, 10.0], [math.nan, 30.0]])
+    scale = fit(Scale("none", nan="missing"), Tensor((2,)), column)
+    assert run(scale, column).tolist() == [[0.0, 10.0], [0.0, 30.0]]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "bool"]
+)
+def test_tensor_of_any_type_is_scaled(dtype):
+    column = numbers([[0, 1], [1, 0]], dtype)
+    assert run(fit(Scale("minmax"), Tensor((2,), dtype), column), column).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+def test_scalar_tensor_is_scaled_as_a_number():
+    column = numbers([2.0, 4.0])
+    assert run(fit(Scale("minmax"), Tensor(()), column), column).tolist() == [0.0, 1.0]
+
+
+def test_large_tensor_per_element_is_refused_with_advice():
+    column = numbers(np.zeros((2, 5000), np.float32))
+    with pytest.raises(OptionError) as caught:
+        fit(Scale(), Tensor((5000,)), column)
+    assert str(caught.value) == (
+        "scale of field 'x': expected per='whole' for so many elements, got 5000. Say Scale(per='whole')."
+    )
+    assert caught.value.field == "x"
+    assert run(fit(Scale(per="whole"), Tensor((5000,)), column), column).shape == (2, 5000)
+
+
+def test_minmax_of_many_elements_is_refused_with_advice():
+    with pytest.raises(OptionError, match="per='whole' for more than 1024 elements, got 2000"):
+        fit(Scale("minmax"), Tensor((2000,)), numbers(np.zeros((2, 2000), np.float32)))
+
+
+def test_clip_per_element_is_refused_with_advice():
+    with pytest.raises(OptionError, match="expected per='whole' for method 'clip', got per='element'"):
+        fit(Scale("clip"), Tensor((2,)), numbers([[1.0, 2.0]]))
+
+
+def test_sequence_of_numbers_is_scaled_and_padded():
+    column = lists([[1, 3], [], [2]])
+    scale = fit(Scale("minmax", length=3, mask=True), Sequence(), column)
+    arrays = run(scale, column)
+    assert arrays["x"].tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 0.0]]
+    assert arrays["x_mask"].tolist() == [[True, True, False], [False] * 3, [True, False, False]]
+    assert scale.outputs("x") == (Output("x", "float32", (3,)), Output("x_mask", "bool", (3,)))
+
+
+def test_steps_are_scaled_per_element():
+    field = Sequence("float32", (2,), "feature_list")
+    column = lists([[[0, 10], [2, 30]], [[4, 50]]], "float32", (2,))
+    standard = run(fit(Scale(), field, column), column)
+    assert standard[:, :, 0] == pytest.approx(standard[:, :, 1], rel=1e-6)
+    assert standard[:, :, 0].max() == pytest.approx(np.sqrt(1.5), rel=1e-6)
+    minmax = run(fit(Scale("minmax"), field, column), column)
+    assert minmax.tolist() == [[[0, 0], [0.5, 0.5]], [[1, 1], [0, 0]]]
+
+
+@pytest.mark.parametrize(
+    ("field", "column", "text"),
+    [
+        (Category(), strings(["a"]), "type category (scalar string). Encode it;"),
+        (Text(), strings(["a"]), "type text (scalar). Encode it;"),
+        (Sequence("string"), lists([["a"]], "string"), "type sequence (variable string). Encode it;"),
+        (Image(), strings(["a"]), "type image (scalar). Leave the field out: give None for it."),
+    ],
+)
+def test_field_that_holds_no_numbers_is_refused(field, column, text):
+    with pytest.raises(OptionError) as caught:
+        fit(Scale(), field, column)
+    assert str(caught.value).startswith("Scale for field 'x': expected numbers, got ")
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"method": "robust"},
+            "'log1p', 'clip' or 'none', got 'robust'",
+        ),
+        ({"missing": "median"}, "missing of Scale: expected a finite number, got 'median'"),
+        ({"missing": math.inf}, "missing of Scale: expected a finite number, got inf"),
+        ({"indicator": 1}, "indicator of Scale: expected True or False, got 1"),
+        ({"nan": "drop"}, "nan of Scale: expected 'keep' or 'missing', got 'drop'"),
+        ({"per": "row"}, "per of Scale: expected 'element' or 'whole', got 'row'"),
+        ({"quantiles": (0.2, 0.8)}, "quantiles of Scale: expected two of 0.01, 0.05"),
+        ({"quantiles": (0.9, 0.1)}, "the lower one first, got (0.9, 0.1)"),
+    ],
+)
+def test_option_that_cannot_be_is_refused(options, message):
+    with pytest.raises(OptionError) as caught:
+        Scale(**options)
+    assert message in str(caught.value)
+    assert caught.value.field == next(iter(options))
+
+
+def test_options_of_sequences_are_refused_for_numbers_and_the_other_way_round():
+    with pytest.raises(OptionError, match="length of Scale: expected a sequence field, got 3 for"):
+        fit(Scale(length=3), Number(), numbers([1.0]))
+    with pytest.raises(OptionError, match="indicator of Scale: expected False for a sequence, got True"):
+        fit(Scale(indicator=True), Sequence(), lists([[1]]))
+
+
+def test_unfitted_scale_promises_nothing():
+    with pytest.raises(OptionError, match=r"Scale for field 'x': expected a fitted transform, got Scale\(\)"):
+        Scale().outputs("x")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shift": []}, "pipeline at $.fitted.shift: expected a number at least, got none"),
+        ({"shift": [True]}, "pipeline at $.fitted.shift[0]: expected a number that JSON has, got True"),
+        ({"low": None}, "pipeline at $.fitted.low: expected a number that JSON has, got nothing"),
+        ({"has_default": 1}, "pipeline at $.fitted.has_default: expected true or false, got 1"),
+        ({"mean": 1}, "pipeline at $.fitted.mean: expected only "),
+    ],
+)
+def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, message):
+    form = fit(Scale(), Number(), numbers([1.0, 2.0])).to_json()
+    form["fitted"] |= change
+    with pytest.raises(SchemaError) as caught:
+        Scale.from_json(form)
+    assert message in str(caught.value)

@@ -1,0 +1,366 @@
+"""The pipeline as a whole: fitting, promises, batches, JSON, groups, agreement with data."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fit_sources import ColumnSource
+from penstock.errors import (
+    FieldError,
+    NoSuchPathError,
+    OptionError,
+    SchemaError,
+    UnknownNameError,
+)
+from penstock.fields import Category, Number, Sequence
+from penstock.schema.schema import Schema
+from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
+from penstock.transform.assembly import Assembly
+from penstock.transform.pipeline import Pipeline
+from penstock.types import Dense
+
+
+@pytest.fixture(scope="module")
+def pipeline(shelter):
+    return Pipeline.fit(shelter)
+
+
+def test_every_field_gets_the_default_of_its_type(pipeline):
+    kinds = {name: type(transform) for name, transform in pipeline.transforms.items()}
+    assert kinds == {
+        "number": Scale,
+        "age": Scale,
+        "size": Encode,
+        "breed": Encode,
+        "note": Tokenize,
+        "tags": Encode,
+        "steps": Pad,
+        "box": Keep,
+        "label": Encode,
+    }
+    assert list(pipeline.inputs) == [name for name in pipeline.fields if name != "label"]
+    assert pipeline.targets == {"label": Output("label", "int32")}
+    assert pipeline.weights == {}
+    assert sorted(pipeline.fields) == sorted(kinds)
+
+
+def test_batch_is_as_promised(pipeline, shelter, train):
+    num_rows = len(shelter["train"])
+    inputs, targets, weights = pipeline.apply(train, num_rows)
+    promised = {**pipeline.inputs, **pipeline.targets}
+    for name, array in {**inputs, **targets}.items():
+        assert promised[name].accepts(array, num_rows)
+        assert array.ctypes.data % 64 == 0
+    assert list(inputs) == list(pipeline.inputs)
+    assert weights == {}
+    assert abs(inputs["number"].mean()) < 1e-6
+    assert inputs["number"].std() == pytest.approx(1, rel=1e-5)
+
+
+def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipeline):
+    measured = Pipeline.fit(shelter["train"])
+    for name, transform in pipeline.transforms.items():
+        other = measured.transforms[name]
+        if isinstance(transform, Scale):
+            assert transform.fitted.shift == pytest.approx(other.fitted.shift)
+            assert transform.fitted.factor == pytest.approx(other.fitted.factor)
+        else:
+            assert transform == other
+
+
+def test_manifest_is_enough_for_numbers_and_categories(shelter, monkeypatch):
+    monkeypatch.setattr("penstock.transform.fitting.read_columns", None)
+    fitted = Pipeline.fit(shelter, note=None)
+    assert fitted.transforms["breed"].fitted.values[0] == "dog"
+
+
+def test_overrides_are_transforms_options_kinds_or_none(shelter):
+    pipeline = Pipeline.fit(
+        shelter,
+        number=Scale("minmax"),
+        age={"missing": 0, "indicator": True},
+        size={"kind": "encode", "output": "one_hot"},
+        breed="encode",
+        steps={"length": 4},
+        note=None,
+    )
+    assert pipeline.transforms["number"].method == "minmax"
+    assert pipeline.transforms["age"].missing == 0
+    assert pipeline.inputs["age_missing"] == Output("age_missing", "float32")
+    assert pipeline.inputs["size"] == Output("size", "float32", (4,))
+    assert pipeline.inputs["steps"] == Output("steps", "int64", (4,))
+    assert pipeline.notes == {"note": "it was left out"}
+    assert "note" not in pipeline.fields
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        ({"agee": None}, UnknownNameError, "no field 'agee'. Did you mean 'age'?"),
+        ({"age": Encode()}, OptionError, "Encode for field 'age': expected strings or whole numbers"),
+        (
+            {"age": Scale},
+            OptionError,
+            "got <class 'penstock.transform.number.Scale'>. Make one: Scale().",
+        ),
+        (
+            {"age": 3},
+            OptionError,
+            "expected a transform, its options, or None to leave it out, got 3",
+        ),
+        ({"age": {"method": "max"}}, OptionError, "method of field 'age': expected 'standard', 'minmax'"),
+        ({"age": {"methud": "max"}}, OptionError, "a key of another name. Did you mean 'method'?"),
+        ({"age": {"kind": "scales"}}, OptionError, "kind of field 'age': expected 'scale', 'encode'"),
+        ({"age": "norm"}, OptionError, "kind of field 'age': expected 'scale', 'encode', 'tokenize'"),
+        ({"age": {"kind": "scale", "length": 3}}, OptionError, "length of Scale: expected a sequence field"),
+    ],
+)
+def test_override_that_cannot_be_is_refused(shelter, overrides, error, message):
+    with pytest.raises(error) as caught:
+        Pipeline.fit(shelter, **overrides)
+    assert message in str(caught.value)
+
+
+def test_pipeline_goes_through_json_and_files(pipeline, shelter, train, tmp_path):
+    pipeline = pipeline.copy().group("numbers", ["number", "age"])
+    text = json.dumps(pipeline.to_json(), allow_nan=False)
+    loaded = Pipeline.from_json(json.loads(text))
+    assert loaded.to_json() == pipeline.to_json()
+    assert loaded.fingerprint() == pipeline.fingerprint()
+    assert (loaded.inputs, loaded.targets, loaded.fields) == (
+        pipeline.inputs,
+        pipeline.targets,
+        pipeline.fields,
+    )
+    pipeline.save(tmp_path / "pipeline.json")
+    pipeline.save(tmp_path / "pipeline.json")
+    again = Pipeline.load(tmp_path / "pipeline.json")
+    num_rows = len(shelter["train"])
+    for part, other in zip(pipeline.apply(train, num_rows), again.apply(train, num_rows), strict=True):
+        assert list(part) == list(other)
+        for name in part:
+            assert part[name].tobytes() == other[name].tobytes()
+
+
+def test_fingerprint_tells_pipelines_apart(pipeline, shelter):
+    assert pipeline.fingerprint() == Pipeline.fit(shelter).fingerprint()
+    others = [
+        Pipeline.fit(shelter, number="keep"),
+        Pipeline.fit(shelter, note=None),
+        Pipeline.fit(shelter["test"]),
+        pipeline.copy().group("g", ["number", "age"]),
+    ]
+    prints = {each.fingerprint() for each in (pipeline, *others)}
+    assert len(prints) == 5
+    assert all(len(each) == 64 for each in prints)
+
+
+def test_json_holds_no_domain_twice_and_no_key(shelter):
+    form = Pipeline.fit(shelter).to_json()
+    assert form["schema"]["fields"]["breed"] == {
+        "type": "category",
+        "dtype": "string",
+        "values": None,
+        "role": "input",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        (lambda form: form.update(version=2), "$.version", "expected at most 1, got 2. A newer Penstock"),
+        (lambda form: form.update(version="1"), "$.version", "expected 1, got '1'"),
+        (lambda form: form.pop("transforms"), "$.transforms", "expected an object, got nothing"),
+        (lambda form: form.update(maps={}), "$.maps", "expected an array, got {}"),
+        (lambda form: form.update(extra=1), "$.extra", "got a key of another name"),
+        (lambda form: form["schema"].update(version=9), "$.schema.version", "expected at most 1, got 9"),
+        (
+            lambda form: form["transforms"]["age"].update(kind="scaled"),
+            "$.transforms.age.kind",
+            "expected 'scale', 'encode', 'tokenize', 'pad' or 'keep', got 'scaled'",
+        ),
+        (
+            lambda form: form["transforms"]["age"].update(method="x"),
+            "$.transforms.age.method",
+            "expected 'standard', 'minmax', 'log1p', 'clip' or 'none', got 'x'",
+        ),
+        (
+            lambda form: form["transforms"]["age"].pop("fitted"),
+            "$.transforms.age.fitted",
+            "expected what was fitted, got nothing",
+        ),
+        (
+            lambda form: form["transforms"].update(agee=form["transforms"]["age"]),
+            "$.transforms.agee",
+            "expected a field of the schema, got 'agee'. Did you mean 'age'?",
+        ),
+        (
+            lambda form: form["groups"].append({"name": "g", "members": "age"}),
+            "$.groups[0].members",
+            "expected an array, got 'age'",
+        ),
+        (
+            lambda form: form["groups"].append({"name": "g", "members": ["ago"]}),
+            "$",
+            "pipeline: no input 'ago'. Did you mean 'age'?",
+        ),
+    ],
+)
+def test_json_that_is_no_pipeline_is_refused_with_its_place(pipeline, change, place, message):
+    form = pipeline.to_json()
+    change(form)
+    with pytest.raises(SchemaError) as caught:
+        Pipeline.from_json(form)
+    assert caught.value.field == place
+    assert message in str(caught.value)
+
+
+def test_file_that_is_no_pipeline_is_refused_with_its_path(tmp_path):
+    with pytest.raises(NoSuchPathError, match="no such pipeline"):
+        Pipeline.load(tmp_path / "none.json")
+    path = tmp_path / "broken.json"
+    path.write_text("{")
+    with pytest.raises(SchemaError, match=r"broken\.json: pipeline: expected JSON"):
+        Pipeline.load(path)
+    path.write_text("[]")
+    with pytest.raises(SchemaError, match=r"broken.json: pipeline at \$: expected an object, got \[\]"):
+        Pipeline.load(path)
+
+
+def test_group_puts_inputs_side_by_side_and_changes_the_pipeline(shelter, train):
+    pipeline = Pipeline.fit(shelter, age={"indicator": True})
+    before = pipeline.copy()
+    assert pipeline.group("numbers", ["box", "age", "age_missing"]) is pipeline
+    assert "numbers" not in before.inputs
+    assert pipeline.inputs["numbers"] == Output("numbers", "float32", (4,))
+    assert "age" not in pipeline.inputs
+    num_rows = len(shelter["train"])
+    single, joined = before.apply(train, num_rows)[0], pipeline.apply(train, num_rows)[0]
+    expected = np.column_stack([single["box"], single["age"], single["age_missing"]])
+    assert np.array_equal(joined["numbers"], expected)
+    assert list(joined) == list(pipeline.inputs)
+    assert joined["numbers"].ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("members", "error", "message"),
+    [
+        (["age", "nubmer"], UnknownNameError, "no input 'nubmer'. Did you mean 'number'?"),
+        (["label"], UnknownNameError, "no input 'label'"),
+        (
+            ["age", "breed"],
+            OptionError,
+            "expected numbers or vectors of one length, all float32, got int32",
+        ),
+        (["steps"], OptionError, "got int64 (n, ?) of 'steps'"),
+        (["age", "age"], OptionError, "group 'g': expected names that come once, got 'age' twice"),
+        ([], OptionError, "fields of group 'g': expected a list of names, got []"),
+        (3, OptionError, "fields of group 'g': expected a list of names, got 3"),
+    ],
+)
+def test_group_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline, members, error, message):
+    before = pipeline.fingerprint()
+    with pytest.raises(error) as caught:
+        pipeline.group("g", members)
+    assert message in str(caught.value)
+    assert pipeline.fingerprint() == before
+
+
+def test_group_under_a_name_that_is_there_is_refused(pipeline):
+    with pytest.raises(OptionError, match="output 'box': expected names that come once, got two outputs"):
+        pipeline.group("box", ["age", "number"])
+
+
+def test_outputs_of_one_name_are_refused(shelter):
+    schema = Schema({"a": Number(optional=True), "a_missing": Number()})
+    columns = {"a": Dense(np.ones(2, np.float32)), "a_missing": Dense(np.ones(2, np.float32))}
+    source = ColumnSource(schema, columns)
+    fitted = {
+        "a": Scale(indicator=True).fit("a", schema["a"], source),
+        "a_missing": Scale().fit("a_missing", schema["a_missing"], source),
+    }
+    with pytest.raises(OptionError, match="output 'a_missing': expected names that come once"):
+        Assembly(schema, fitted)
+
+
+def test_dictionaries_are_those_of_categories_that_are_fed(pipeline):
+    tables = pipeline.dictionaries()
+    assert sorted(tables) == ["breed", "size"]
+    assert tables["breed"].values()[0] == b"dog"
+
+
+def test_measure_is_that_of_the_transform(shelter, train):
+    pipeline = Pipeline.fit(shelter, steps={"length": 2})
+    assert pipeline.measure("steps")(train["steps"]).max() == 2
+    assert pipeline.measure("tags") is None
+    assert pipeline.measure("nothing") is None
+
+
+def test_unknown_label_is_an_error_that_names_field_and_row(shelter, pipeline):
+    columns = dict(shelter["train"].columns(0, 2))
+    label = columns["label"]
+    label.arena = label.arena.copy()
+    label.arena[label.starts[1]] = ord("?")
+    with pytest.raises(FieldError, match="value of field 'label' of record 1") as caught:
+        pipeline.apply(columns, 2)
+    assert (caught.value.field, caught.value.record) == ("label", 1)
+
+
+def test_error_of_a_transform_is_noted_with_its_field(pipeline, shelter):
+    columns = dict(shelter["train"].columns(0, 2))
+    columns["age"] = Dense(np.array(["a", "b"]))
+    with pytest.raises((TypeError, ValueError)) as caught:
+        pipeline.apply(columns, 2)
+    assert caught.value.__notes__ == ["in the transform of field 'age'"]
+
+
+def test_column_that_is_not_given_is_named(pipeline, shelter):
+    columns = dict(shelter["train"].columns(0, 2))
+    del columns["breed"]
+    with pytest.raises(UnknownNameError, match="no field 'breed'"):
+        pipeline.apply(columns, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "message"),
+    [
+        (
+            "number",
+            Number("float32"),
+            "field 'number': expected type number (scalar int64), as when",
+        ),
+        ("breed", Category("int64"), "got type category (scalar int64)"),
+        ("steps", Sequence("float32"), "expected type sequence (variable int64)"),
+        (
+            "breed",
+            Category(optional=True),
+            "expected a value in each record, as when",
+        ),
+    ],
+)
+def test_data_of_another_schema_is_refused(pipeline, shelter, name, field, message):
+    with pytest.raises(SchemaError) as caught:
+        pipeline.check_schema(shelter.schema.replace({name: field}))
+    assert message in str(caught.value)
+    assert caught.value.field == name
+
+
+def test_data_that_agrees_is_taken(pipeline, shelter):
+    pipeline.check_schema(shelter.schema)
+    number = replace(shelter.schema["number"], optional=True, role="target")
+    size = replace(shelter.schema["size"], optional=False)
+    pipeline.check_schema(shelter.schema.replace({"number": number, "size": size}))
+    with pytest.raises(UnknownNameError, match="no field 'breed'"):
+        pipeline.check_schema(shelter.schema.select([name for name in shelter.schema if name != "breed"]))
+
+
+def test_pipeline_is_shown_as_a_table(shelter):
+    pipeline = Pipeline.fit(shelter, note=None).group("numbers", ["number", "age"])
+    lines = str(pipeline).splitlines()
+    assert lines[0].split() == ["output", "role", "array", "from", "by"]
+    assert any(line.split()[:5] == ["size", "input", "int32", "(n,)", "size"] for line in lines)
+    assert any(line.startswith("numbers") and line.endswith("number, age  group") for line in lines)
+    assert any(line.endswith("note         not fed: it was left out") for line in lines)
+    assert repr(pipeline) == "Pipeline(6 inputs, 1 targets, 0 weights)"
