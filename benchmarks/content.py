@@ -38,12 +38,8 @@ def make_columns(spec: DatasetSpec, shard: int) -> dict[str, Values]:
 def _draw(field: Field, number: int, num_rows: int, rng: np.random.Generator) -> Values:
     if field.name == "label":
         return rng.integers(0, 10, num_rows)
-    if field.name == "blob":
-        pool = _make_pool()
-        starts = rng.integers(0, POOL_BYTES - BLOB_BYTES, num_rows).tolist()
-        return [pool[start : start + BLOB_BYTES] for start in starts]
-    if field.name == "text":
-        return draw_texts(num_rows, rng)
+    if field.name in ("blob", "text"):
+        return _draw_blobs(num_rows, rng) if field.name == "blob" else draw_texts(num_rows, rng)
     if field.kind == "float":
         shape = (num_rows,) if field.length == 1 else (num_rows, field.length or 0)
         return rng.normal(size=shape).astype(np.float32)
@@ -57,6 +53,12 @@ def _draw(field: Field, number: int, num_rows: int, rng: np.random.Generator) ->
         return codes
     words = _make_words(number)
     return [words[code] for code in (codes % len(words)).tolist()]
+
+
+def _draw_blobs(num_rows: int, rng: np.random.Generator) -> list[bytes]:
+    pool = _make_pool()
+    starts = rng.integers(0, POOL_BYTES - BLOB_BYTES, num_rows).tolist()
+    return [pool[start : start + BLOB_BYTES] for start in starts]
 
 
 def _draw_skewed(num_distinct: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

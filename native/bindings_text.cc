@@ -33,14 +33,14 @@ struct Texts {
     stops = lasts.as<int64_t>();
     count = firsts.rows();
     arena_bytes = memory.rows();
-    need(lasts.rows() == count, "stops: expected as many as there are starts");
+    need(lasts.rows() == count, "stops", "expected as many as there are starts");
     present = mask_of(mask, count, "present");
     bool all_inside = true;
     for (size_t i = 0; i < count; i++) {
       all_inside &= 0 <= starts[i] && starts[i] <= stops[i] && stops[i] <= static_cast<int64_t>(arena_bytes);
       num_bytes += static_cast<size_t>(stops[i]) - static_cast<size_t>(starts[i]);
     }
-    need(all_inside, "starts, stops: a text reaches out of its arena");
+    need(all_inside, "stops", "a text reaches out of its arena");
   }
   Span operator[](size_t i) const { return Span{arena + starts[i], static_cast<size_t>(stops[i] - starts[i])}; }
   bool has(size_t i) const { return present == nullptr || present[i] != 0; }
@@ -99,7 +99,7 @@ nb::object find_ints(const IntVocabulary& vocabulary, nb::handle given) {
 
 TokenIds ids_of(const Vocabulary& vocabulary, int32_t first, int32_t unknown) {
   need(first <= std::numeric_limits<int32_t>::max() - static_cast<int64_t>(vocabulary.size()),
-       "the ids of a vocabulary do not fit into 32 bits");
+       "first", "the ids of a vocabulary do not fit into 32 bits with it");
   return TokenIds{vocabulary, first, unknown};
 }
 
@@ -169,9 +169,9 @@ struct SharedCounter {
   }
 
   void merge(SharedCounter& other) {
-    need(this != &other, "other: a counter cannot be merged with itself");
+    need(this != &other, "other", "a counter cannot be merged with itself");
     const TextForm &a = counter.form(), &b = other.counter.form();
-    need(a.lower == b.lower && a.strip == b.strip && a.split == b.split, "other: a counter that cuts texts in another way");
+    need(a.lower == b.lower && a.strip == b.strip && a.split == b.split, "other", "a counter that cuts texts in another way");
     nb::gil_scoped_release unlocked;
     const std::scoped_lock lock(mutex, other.mutex);
     counter.merge(other.counter);

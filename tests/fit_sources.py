@@ -13,12 +13,12 @@ from penstock.transform.measuring import measure_columns
 from penstock.types import Bytes, Column, Dense, Ragged
 
 
-def numbers(values: list[Any], dtype: str = "float32") -> Dense:
+def numbers(values: list[Any], dtype: str = "float32", shape: tuple[int, ...] | None = None) -> Dense:
     """Return a column of numbers, or of arrays; None is a missing one."""
     present = np.array([value is not None for value in values])
-    filler = next((np.zeros_like(value) for value in values if value is not None), 0)
+    filler = next((np.zeros_like(value) for value in values if value is not None), np.zeros(shape or ()))
     array = np.array([filler if value is None else value for value in values], dtype)
-    return Dense(array, None if present.all() else present)
+    return Dense(array if shape is None else array.reshape(-1, *shape), None if present.all() else present)
 
 
 def strings(values: list[str | bytes | None]) -> Bytes:

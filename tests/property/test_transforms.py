@@ -54,7 +54,7 @@ pads = st.builds(
 sets = st.one_of(
     st.builds(Encode, output=st.sampled_from(["multi_hot", "count"])), st.builds(Encode, **lengths)
 )
-keeps = st.builds(Keep, dtype=st.sampled_from([None, "float64", "float16"]), missing=floats.map(round))
+keeps = st.builds(Keep, dtype=st.sampled_from([None, "float64"]), missing=floats.map(round))
 
 FIELDS = {
     "number": Number(optional=True),
@@ -101,7 +101,7 @@ def columns_of(samples):
         "code": numbers(take("code"), "int64"),
         "list": lists(take("list")),
         "tags": lists(take("tags"), "string"),
-        "box": numbers(take("box")) if any(take("box")) else numbers([(0.0, 0.0)] * len(samples)),
+        "box": numbers(take("box"), shape=(2,)),
     }
 
 
@@ -187,26 +187,15 @@ def test_draws_of_a_record_depend_on_nothing_beside_it(records, seed, epoch):
 
 
 @given(
-    st.lists(st.one_of(st.none(), st.integers(-1, 5)), max_size=3),
+    st.lists(optional(st.integers(-1, 5)), max_size=3),
     st.sampled_from(["float32", "int64", "bool", "string", "float"]),
     st.booleans(),
 )
 def test_output_is_made_or_refused_and_never_half_made(shape, dtype, is_ragged):
-    try:
-        output = Output("x", dtype, tuple(shape), is_ragged)
-    except OptionError as error:
-        assert "output 'x'" in str(error)
+    is_sound = dtype != "float" and all(dim is None or dim > 0 for dim in shape)
+    if not is_sound or (is_ragged and shape[:1] != [None]):
+        with pytest.raises(OptionError, match="output 'x'"):
+            Output("x", dtype, tuple(shape), is_ragged)
         return
-    assert all(dim is None or dim > 0 for dim in output.shape)
+    output = Output("x", dtype, tuple(shape), is_ragged)
     assert Output(**output.to_json()) == output
-
-
-def test_numbers_far_apart_are_scaled_or_refused():
-    for method in ("standard", "minmax", "clip"):
-        try:
-            source = ColumnSource(SCHEMA, {"double": numbers([-1e308, 1e308], "float64")})
-            fitted = Scale(method).fit("double", FIELDS["double"], source)
-        except OptionError as error:
-            assert "expected numbers whose spread a double can hold" in str(error)
-        else:
-            pytest.fail(f"{method} has no finite scale: {fitted.fitted}")

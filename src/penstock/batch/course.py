@@ -93,27 +93,23 @@ class Course:
         return range(first, first + repeat)
 
     def where(self) -> tuple[int, int]:
-        """Return epoch and step at which the loader is; that of an epoch's first batch, if it is at its end."""
+        """Return epoch and step of the batch behind what the loader's consumer took."""
         return self._normal(self._loader.position)
 
     def read(self, loader: Loader, passage: Passage) -> Iterator[Batch]:
         """Yield the batches of an iteration; its threads end with it, or when it is dropped."""
         epoch, step = passage.start
-        try:
-            while epoch < passage.stop:
-                num_steps = loader.num_steps(epoch)
-                with loader.read(epoch, step) as batches:
-                    for batch in batches:
-                        step += 1
-                        passage.num_given += 1
-                        passage.at = (epoch + 1, 0) if step == num_steps else (epoch, step)
-                        if passage is self._last and not self._is_followed:
-                            self._tell(epoch, step)
-                        yield batch
-                epoch, step = epoch + 1, 0
-        except Exception as error:
-            loader.last_error = error  # frameworks keep no more than its text
-            raise
+        while epoch < passage.stop:
+            num_steps = loader.num_steps(epoch)
+            with loader.read(epoch, step) as batches:
+                for batch in batches:
+                    step += 1
+                    passage.num_given += 1
+                    passage.at = (epoch + 1, 0) if step == num_steps else (epoch, step)
+                    if passage is self._last and not self._is_followed:
+                        self._tell(epoch, step)
+                    yield batch
+            epoch, step = epoch + 1, 0
 
     def settle(self) -> None:
         """Count what has been read: a new run through the data begins."""

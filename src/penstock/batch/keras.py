@@ -6,6 +6,7 @@ In: a `Loader`. Out: a `KerasFeed`, which Keras takes in the place of arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -50,8 +51,8 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         self.course = course_of(loader)
         self._dataset: Any = None
         self._is_new = self._is_building = False
-        self._has_weights = bool(loader.signature()[2])
-        self._target = next(iter(loader.signature()[1])) if len(loader.signature()[1]) == 1 else None
+        targets = tuple(loader.signature()[1])
+        self._target = targets[0] if len(targets) == 1 else None
         # The epochs of buckets differ in length, and those of Keras do not: they are cut from the stream.
         self._flows = loader.options.bucket_by is not None
 
@@ -84,9 +85,8 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         self.course.settle()  # Keras asks once in every run
         self._is_new = True
         if self._dataset is None:
-            self._dataset = generate(
-                self.loader, self.course, lambda: self.course.begin(flows=self._flows), self._arrange
-            )
+            begin = partial(self.course.begin, flows=self._flows)
+            self._dataset = generate(self.loader, self.course, begin, partial(_arrange, self._target))
         return self._dataset
 
     def get_numpy_iterator(self) -> Iterator[Any]:
@@ -102,7 +102,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
                         advice=advice,
                     )
         passage = self.course.begin(flows=self._flows)
-        return (self._arrange((*batch, {})[:3]) for batch in self.course.read(self.loader, passage))
+        return (_arrange(self._target, (*batch, {})[:3]) for batch in self.course.read(self.loader, passage))
 
     def get_jax_iterator(self) -> Iterator[Any]:
         """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy."""
@@ -127,15 +127,15 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
             self.course.forget()
         self._is_new = self._is_building = False
 
-    def _arrange(self, parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]) -> tuple[Any, ...]:
-        """Return a batch as Keras wants it: models with one output take no dicts of targets."""
-        inputs, targets, weights = parts
-        if not targets:
-            return (inputs,)
-        if self._target is not None:
-            bare = (inputs, targets[self._target])
-            return (*bare, weights[self._target]) if self._has_weights else bare
-        return parts if self._has_weights else (inputs, targets)
+
+def _arrange(
+    target: str | None, parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+) -> tuple[Any, ...]:
+    """Return a batch as Keras wants it: a model of one output takes no dict of targets."""
+    inputs, targets, weights = parts
+    if target is not None:
+        return (inputs, targets[target], weights[target]) if weights else (inputs, targets[target])
+    return parts if weights and targets else (inputs, targets) if targets else (inputs,)
 
 
 class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]

@@ -250,6 +250,8 @@ class Loader:
     ) -> Iteration:
         parts = self._parts
         parts.supply.check()
+        if is_consumer:
+            self._meter.begin()  # before the threads begin
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
             self._maker.make,
@@ -259,7 +261,6 @@ class Loader:
         )
         if is_consumer:
             self._feed = weakref.ref(feed)
-            self._meter.begin()
         return Iteration(self, feed, is_consumer=is_consumer)
 
     def _took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:

@@ -5,6 +5,7 @@ In: a `Loader`. Out: a data set of its batches, in the loader's own memory where
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,10 +74,18 @@ def generate(
         arrange: Puts inputs, targets and weights together to what an element is.
     """
     layout = Layout.of(loader)
+    reference = weakref.ref(loader)  # TensorFlow never lets go of the function below
 
     def read() -> Iterator[tuple[NDArray[Any], ...]]:
-        for batch in course.read(loader, begin()):
-            yield layout.pack(batch)
+        loader = reference()
+        if loader is None:
+            raise RuntimeError("the data set of these batches is gone")
+        try:
+            for batch in course.read(loader, begin()):
+                yield layout.pack(batch)
+        except Exception as error:
+            loader.last_error = error  # TensorFlow keeps no more than its text
+            raise
 
     def unpack(*tensors: Any) -> Any:
         return arrange(layout.unpack(tensors))
@@ -86,7 +95,11 @@ def generate(
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     options.experimental_optimization.inject_prefetch = False
     dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
-    return dataset.map(tf.autograph.experimental.do_not_convert(unpack)).with_options(options)
+    # Synchronous, or else TensorFlow makes a parallel map of it, which reads ahead.
+    dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)
+    dataset = dataset.with_options(options)
+    dataset.loader = loader  # whoever has a data set, or one made of it, keeps this
+    return dataset
 
 
 class Leaf(NamedTuple):

@@ -124,7 +124,7 @@ class _Parser(argparse.ArgumentParser):
 def _make_parsers() -> tuple[_Parser, dict[str, _Parser]]:
     parser = _Parser(
         prog="penstock",
-        description="Makes TFRecord data sets from raw data, looks into any, checks them, and repairs them.",
+        description="Makes TFRecord data sets from raw data; shows, checks, repairs and measures any.",
         epilog="'penstock COMMAND --help' explains a command. Start with 'penstock demo'.",
         allow_abbrev=False,
     )

@@ -157,8 +157,6 @@ def _advise_threads(found: Measured) -> str | None:
 def _advise_handing(found: Measured) -> str | None:
     if found.busy_share >= _MUCH or found.consumer_share >= _MUCH:
         return None
-    if found.is_crowded:  # a thread that waits for a core is neither at work nor waiting for batches
-        return "Other programs keep the cores busy: measure again when they are done."
     threads = found.stats.num_threads
     fitting = max(2, found.prefetch_bytes // max(1, found.batch_bytes))
     if fitting < threads:
@@ -169,6 +167,8 @@ def _advise_handing(found: Measured) -> str | None:
     if found.steps_per_epoch < _FEW_STEPS:
         steps = count(found.steps_per_epoch, "step")
         return f"Epochs of {steps} end before they pay: repeat=None makes one iteration of many of them."
+    if found.is_crowded:  # a thread that waits for a core is neither at work nor waiting for batches
+        return "Other programs keep the cores busy: measure again when they are done."
     return (
         "Handing batches over takes most of the time, not making them: a larger one, such as batch_size="
         f"{4 * found.batch_size}, costs less a record."

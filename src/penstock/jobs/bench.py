@@ -5,6 +5,7 @@ In: paths, and how to load them. Out: `BenchReport`, the first epoch apart from 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
@@ -136,11 +137,11 @@ class Bench:
     def run(self) -> BenchReport:
         """Load for as long as was asked, epoch after epoch, and return what was measured."""
         self._is_crowded = is_crowded()
-        deadline = time.perf_counter() + self.options.most_seconds
         disk_bytes = count_disk_bytes()
+        began = time.perf_counter()
         first: LoaderStats | None = None
         while True:
-            is_over, stats = self._run_epoch(deadline)
+            is_over, stats = self._run_epoch(began)
             if first is None:
                 first = stats
                 disk_bytes = None if disk_bytes is None else (count_disk_bytes() or 0) - disk_bytes
@@ -150,20 +151,25 @@ class Bench:
                 is_filling = self.options.cache is not None
                 return self._report(first if is_filling else leave_out_ahead(first), later, disk_bytes)
 
-    def _run_epoch(self, deadline: float) -> tuple[bool, LoaderStats]:
+    def _run_epoch(self, began: float) -> tuple[bool, LoaderStats]:
         """Take batches; return whether that was the last of them, and all that was done so far."""
         pause, most = self.options.consumer_seconds, self.options.batches
         loader = self._loader
         num_taken = loader.stats().batches
+        seconds, is_over = 0.0, False
         with iter(loader) as batches:
             for batch in batches:
+                seconds = time.perf_counter() - began
                 num_taken += 1
                 self._batch_bytes = self._batch_bytes or _count_bytes(batch)
-                if num_taken == most or time.perf_counter() >= deadline:
-                    return True, loader.stats()  # before the end: what is ready is still there to be counted
+                is_over = num_taken == most or seconds >= self.options.most_seconds
+                if is_over:
+                    break
                 if pause:
                     time.sleep(pause)
-        return False, loader.stats()
+            # Within the iteration: what is ready is still there to be counted. The time is our own: threads
+            # are at work before the loader begins to count, and a short epoch would seem to take none.
+            return is_over, dataclasses.replace(loader.stats(), seconds=seconds)
 
     def _report(self, first: LoaderStats, later: LoaderStats | None, disk_bytes: int | None) -> BenchReport:
         pipeline = self._pipeline

@@ -33,22 +33,42 @@ def cast(
         offsets: Where the numbers of each record begin, if they are those of lists.
 
     Raises:
-        FieldError: A whole number does not fit.
+        FieldError: A number does not fit.
     """
-    if values.dtype.kind in "iu" and dtype.lstrip("u").startswith("int") and values.size:
+    is_whole = values.dtype.kind in "iu" and dtype.lstrip("u").startswith("int")
+    if is_whole and values.size and not _fits(values, dtype):
+        raise _refuse(name, values, dtype, offsets)
+    try:
+        with np.errstate(over="raise"):
+            return convert(values, dtype)
+    except FloatingPointError:
+        raise _refuse(name, values, dtype, offsets) from None
+
+
+def _fits(values: NDArray[Any], dtype: str) -> bool:
+    limits = np.iinfo(dtype)
+    return int(values.min()) >= limits.min and int(values.max()) <= limits.max
+
+
+def _refuse(name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int64] | None) -> FieldError:
+    """Return the error for the first number that does not fit."""
+    flat = values.reshape(-1)
+    if np.dtype(dtype).kind == "f":
+        with np.errstate(over="ignore"):
+            is_bad = np.isinf(flat.astype(dtype)) & np.isfinite(flat)
+    else:
         limits = np.iinfo(dtype)
-        low, high = int(values.min()), int(values.max())
-        if low < limits.min or high > limits.max:
-            at = int(values.argmin() if low < limits.min else values.argmax())
-            row = at // max(1, values[:1].size)
-            if offsets is not None:
-                row = int(np.searchsorted(offsets, row, side="right")) - 1
-            raise FieldError(
-                f"value of field {name!r}",
-                field=name,
-                record=row,
-                expected=f"a number that {dtype} holds",
-                got=str(values.reshape(-1)[at]),
-                advice="Ask for a wider dtype.",
-            )
-    return convert(values, dtype)
+        # Compared as Python ints: the bounds of a wide type are beyond those of a narrow one.
+        is_bad = np.array([not limits.min <= number <= limits.max for number in flat.tolist()])
+    at = int(np.argmax(is_bad))
+    row = at // max(1, values[:1].size)
+    if offsets is not None:
+        row = int(np.searchsorted(offsets, row, side="right")) - 1
+    return FieldError(
+        f"value of field {name!r}",
+        field=name,
+        record=row,
+        expected=f"a number that {dtype} holds",
+        got=str(flat[at]),
+        advice="Ask for a wider dtype.",
+    )

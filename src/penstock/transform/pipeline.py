@@ -38,9 +38,13 @@ class Pipeline:
 
     Example:
         >>> import penstock as ps
-        >>> pipeline = Pipeline.fit(ps.open("pets/"), name=None)
+        >>> pets = ps.open("pets/", target="adopted")
+        >>> pipeline = Pipeline.fit(pets, age=ps.transform.Scale("minmax"), name=None)
         >>> pipeline.inputs
         {'age': Output(name='age', dtype='float32', shape=(), is_ragged=False)}
+        >>> inputs, targets, _ = pipeline.apply(pets["train"].columns(), 2)
+        >>> inputs["age"].tolist(), targets["adopted"].tolist()
+        ([1.0, 0.0], [1.0, 0.0])
     """
 
     def __init__(self, assembly: Assembly, notes: Mapping[str, str] | None = None) -> None:

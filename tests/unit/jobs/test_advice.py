@@ -114,7 +114,7 @@ IDLE = stats(decode=2.0)
         ),
         pytest.param(
             IDLE,
-            {"steps_per_epoch": 3},
+            {"steps_per_epoch": 3, "is_crowded": True},
             "Epochs of 3 steps end before they pay: repeat=None makes one iteration of many of them.",
             id="short epochs",
         ),

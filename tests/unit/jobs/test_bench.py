@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import threading
+import time
 
 import pytest
 
@@ -66,6 +67,21 @@ def test_run_by_time_covers_as_many_epochs_as_fit(zoo, monkeypatch) -> None:
     assert (short.first.batches, short.later) == (1, None)
     assert long.first.batches == 2
     assert long.later.batches > 2
+
+
+def test_time_counts_from_before_the_first_thread_begins(zoo, monkeypatch) -> None:
+    bench = prepare_bench(zoo, BenchOptions(batch_size=20, batches=1, num_threads=1, is_stored=True))
+    begin = bench_module.Loader.__iter__
+
+    def begin_late(loader):
+        batches = begin(loader)
+        while not loader.stats().num_ready:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        return batches
+
+    monkeypatch.setattr(bench_module.Loader, "__iter__", begin_late)
+    assert bench.run().first.seconds >= 0.05
 
 
 def test_run_without_an_end_ends_after_five_seconds() -> None:

@@ -46,6 +46,13 @@ def test_whole_number_that_the_dtype_cannot_hold_is_an_error():
         run(keep, numbers([[0, 255], [-1, 0]], "int64"))
 
 
+def test_float_that_the_dtype_cannot_hold_is_an_error_and_infinity_is_none():
+    keep = fit(Keep("float16"), Tensor((2,)), numbers([[0.0, 1.0]]))
+    assert run(keep, numbers([[np.inf, 65504.0]])).tolist() == [[np.inf, 65504.0]]
+    with pytest.raises(FieldError, match=r"of record 1: expected a number that float16 holds, got -70000\.0"):
+        run(keep, numbers([[np.inf, 0.0], [0.0, -7e4]]))
+
+
 def test_missing_value_is_an_error_when_fitted_and_when_applied():
     field = Number(optional=True)
     with pytest.raises(OptionError) as caught:

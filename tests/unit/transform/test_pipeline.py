@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import penstock as ps
 from fit_sources import ColumnSource
+from penstock.decode.plan import DecodePlan
 from penstock.errors import (
     FieldError,
     NoSuchPathError,
@@ -19,7 +21,8 @@ from penstock.schema.schema import Schema
 from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
 from penstock.transform.assembly import Assembly
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Dense
+from penstock.types import Dense, Dictionary
+from record_files import example, write_plain
 
 
 @pytest.fixture(scope="module")
@@ -289,6 +292,29 @@ def test_dictionaries_are_those_of_categories_that_are_fed(pipeline):
     tables = pipeline.dictionaries()
     assert sorted(tables) == ["breed", "size"]
     assert tables["breed"].values()[0] == b"dog"
+
+
+def test_strings_that_were_coded_while_decoding_give_the_same_batch(tmp_path):
+    payloads = [
+        example(
+            row=row, **({"kind": "abc"[row % 3]} if row % 4 else {}), **({"size": "x"} if row % 2 else {})
+        )
+        for row in range(20)
+    ]
+    fields = {"kind": Category(optional=True), "size": Category(default="y"), "row": Number("int64")}
+    data = ps.open(write_plain(tmp_path / "a.tfrecord", payloads), schema=ps.Schema(fields))
+    pipeline = Pipeline.fit(data)
+    source = data[data.splits[0]].as_source()
+    plan = DecodePlan(source.schema, dictionaries=pipeline.dictionaries())
+    coded, _ = plan.decode_coded(source.rows.segments(0, 20))
+    assert isinstance(coded["kind"], Dictionary)
+    plain = pipeline.apply(data[data.splits[0]].columns(), 20)[0]
+    same = pipeline.apply(coded, 20)[0]
+    for name in plain:
+        assert plain[name].tolist() == same[name].tolist()
+    assert plain["kind"][0] == 0
+    # The train split has no record with "y", so the default is unknown.
+    assert plain["size"].tolist() == [0, 1] * 10
 
 
 def test_measure_is_that_of_the_transform(shelter, train):
