@@ -1,7 +1,7 @@
 """What the feeds know before the clock starts: vocabularies, means and variances, and what must come out.
 
-In: a data set. Out: a `Fitted`, kept beside the data. It is made in a process of its own (`fitting.py`), which
-needs Keras for the texts.
+In: a data set. Out: a `Fitted`, kept beside the data. It is made in a process of its own (`fitting.py`),
+which needs Keras for the texts.
 """
 
 from __future__ import annotations

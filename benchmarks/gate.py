@@ -1,4 +1,4 @@
-"""The process of one feed: pins itself, opens and fits it, then times passes or training steps when told to go.
+"""The process of one feed: pins itself, opens it, then times passes or training steps when told to go.
 
 In: the feed, the part and the cores as JSON on the command line, then a line on stdin for each turn. Out: one
 line of JSON for each. What it delivers is checked record by record before anything is timed.
@@ -61,7 +61,7 @@ def check_epoch(contestant: Contestant, task: Task) -> list[Batch]:
 
 
 def touch(batch: Batch) -> tuple[int, int]:
-    """Read one element of each array or tensor without a copy, and all labels; return their number and sum."""
+    """Read one element of each array without a copy, and all labels; return their number and sum."""
     inputs, targets = batch
     for values in inputs.values():
         memoryview(values)[(0,) * values.ndim]

@@ -17,11 +17,11 @@ from ratios import compare, find_rate, pick_turns
 NOTES = """\
 Ratios are those of Penstock and the row, round by round: median (lowest - highest). Warm page cache, every
 batch consumed; what each feed delivers was checked against NumPy and Keras before anything was timed.
-Penstock shuffles the whole data set; tf.data a buffer of 10,000 records, or windows of ten batches. Fitting is
-on no clock; it is part of Penstock's opening, the others are given what was fitted before.
-Waiting is the time in next(). On one core a feed that makes batches meanwhile also slows the training down:
-the whole step counts. "To tensors" is what NumPy arrays cost on their way into TensorFlow."""
-WAITED, CONVERTED, TRAINED = range(3)
+Penstock shuffles the whole data set; tf.data a buffer of 10,000 records, or windows of ten batches. Fitting
+is part of Penstock's opening; the others are given what was fitted before.
+Waiting is the time in next(). A feed that makes batches meanwhile slows the training down where cores are
+few: compare whole steps, too. "To tensors" is what NumPy arrays cost on their way into TensorFlow."""
+WAITED, CONVERTED = 0, 1
 
 
 def list_entries(part: str, names: Sequence[str]) -> list[Entry]:
@@ -72,46 +72,49 @@ def _draw_rates(score: Score, bytes_per_record: float, num_cores: int, entries: 
 
 
 def _draw_waits(score: Score, num_cores: int, entries: Sequence[Entry]) -> str:
-    ours = pick_turns(score, BASELINE, "wait", num_cores)
-    bridged = pick_turns(score, "penstock-to-tf", "wait", num_cores)
-    rows = []
+    rows, ratios = [], []
     for entry in entries:
         key = (entry.name, entry.part, num_cores)
         if key in score.failures:
-            rows.append([entry.title, "failed", score.failures[key].splitlines()[0][:60], *[""] * 7])
+            rows.append([entry.title, "failed", score.failures[key].splitlines()[0][:60], *[""] * 4])
             continue
         turns = pick_turns(score, *key)
         steps = [step for turn in turns.values() for step in turn.steps]
         if not steps:
             continue
         waits = sorted(step[WAITED] for step in steps)
-        is_peer = not entry.name.startswith(BASELINE)
-        rows.append(
-            [
-                _name_row(entry),
-                f"{len(steps):,}",
-                *(_show(value) for value in (fmean(waits), median(waits), waits[len(waits) * 99 // 100])),
-                _show(fmean(step[CONVERTED] for step in steps)),
-                _show(fmean(sum(step) for step in steps)),
-                format_ratio(compare(ours, turns, _rate_waiting)) if is_peer else "",
-                format_ratio(compare(bridged, turns, _rate_waiting)) if is_peer else "",
-                format_ratio(compare(ours, turns)) if is_peer else "",
-            ]
-        )
-    heads = [
-        *("feed", "steps", "waiting, mean", "median", "p99", "to tensors", "whole step"),
-        *("waits, over Penstock's", "over to_tf()'s", "Penstock trains"),
-    ]
-    return draw(heads, rows)
+        figures = [
+            *(fmean(waits), median(waits), waits[len(waits) * 99 // 100]),
+            fmean(step[CONVERTED] for step in steps),
+            fmean(sum(step) for step in steps),
+        ]
+        rows.append([entry.title, f"{len(steps):,}", *(f"{each / 1e6:.3f} ms" for each in figures)])
+        if not entry.name.startswith(BASELINE):
+            ratios.append([entry.title, *_compare_waits(score, turns, num_cores)])
+    heads = ["feed", "steps", "waiting, mean", "median", "p99", "to tensors", "whole step"]
+    tables = [draw(heads, rows)]
+    if ratios:
+        heads = ["times that of Penstock", "waiting", "whole step", "waiting, to_tf()", "whole step, to_tf()"]
+        tables.append(draw(heads, ratios))
+    return "\n\n".join(tables)
+
+
+def _compare_waits(score: Score, turns: dict[int, Turn], num_cores: int) -> list[str]:
+    """Divide a peer's times by those of both of Penstock's feeds."""
+    cells = []
+    for name in (BASELINE, "penstock-to-tf"):
+        ours = pick_turns(score, name, "wait", num_cores)
+        cells += [format_ratio(compare(ours, turns, rate)) for rate in (_rate_waiting, _rate_steps)]
+    return cells
 
 
 def _rate_waiting(turn: Turn) -> float:
-    """Return how many waits fit into a second: the less a step waits, the more."""
+    """Return how many waits fit into a second."""
     return 1e9 / fmean(step[WAITED] for step in turn.steps)
 
 
-def _show(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e6:.3f} ms"
+def _rate_steps(turn: Turn) -> float:
+    return 1e9 / fmean(sum(step) for step in turn.steps)
 
 
 def format_derived(score: Score, cores: Sequence[int]) -> str:

@@ -38,7 +38,7 @@ for batch in Feed(make_task(order)[1]).epochs():
 
 @dataclass(frozen=True)
 class Residence:
-    """What was seen: (seconds, resident bytes, those of them that are the process's own) since the first batch."""
+    """What was seen since the first batch: seconds, resident bytes, those of them that map no file."""
 
     num_cores: int
     num_batches: int
@@ -46,7 +46,7 @@ class Residence:
 
     @property
     def growth(self) -> float:
-        """Return by what part the last quarter lies above the second one; the first one is for starting up."""
+        """Return by what part the last quarter lies above the second; the first is for starting up."""
         quarter = max(1, len(self.samples) // 4)
         early = median(sample[1] for sample in self.samples[quarter : 2 * quarter] or self.samples)
         late = median(sample[1] for sample in self.samples[-quarter:])

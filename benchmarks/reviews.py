@@ -1,4 +1,4 @@
-"""Texts that read like film reviews as far as a tokenizer is concerned: word lengths, marks, capitals, breaks.
+"""Texts like film reviews, as far as a tokenizer is concerned: word lengths, marks, capitals, breaks.
 
 In: how many, and a generator. Out: their bytes. Words follow Zipf's law, lengths a log-normal one.
 """

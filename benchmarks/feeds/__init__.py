@@ -1,7 +1,7 @@
-"""The feeds that are measured against each other: which there are, and in which part each of them takes part.
+"""The feeds that are measured against each other: which there are, and in which part of the benchmark.
 
-In: nothing. Out: `PARTS` and `ENTRIES`, in the order of the tables. A feed is imported only in the process that
-runs it.
+In: nothing. Out: `PARTS` and `ENTRIES`, in the order of the tables. A feed is imported only in the process
+that runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tf.data feeds share: thread limits, feature specs, the fitted Keras layers, datasets as iterators."""
+"""What the tf.data feeds share: a data set as a feed, feature specs, Keras layers of the fitted state."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """tf.data on the texts: Keras `TextVectorization` in `map`, on whole batches or on each example.
 
-As it is, per batch; "examples", one by one; "operations", what the layer does, written out, with less to look up.
+As it is, per batch; "examples", one by one; "operations", what the layer does, with less to look up.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """tf.data on the table, tuned: batches of serialized records through the vectorised parser and Keras layers.
 
-As it is, with a shuffle buffer; "windowed", shuffled in windows behind the parser; "cached", those windows kept.
+As it is, with a shuffle buffer; "windowed", shuffled in windows behind the parser; "cached", those kept.
 """
 
 from __future__ import annotations

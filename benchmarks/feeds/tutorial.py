@@ -1,4 +1,4 @@
-"""tf.data on the table as tutorials write it: each example is parsed and preprocessed by itself, then batched."""
+"""tf.data on the table as tutorials write it: each example parsed and preprocessed alone, then batched."""
 
 from __future__ import annotations
 

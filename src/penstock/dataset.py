@@ -126,6 +126,7 @@ def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixtu
         OptionError: There are not as many shares as splits, or one is no positive number.
 
     Example:
+        >>> pets = open("pets/")
         >>> both = mix([pets["train"], pets["test"]], shares=[0.5, 0.5])
         >>> len(both) == len(pets["train"]) + len(pets["test"])
         True
@@ -372,6 +373,7 @@ class Split:
             PayloadError: The records are no Examples.
 
         Example:
+            >>> pets = open("pets/", target="adopted")
             >>> loader = pets["train"].loader(batch_size=2, shuffle=True, seed=7)
             >>> inputs, targets = next(iter(loader))
             >>> sorted(inputs)

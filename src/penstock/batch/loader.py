@@ -71,6 +71,8 @@ class Loader:
         last_error: What went wrong last behind a bridge to a framework that flattens exceptions, or None.
 
     Example:
+        >>> import penstock as ps
+        >>> pets = ps.open("pets/", target="adopted")
         >>> loader = pets["train"].loader(batch_size=2, shuffle=True, seed=7)
         >>> for inputs, targets in loader:
         ...     state = loader.state_dict()

@@ -9,8 +9,9 @@ from penstock.errors import MissingPackageError
 
 SUMMARY = "show in a few seconds what Penstock does"
 DESCRIPTION = """\
-Write a table of flowers with a photo of each, convert it to a data set with one command, look into that, read
-it, leave a bad row out, damage it, find the damage and repair it. Each step shows what you would type."""
+Write a table of flowers with a photo of each, convert it to a data set with one command, look into that, load
+batches of it as a model would, stop and go on in the middle of an epoch, measure that, leave a bad row out,
+damage the data set, find the damage and repair it. Each step shows what you would type."""
 EXAMPLE = "penstock demo --out meadow-demo"
 
 

@@ -12,6 +12,7 @@ import tempfile
 from contextlib import redirect_stderr
 from typing import Any
 
+from penstock.cli.bench import print_report
 from penstock.cli.converting import print_converted
 from penstock.cli.inspect import print_inspection
 from penstock.cli.repair import print_repair
@@ -21,6 +22,7 @@ from penstock.cli.wording import complain, escape, write_size, write_value
 from penstock.errors import PenstockError
 from penstock.jobs.convert import Converted
 from penstock.jobs.demo import demo
+from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.repair import Repair
@@ -63,6 +65,8 @@ def print_result(result: Any) -> None:
         print_verification(result)
     elif isinstance(result, Repair):
         print_repair(result)
+    elif isinstance(result, BenchReport):
+        print_report(result)
     elif isinstance(result, Plan):
         print(dump_yaml(result), end="")
     elif isinstance(result, PenstockError):

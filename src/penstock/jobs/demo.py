@@ -5,14 +5,19 @@ In: an empty folder. Out: steps, each with what a user would type and what comes
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.batch.loader import Loader
+from penstock.batch.maker import Batch
 from penstock.dataset import open as open_dataset
 from penstock.errors import CellError, PathError
+from penstock.jobs.bench import prepare_bench
+from penstock.jobs.benchoptions import BenchOptions
 from penstock.jobs.convert import plan_conversion, run_conversion
 from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.jobs.meadow import write_meadow
@@ -21,12 +26,17 @@ from penstock.jobs.repair import repair
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.verify import verify
 from penstock.storage.paths import PathLike
+from penstock.transform.pipeline import Pipeline
 
 DAMAGED_RECORD: Final = 17
 _TOLD: Final = PlanOverrides(id="id", target="sets_seed")
 _FLAGS = "--id id --target sets_seed"
 _SHOWN = ("sets_seed", "petal_cm", "visit_hours")
 _NUM_LINES = 4
+_BATCH_SIZE = 64
+_LOADER = f'["train"].loader(pipeline, batch_size={_BATCH_SIZE}, shuffle=True, seed=7'
+_NUM_TAKEN = 2
+_BENCH_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class Step:
 
 
 def demo(folder: PathLike) -> Iterator[Step]:
-    """Convert a table with images, look into what came of it, damage it, find the damage, repair it.
+    """Convert a table with images, look into what came of it, load batches, damage it, repair it.
 
     Each step is done when it is asked for.
 
@@ -61,6 +71,8 @@ def demo(folder: PathLike) -> Iterator[Step]:
     meadow, mended = place / "meadow", place / "mended"
     yield from _show_converting(flowers, meadow)
     yield from _show_reading(meadow)
+    yield from _show_loading(meadow)
+    yield _show_speed(meadow)
     yield from _show_rejects(flowers, more, meadow)
     yield from _show_repair(meadow, mended)
 
@@ -91,7 +103,58 @@ def _show_reading(meadow: Path) -> Iterator[Step]:
     yield Step("A sample in Python", typed, flowers["train"][0])
 
     columns = flowers["train"].columns(0, 100, _SHOWN)
-    yield Step("Columns, ready for a model", (f'>>> flowers["train"].columns(0, 100, {_SHOWN})',), columns)
+    yield Step("Columns of many records", (f'>>> flowers["train"].columns(0, 100, {_SHOWN})',), columns)
+
+
+def _show_loading(meadow: Path) -> Iterator[Step]:
+    flowers = open_dataset(meadow)
+    pipeline = Pipeline.fit(flowers)
+    outputs = {name: each.describe() for name, each in (pipeline.inputs | pipeline.targets).items()}
+    typed = (">>> pipeline = ps.Pipeline.fit(flowers)", ">>> print(pipeline)")
+    yield Step("From fields to what a model takes", typed, str(pipeline), {"outputs": outputs})
+
+    loader = flowers["train"].loader(pipeline, batch_size=_BATCH_SIZE, shuffle=True, seed=7)
+    shapes = [{name: array.shape for name, array in (batch[0] | batch[1]).items()} for batch in loader]
+    looped = (
+        f">>> loader = flowers{_LOADER})",
+        ">>> for inputs, targets in loader:",
+        "...     print({name: array.shape for name, array in (inputs | targets).items()})",
+    )
+    text = "\n".join(map(str, shapes))
+    yield Step("An epoch of batches: shuffled, coded, scaled, padded", looped, text, {"shapes": shapes})
+
+    again = open_dataset(meadow)["train"]
+    fresh = again.loader(pipeline, batch_size=_BATCH_SIZE, shuffle=True, seed=7, num_threads=1)
+    yield _show_resuming(loader, fresh, f"ps.open({str(meadow)!r}){_LOADER}, num_threads=1)")
+
+
+def _show_resuming(loader: Loader, fresh: Loader, made: str) -> Step:
+    batches = iter(loader)
+    for _ in range(_NUM_TAKEN):
+        next(batches)
+    state = loader.state_dict()
+    fresh.load_state_dict(state)
+    pairs = list(zip(batches, fresh, strict=True))
+    is_same = all(_list_bytes(batch) == _list_bytes(other) for batch, other in pairs)
+    typed = (
+        ">>> batches = iter(loader)  # the next epoch",
+        f">>> {'; '.join(['next(batches)'] * _NUM_TAKEN)}",
+        ">>> state = loader.state_dict()",
+        f">>> fresh = {made}",
+        ">>> fresh.load_state_dict(state)",
+        ">>> rest = list(fresh)",
+    )
+    word = "the same, byte for byte, as" if is_same else "OTHERS than"
+    text = f"{json.dumps(state)}\nThe {len(pairs)} batches of the rest are {word} those of the first loader."
+    return Step("Stop anywhere, and go on there", typed, text, {"state": state, "is_same_rest": is_same})
+
+
+def _show_speed(meadow: Path) -> Step:
+    options = BenchOptions(batch_size=_BATCH_SIZE, seconds=_BENCH_SECONDS)
+    report = prepare_bench(meadow, options).run()
+    typed = f"$ penstock bench {_quote(meadow)} --batch-size {_BATCH_SIZE} --seconds {_BENCH_SECONDS}"
+    facts = {"records_per_second": report.judged.records_per_second, "bottleneck": report.bottleneck}
+    return Step("How fast, and what holds it up?", (typed,), report, facts)
 
 
 def _show_rejects(flowers: Path, more: Path, meadow: Path) -> Iterator[Step]:
@@ -131,6 +194,11 @@ def _show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
     gone = [each for each in ids if each not in left]
     text = f"{len(left)} of {len(ids)} records are there, as they were; gone is {', '.join(gone)}."
     yield Step("What is gone?", (f">>> ps.open({str(mended)!r})",), text, {"gone": gone})
+
+
+def _list_bytes(batch: Batch) -> list[tuple[str, str, tuple[int, ...], bytes]]:
+    arrays = [item for part in batch for item in part.items()]
+    return [(name, array.dtype.str, array.shape, array.tobytes()) for name, array in arrays]
 
 
 def _read_ids(folder: Path) -> list[str]:

@@ -6,7 +6,6 @@ In: strings and ints, one a record or many. Out: int32 codes, or float32 rows as
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -16,17 +15,8 @@ from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Category
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
-from penstock.transform.coding import MISSING_ERROR, NO_CODE, UNKNOWN_ERROR, Coder, Slots
+from penstock.transform.coding import MISSING_ERROR, NO_CODE, UNKNOWN_ERROR, Coder, EncodeFit, Slots
 from penstock.transform.draws import Draws
-from penstock.transform.form import (
-    Load,
-    load_choice,
-    load_count,
-    load_entry,
-    load_flag,
-    load_list,
-    load_optional,
-)
 from penstock.transform.option import check_choice, check_count, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, count_levels, flatten, rebuild
@@ -47,33 +37,6 @@ SlotRule: TypeAlias = Literal["slot", "error"]
 CodeOrder: TypeAlias = Literal["frequency", "value"]
 
 _ROWS_OF_SETS = ("multi_hot", "count")
-
-
-@dataclass(frozen=True)
-class EncodeFit(Fitted):
-    """What `Encode` learned.
-
-    Attributes:
-        dtype: Of the values: "string" or "int64".
-        num_levels: 0 for one value a record, 1 for a list, 2 for a list of lists.
-        can_lack: Whether records may have no value, nor a default.
-        default: The field's own default, which records get that lack a value; or None.
-        values: Those with a code of their own, in the order of codes.
-    """
-
-    dtype: str
-    num_levels: int
-    can_lack: bool
-    default: Entry | None
-    values: tuple[Entry, ...]
-
-    LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_choice("string", "int64"),
-        "num_levels": load_count,
-        "can_lack": load_flag,
-        "default": load_optional(load_entry),
-        "values": load_list(load_entry),
-    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,7 +210,8 @@ class Encode(Padded):
             is_whole = self.max_values is None and self.min_count == 1
             if self.unknown == "error" and is_whole and isinstance(field, Category):
                 # The classes that the schema declares are classes even if the train split lacks one.
-                frequent = list(dict.fromkeys([*frequent, *(field.values or ())]))
+                default = () if field.default is None else (field.default,)
+                frequent = list(dict.fromkeys([*frequent, *(field.values or ()), *default]))
             values = tuple(sorted(frequent, key=sort_key) if self.order == "value" else frequent)
         if not values and self.unknown == "error":
             advice = "Give Encode(vocabulary=…), or leave the field out: give None for it."

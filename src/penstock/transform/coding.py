@@ -6,9 +6,10 @@ the value that has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,16 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import FieldError
 from penstock.schema.refusal import show
+from penstock.transform.base import Fitted
+from penstock.transform.form import (
+    Load,
+    load_choice,
+    load_count,
+    load_entry,
+    load_flag,
+    load_list,
+    load_optional,
+)
 from penstock.transform.vocabulary import Entry, Table, as_text
 from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Ragged
 
@@ -25,6 +36,33 @@ _Find: TypeAlias = Callable[..., NDArray[np.int32]]
 NO_CODE: Final = -1
 UNKNOWN_ERROR: Final = -2
 MISSING_ERROR: Final = -3
+
+
+@dataclass(frozen=True)
+class EncodeFit(Fitted):
+    """What `Encode` learned.
+
+    Attributes:
+        dtype: Of the values: "string" or "int64".
+        num_levels: 0 for one value a record, 1 for a list, 2 for a list of lists.
+        can_lack: Whether records may have no value, nor a default.
+        default: The field's own default, which records get that lack a value; or None.
+        values: Those with a code of their own, in the order of codes.
+    """
+
+    dtype: str
+    num_levels: int
+    can_lack: bool
+    default: Entry | None
+    values: tuple[Entry, ...]
+
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "dtype": load_choice("string", "int64"),
+        "num_levels": load_count,
+        "can_lack": load_flag,
+        "default": load_optional(load_entry),
+        "values": load_list(load_entry),
+    }
 
 
 class Slots(NamedTuple):

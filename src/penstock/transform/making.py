@@ -6,15 +6,18 @@ In: a data set and what was chosen for its fields. Out: an `Assembly`, and why s
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from typing import Any
 
+from penstock.errors import MissingPackageError, PenstockError
 from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.fitting import find_source
 from penstock.transform.kinds import choose_transform, load_override
-from penstock.transform.settings import Settings
+from penstock.transform.settings import Settings, load_settings
 
 _log = logging.getLogger("penstock")
 
@@ -38,6 +41,28 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
     source.expect([name for name, each in chosen.items() if each.is_measured(schema[name])])
     fitted = {name: each.fit(name, schema[name], source) for name, each in chosen.items()}
     return Assembly(schema, fitted, (), list(settings.groups.items())), notes
+
+
+def fit_by_config(
+    data: Any, config: str | os.PathLike[str] | Mapping[str, Any]
+) -> tuple[Assembly, dict[str, str]]:
+    """Fit transforms as a YAML file says, or a mapping; see `fit_assembly`.
+
+    Raises:
+        SchemaError: It has another form; of a file, the message names the line.
+    """
+    if isinstance(config, Mapping):
+        return fit_assembly(data, load_settings(config))
+    try:
+        # YAML is read with a package that a training machine need not have.
+        from penstock.transform.config import add_line, read_config  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
+    form, lines = read_config(config)
+    try:
+        return fit_assembly(data, load_settings(form))
+    except PenstockError as error:
+        raise add_line(error, lines, config) from None
 
 
 def _choose(schema: Schema, settings: Settings) -> tuple[dict[str, Transform], dict[str, str]]:

@@ -7,7 +7,7 @@ that of the schema stage and of the core.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,27 +54,38 @@ def measure_elements(name: str, source: FitSource, size: int) -> list[Distributi
     return [measured[str(i)].values for i in range(size)]
 
 
-def count_values(name: str, source: FitSource) -> tuple[list[bytes] | list[int], list[int], bool]:
-    """Count the values of strings or ints, or of lists of them.
+class Counted(NamedTuple):
+    """Values of a field.
 
-    Returns:
-        The values, their counts, and whether these are all: no more than `MOST_COUNTED`.
+    Attributes:
+        values: Strings or ints, in the order in which they were met.
+        counts: How often each was.
+        is_complete: Whether these are all: there were no more than `MOST_COUNTED`.
+        num_missing: How many records have none.
     """
+
+    values: list[bytes] | list[int]
+    counts: list[int]
+    is_complete: bool
+    num_missing: int
+
+
+def count_values(name: str, source: FitSource) -> Counted:
+    """Count the values of strings or ints, or of lists of them."""
     tally = _native.Tally(MOST_COUNTED)
-    is_any = False
+    num_missing = 0
     for column in source.columns(name):
-        is_any = True
+        if column.present is not None:
+            num_missing += len(column) - int(np.count_nonzero(column.present))
         values, keep = _flat_values(column)
         if isinstance(values, Bytes):
             starts, stops = np.ascontiguousarray(values.starts), np.ascontiguousarray(values.stops)
             tally.add_strings(values.arena, starts, stops, keep)
         else:
             tally.add_ints(np.ascontiguousarray(values), keep)
-    if not is_any:
-        return [], [], True
     found, counts, num_overflowed = tally.take()
     known = found if isinstance(found, list) else found.tolist()
-    return known, counts.tolist(), not num_overflowed
+    return Counted(known, counts.tolist(), not num_overflowed, num_missing)
 
 
 def _flat_values(column: Column) -> tuple[Bytes | NDArray[Any], Mask | None]:

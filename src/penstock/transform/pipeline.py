@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock import _native
-from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.errors import OptionError
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
@@ -21,11 +21,11 @@ from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Parts
 from penstock.transform.base import MeasureLengths, Transform
 from penstock.transform.draws import Draws
-from penstock.transform.making import fit_assembly
+from penstock.transform.making import fit_assembly, fit_by_config
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
 from penstock.transform.pipelineform import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
-from penstock.transform.settings import Settings, load_settings
+from penstock.transform.settings import Settings
 from penstock.transform.table import draw_table
 from penstock.types import CodedColumns
 
@@ -82,18 +82,7 @@ class Pipeline:
             UnknownNameError: As for `fit`.
             OptionError: As for `fit`.
         """
-        if isinstance(config, Mapping):
-            return cls(*fit_assembly(dataset, load_settings(config)))
-        try:
-            # YAML is read with a package that a training machine need not have.
-            from penstock.transform.config import add_line, read_config  # noqa: PLC0415
-        except ModuleNotFoundError as error:
-            raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
-        form, lines = read_config(config)
-        try:
-            return cls(*fit_assembly(dataset, load_settings(form)))
-        except PenstockError as error:
-            raise add_line(error, lines, config) from None
+        return cls(*fit_by_config(dataset, config))
 
     @property
     def schema(self) -> Schema:
@@ -164,8 +153,8 @@ class Pipeline:
         Args:
             function: Is called for each batch, in any thread, with a dict of the stored columns (`Dense`,
                 `Bytes` or `Ragged`) of these fields, and with the batch's `Draws` if it takes two arguments.
-                It returns a dict of arrays with a row a record, exactly as declared. It must give the same
-                for the same columns and draws.
+                It returns a dict of arrays with a row a record, exactly as declared. It must not change the
+                columns, and give the same for the same columns and draws.
             fields: Their names. If all are targets, the outputs are targets; otherwise they are inputs.
             outputs: What the function gives.
             name: By which JSON knows the function; its own, if not given.

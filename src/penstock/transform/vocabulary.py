@@ -38,18 +38,22 @@ def is_counted(field: Field) -> bool:
 def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entry, int]]:
     """Return the values of a field with their counts, frequent ones first, equally frequent ones in order.
 
+    Records without a value have the field's default, if it has one.
+
     Raises:
         OptionError: There are too many of them for a vocabulary.
     """
     statistics: FieldStatistics | None = source.statistics(name) if is_counted(field) else None
     frequencies = None if statistics is None else statistics.frequencies
-    if statistics is not None and not statistics.count:
-        return []
-    if frequencies is not None and frequencies.is_complete:
-        counted = zip(frequencies.values, frequencies.counts, strict=True)
+    counted: dict[Entry, int] = {}
+    if statistics is not None and frequencies is not None and frequencies.is_complete:
+        counted = dict(zip(frequencies.values, frequencies.counts, strict=True))
+        num_missing = statistics.missing
+    elif statistics is not None and not statistics.count:
+        num_missing = statistics.missing
     else:
-        values, counts, is_complete = count_values(name, source)
-        if not is_complete:
+        found = count_values(name, source)
+        if not found.is_complete:
             raise OptionError(
                 f"vocabulary of field {name!r}",
                 field=name,
@@ -57,8 +61,12 @@ def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entr
                 got="more",
                 advice="Say Encode('hash', num_bins=…).",
             )
-        counted = zip(map(as_text, values), counts, strict=True)
-    return sorted(counted, key=lambda item: (-item[1], sort_key(item[0])))
+        counted = dict(zip(map(as_text, found.values), found.counts, strict=True))
+        num_missing = found.num_missing
+    if num_missing and field.default is not None and not isinstance(field, Sequence):
+        default = as_text(field.default)
+        counted[default] = counted.get(default, 0) + num_missing
+    return sorted(counted.items(), key=lambda item: (-item[1], sort_key(item[0])))
 
 
 def check_entries(owner: str, given: object, option: str = "vocabulary") -> tuple[Entry, ...]:

@@ -105,8 +105,8 @@ def test_window_holds_as_many_as_fit_but_two_at_least_and_32_at_most(most_bytes,
     feed.close()
 
 
-def test_window_of_bytes_holds_where_small_things_are_followed_by_large_ones():
-    sizes = [10] * 40 + [4000] * 200 + [10] * 40
+def test_window_of_bytes_holds_where_small_things_and_large_ones_take_turns():
+    sizes = [10, 10, 10, 4000, 4000, 10] * 40
     alive = weakref.WeakSet()
     peak = []
 
@@ -129,11 +129,14 @@ def test_window_of_bytes_holds_where_small_things_are_followed_by_large_ones():
     assert max(peak) <= 20_000 + (4 + 1) * 4000
 
 
-def test_threads_that_wait_are_woken_when_sizes_make_the_window_wider():
-    gate = Gate(sizes=[1000, 1, 1, 1] + [1] * 96)
-    feed = Feed(iter(range(100)), gate, 4, 8000)
-    gate.let(4)
-    wait_until(lambda: len(gate.begun) == 8)  # all four are at work again, though nothing was taken
+def test_threads_that_wait_are_woken_when_smaller_things_make_room():
+    gate = Gate(sizes=[1000] + [1] * 99)
+    feed = Feed(iter(range(100)), gate, 4, 4500)
+    wait_until(lambda: len(gate.begun) == 4)
+    gate.let(1)
+    wait_until(lambda: feed.num_ready == 1)  # as large as this one, five are too many: one thread waits
+    gate.let(12)
+    wait_until(lambda: len(gate.begun) == 13 + 4)  # all are at work again, though nothing was taken
     gate.let(1000)
     assert take_all_numbers(feed, 100) == list(range(100))
 
@@ -317,6 +320,27 @@ def test_error_leaves_no_ring_that_only_the_collector_could_undo():
         assert held[0]() is None
     finally:
         gc.enable()
+
+
+def test_consumer_that_waits_is_woken_for_what_was_ready_before_it_was_its_turn():
+    gates = [threading.Event(), threading.Event()]
+
+    def make(ticket):
+        assert gates[ticket].wait(20)
+        return ticket, 1
+
+    feed = Feed(iter(range(2)), make, 2, PLENTY)
+    taken = []
+    consumers = [threading.Thread(target=lambda: taken.append(feed.take())) for _ in range(3)]
+    for consumer in consumers:
+        consumer.start()
+    wait_until(lambda: len(feed._window._ready._waiters) == 3)
+    gates[1].set()
+    wait_until(lambda: feed.num_ready == 1)
+    gates[0].set()
+    for consumer in consumers:
+        consumer.join(20)
+    assert sorted(taken, key=str) == [0, 1, None]
 
 
 def test_several_consumers_share_what_is_made_and_all_see_the_end():

@@ -109,13 +109,23 @@ def test_default_of_the_field_is_the_code_of_missing_records():
     assert encode.num_codes == 4  # no slot for missing ones
 
 
-def test_default_that_the_train_split_lacks_is_unknown_or_refused():
+@pytest.mark.parametrize("field", [Category(default="emu"), Text(default="emu")])
+def test_default_counts_as_the_value_of_records_that_lack_one(field):
+    column = strings([*PETS, *["emu"] * 9])
+    column.present = np.array([True] * 6 + [False] * 9)
+    assert fit(Encode(), field, column).fitted.values == ("emu", "dog", "cat", "eel")
+    assert fit(Encode(), field, strings(PETS)).fitted.values == ("dog", "cat", "eel")
+
+
+def test_default_without_a_code_is_unknown_or_refused():
     field = Category(default="emu")
-    column = strings(PETS)
-    column.present = np.array([True] * 5 + [False])
-    assert run(fit(Encode(), field, column), column)[5] == 0
+    column = strings(["emu"])
+    column.present = np.array([False])
+    encode = Encode(vocabulary=["cat"])
+    assert run(fit(encode, field, column), column).tolist() == [0]
     with pytest.raises(OptionError, match="expected a code for its default 'emu'"):
-        fit(Encode(unknown="error"), field, column)
+        fit(Encode(vocabulary=["cat"], unknown="error"), field, column)
+    assert fit(Encode(unknown="error"), field, strings(PETS)).num_codes == 4
 
 
 def test_max_values_and_min_count_leave_the_rare_ones_unknown():

@@ -313,8 +313,8 @@ def test_strings_that_were_coded_while_decoding_give_the_same_batch(tmp_path):
     for name in plain:
         assert plain[name].tolist() == same[name].tolist()
     assert plain["kind"][0] == 0
-    # The train split has no record with "y", so the default is unknown.
-    assert plain["size"].tolist() == [0, 1] * 10
+    assert pipeline.transforms["size"].fitted.values == ("x", "y")
+    assert plain["size"].tolist() == [2, 1] * 10
 
 
 def test_measure_is_that_of_the_transform(shelter, train):
