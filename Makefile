@@ -30,7 +30,7 @@ $(VENV)/.bench: $(VENV)/.base
 	$(BIN)/python $(INSTALL) --editable '.[bench]'
 	@touch $@
 
-demo: $(VENV)/.base ## From raw files to a data set: plan, convert, inspect, read, damage, verify, repair
+demo: $(VENV)/.base ## From raw files to batches: plan, convert, inspect, load, resume, bench, damage, verify, repair
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests
@@ -73,9 +73,10 @@ $(SANITIZED)/.installed: $(CORE)
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
 
-bench: $(VENV)/.bench ## Measure reading and writing against TensorFlow, TFDS, tfrecord and pyarrow
+bench: $(VENV)/.bench ## Measure reading, writing and loading against TensorFlow, TFDS, tfrecord and pyarrow
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/write.py
+	$(BIN)/python benchmarks/load.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(SANITIZED) build dist demo

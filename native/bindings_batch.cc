@@ -97,7 +97,7 @@ nb::object scale(nb::handle given, nb::handle mask, nb::handle shifts, nb::handl
   const ScaleOptions options{low, high, fill, log, nan_is_missing};
   std::vector<size_t> shape(values.dimensions, values.dimensions + values.rank);
   NewArray out(DType::kFloat32, shape.data(), shape.size());
-  const Unlocked unlocked(rows * width * (log ? 20 : 1));
+  Unlocked unlocked(rows * width * (log ? 20 : 1));
   const auto run = [&](const auto* numbers) {
     scale_numbers(numbers, present, rows, width, terms, options, out.as<float>());
   };
@@ -106,6 +106,7 @@ nb::object scale(nb::handle given, nb::handle mask, nb::handle shifts, nb::handl
   else if (values.dtype == DType::kInt64) run(values.as<int64_t>());
   else if (values.dtype == DType::kInt32) run(values.as<int32_t>());
   else run(values.as<uint8_t>());
+  unlocked.relock();
   return out.object;
 }
 
@@ -147,10 +148,11 @@ nb::object hash_strings(nb::handle bytes, nb::handle begins, nb::handle ends, nb
   need(all_inside, "stops", "a string reaches out of the arena");
   NewArray out(DType::kInt32, {rows});
   const Bins bins(static_cast<uint32_t>(num_bins), salt);
-  const Unlocked unlocked(rows * 20);
+  Unlocked unlocked(rows * 20);
   fill_bins(present, rows, first, missing, out.as<int32_t>(), [&](size_t i) {
     return bins.bin(Span{strings.arena.data + at.starts[i], static_cast<size_t>(at.stops[i] - at.starts[i])});
   });
+  unlocked.relock();
   return out.object;
 }
 
@@ -162,9 +164,10 @@ nb::object hash_ints(nb::handle given, nb::handle mask, int64_t num_bins, int32_
   const uint8_t* const present = mask_of(mask, rows, "present");
   NewArray out(DType::kInt32, {rows});
   const Bins bins(static_cast<uint32_t>(num_bins), salt);
-  const Unlocked unlocked(rows * 8);
+  Unlocked unlocked(rows * 8);
   const auto* const ints = values.as<int64_t>();
   fill_bins(present, rows, first, missing, out.as<int32_t>(), [&](size_t i) { return bins.bin(ints[i]); });
+  unlocked.relock();
   return out.object;
 }
 
@@ -172,8 +175,9 @@ nb::object multi_hot_rows(nb::handle given, nb::handle divided, size_t width, bo
   const ArrayView codes = vector_of(given, "codes", {DType::kInt32});
   const Offsets offsets(divided, codes.rows());
   NewArray out(DType::kFloat32, {offsets.rows, width});
-  const Unlocked unlocked(offsets.rows * width / 4 + codes.rows());
+  Unlocked unlocked(offsets.rows * width / 4 + codes.rows());
   multi_hot(codes.as<int32_t>(), offsets.data, offsets.rows, width, counts, out.as<float>());
+  unlocked.relock();
   return out.object;
 }
 
@@ -221,16 +225,18 @@ nb::object pad(nb::handle given, nb::handle divided, size_t length, nb::handle v
   NewArray out(values.dtype, shape.data(), shape.size());
   const size_t width = values.width();
   if (width == 0) return out.object;
-  const Unlocked unlocked(offsets.rows * (length * width / 4 + 10));
+  Unlocked unlocked(offsets.rows * (length * width / 4 + 10));
   pad_lists(values.data, offsets.data, offsets.rows, length, width, filler, from_end, out.data);
+  unlocked.relock();
   return out.object;
 }
 
 nb::object pad_mask(nb::handle divided, size_t length) {
   const Offsets offsets(divided, SIZE_MAX);
   NewArray out(DType::kBool, {offsets.rows, length});
-  const Unlocked unlocked(offsets.rows * (length / 16 + 10));
+  Unlocked unlocked(offsets.rows * (length / 16 + 10));
   mask_lists(offsets.data, offsets.rows, length, out.data);
+  unlocked.relock();
   return out.object;
 }
 
@@ -273,9 +279,10 @@ nb::object random_words(uint64_t seed, int64_t epoch, int64_t purpose, nb::handl
   need(purpose >= 0 && purpose <= UINT16_MAX, "purpose", "expected from 0 to 65535");
   need(count <= kMostWords, "count", "a record has at most 262144 words for one purpose");
   NewArray out(DType::kUInt32, {records.rows(), count});
-  const Unlocked unlocked(records.rows() * (count + 3) / 4 * 12);
+  Unlocked unlocked(records.rows() * (count + 3) / 4 * 12);
   draw_words(seed, static_cast<uint32_t>(epoch), static_cast<uint16_t>(purpose), records.as<int64_t>(), records.rows(),
              count, out.as<uint32_t>());
+  unlocked.relock();
   return out.object;
 }
 
@@ -289,9 +296,10 @@ nb::object permute(uint64_t seed, uint64_t epoch, uint64_t purpose, int64_t size
   for (size_t i = 0; i < count; i++) all_inside &= from[i] >= 0 && from[i] < size;
   need(all_inside, "positions", "one is not from 0 to below size");
   NewArray out(DType::kInt64, {count});
-  const Unlocked unlocked(count * 40);
+  Unlocked unlocked(count * 40);
   const Permutation permutation(seed, epoch, purpose, static_cast<uint64_t>(size));
   kInverse ? permutation.invert(from, count, out.as<int64_t>()) : permutation.apply(from, count, out.as<int64_t>());
+  unlocked.relock();
   return out.object;
 }
 

@@ -74,8 +74,11 @@ class Unlocked {
   explicit Unlocked(size_t nanoseconds) {
     if (nanoseconds > 20000) state_ = PyEval_SaveThread();
   }
-  ~Unlocked() {
+  ~Unlocked() { relock(); }
+  // Before an object of Python is touched: a return value is copied before locals end.
+  void relock() {
     if (state_ != nullptr) PyEval_RestoreThread(state_);
+    state_ = nullptr;
   }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;

@@ -171,7 +171,8 @@ struct SharedCounter {
   void merge(SharedCounter& other) {
     need(this != &other, "other", "a counter cannot be merged with itself");
     const TextForm &a = counter.form(), &b = other.counter.form();
-    need(a.lower == b.lower && a.strip == b.strip && a.split == b.split, "other", "a counter that cuts texts in another way");
+    const bool is_alike = a.lower == b.lower && a.strip == b.strip && a.split == b.split;
+    need(is_alike, "other", "a counter that cuts texts in another way");
     nb::gil_scoped_release unlocked;
     const std::scoped_lock lock(mutex, other.mutex);
     counter.merge(other.counter);

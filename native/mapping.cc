@@ -29,6 +29,20 @@ void land(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// A function of its own: none of its variables changes between the two returns of sigsetjmp.
+bool copy_guarded(uint8_t* to, const uint8_t* from, size_t size) {
+  sigjmp_buf here;
+  // Signal masks are as before: the handler blocks none.
+  if (sigsetjmp(here, 0) != 0) {
+    landing = nullptr;
+    return false;
+  }
+  landing = &here;
+  std::memcpy(to, from, size);
+  landing = nullptr;
+  return true;
+}
+
 }  // namespace
 
 void watch_for_lost_pages() {
@@ -62,16 +76,7 @@ size_t Mapping::copy(uint64_t offset, uint8_t* out, size_t size) const {
   if (offset >= size_) return 0;
   const size_t there = size_ - static_cast<size_t>(offset);
   const size_t count = size < there ? size : there;
-  sigjmp_buf here;
-  // Signal masks are as before: the handler blocks none.
-  if (sigsetjmp(here, 0) != 0) {
-    landing = nullptr;
-    return 0;
-  }
-  landing = &here;
-  std::memcpy(out, data_ + offset, count);
-  landing = nullptr;
-  return count;
+  return copy_guarded(out, data_ + offset, count) ? count : 0;
 }
 
 }  // namespace penstock

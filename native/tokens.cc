@@ -19,7 +19,8 @@ struct Classes {
   constexpr Classes() {
     for (int c = 0; c < 256; c++) {
       const bool is_space = c == ' ' || (c >= '\t' && c <= '\r');
-      const bool is_mark = (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+      const bool is_mark = (c >= '!' && c <= '/') || (c >= ':' && c <= '@') ||  //
+                           (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
       of[c] = is_space ? kSpace : is_mark ? kMark : 0;
       lower[c] = static_cast<uint8_t>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
     }

@@ -21,13 +21,13 @@ class Cutter {
  public:
   explicit Cutter(TextForm form) : form_(form) {}
 
-  // Calls visit(token) for one token after the other until it returns false. A token is gone with the next one; 16 bytes
-  // past its end may be read.
+  // Calls visit(token) for one token after the other until it returns false. A token is gone with the next one, and 16
+  // bytes past its end may be read.
   template <typename Visit>
   void cut(Span text, const Visit& visit);
 
  private:
-  // Enough for the 40 or so words that most texts are cut to in two or three goes; not much is done in vain.
+  // About 40 words: what is cut to 64 tokens takes two windows or three, and little is read in vain.
   static constexpr size_t kWindow = 256;
   static constexpr size_t kWords = kWindow / 64;
 

@@ -14,10 +14,14 @@ Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
-# Records of several files in any order: ([(descriptor, bytes, place), …], number of the file of each record, where
-# frames begin, sizes, what keeps the descriptors open)
+# Records of several files in any order: ([(descriptor, bytes, place), …], number of the file of each record,
+# where frames begin, sizes, what keeps the descriptors open)
 MixedSegment: TypeAlias = tuple[
-    list[tuple[int, "Buffer | Mapping | None", int]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64], object
+    list[tuple[int, "Buffer | Mapping | None", int]],
+    NDArray[np.uint32],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    object,
 ]
 # (row, status, field number or -1, expected, got, the bytes that are wrong if they say more): native/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]

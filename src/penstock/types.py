@@ -1,6 +1,7 @@
 """Columns, the one currency between the stages: many records, field by field, as arrays.
 
-In: nothing. Out: `Dense`, `Ragged`, `Bytes`, `Dictionary`, each with an optional presence mask, and the mapping `Columns`.
+In: nothing. Out: `Dense`, `Ragged`, `Bytes`, `Dictionary`, each with an optional presence mask, and the
+mapping `Columns`.
 """
 
 from __future__ import annotations

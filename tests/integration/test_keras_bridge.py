@@ -134,14 +134,11 @@ def test_endless_loader_feeds_steps_across_epochs(pets) -> None:
     loader = make_loader(pets, repeat=None)
     feed, model = loader.to_keras(), make_model()
     assert feed.num_batches is None
-    model.fit(feed, epochs=3, steps_per_epoch=5, verbose=0)
+    model.fit(feed, epochs=2, steps_per_epoch=5, verbose=0)
+    assert loader.position == (1, 3)
+    model.fit(feed, epochs=1, steps_per_epoch=5, verbose=0, callbacks=[feed.callback])
     assert model.trained == wanted(loader, 3)[:15]
     assert loader.position == (2, 1)
-    model.fit(feed, epochs=1, steps_per_epoch=4, verbose=0, callbacks=[feed.callback])
-    assert loader.position[0] == 0  # an iteration that never ends begins anew, unless the callback was there
-    again = loader.position[1]
-    model.fit(feed, epochs=1, steps_per_epoch=2, verbose=0, callbacks=[feed.callback])
-    assert loader.position == (0, again + 2)
 
 
 def test_repeated_epochs_are_one_epoch_of_keras(pets) -> None:

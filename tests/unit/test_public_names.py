@@ -8,7 +8,19 @@ import pytest
 
 import penstock
 
-HEAVY = ("tensorflow", "keras", "ray", "pandas", "pyarrow", "torch", "jax", "PIL", "google.protobuf", "yaml", "tokenizers")
+HEAVY = (
+    "tensorflow",
+    "keras",
+    "ray",
+    "pandas",
+    "pyarrow",
+    "torch",
+    "jax",
+    "PIL",
+    "google.protobuf",
+    "yaml",
+    "tokenizers",
+)
 PARTS_FOR_LATER = ("penstock.wire", "penstock.jobs", "penstock.cli")
 
 IMPORT = """

@@ -85,7 +85,7 @@ def make_loader(
         if len(each) == 0:
             raise _refuse_empty(split, options)
     order: Order = orders[0] if shares is None else MixedOrder(orders, shares, options.seed)
-    sources = [_make_source(split, pipeline) for split in splits]
+    sources = [_make_source(split, pipeline, options.threads) for split in splits]
     supply = Supply(sources, [_make_store(source, options) for source in sources])
     plan = _make_plan(order, splits, pipeline, options)
     if plan.num_steps(0) == 0:
@@ -104,7 +104,7 @@ def make_loader(
     return Loader(LoaderParts(plan, supply, pipeline, options, identity))
 
 
-def _make_source(split: LoadedSplit, pipeline: Transforming) -> SplitSource:
+def _make_source(split: LoadedSplit, pipeline: Transforming, num_threads: int) -> SplitSource:
     for name in pipeline.fields:
         if name not in split.schema:
             raise unknown_name(name, split.schema)
@@ -112,7 +112,7 @@ def _make_source(split: LoadedSplit, pipeline: Transforming) -> SplitSource:
     if isinstance(pipeline, Pipeline):
         pipeline.check_schema(schema)
     plan = DecodePlan(schema, strict=split.strict, dictionaries=pipeline.dictionaries())
-    return SplitSource(Scatter(split.rows), plan, schema, split.losses, split.name)
+    return SplitSource(Scatter(split.rows, num_threads), plan, schema, split.losses, split.name)
 
 
 def _make_store(source: SplitSource, options: LoadOptions) -> RowStore:

@@ -25,29 +25,27 @@ class Passage:
     Attributes:
         start: Epoch and step of its first batch.
         stop: The epoch before which it ends.
+        goes_on: Whether the next one goes on behind what it gave, wherever that is.
         at: Epoch and step of the batch that it gives next.
         num_given: How many batches it has given.
         num_doubted: How many it had given when the framework said that its epoch was over, if those may have
             served to build a model alone.
     """
 
-    __slots__ = ("at", "num_doubted", "num_given", "start", "stop")
+    __slots__ = ("at", "goes_on", "num_doubted", "num_given", "start", "stop")
 
-    def __init__(self, start: tuple[int, int], stop: float) -> None:
+    def __init__(self, start: tuple[int, int], stop: float, *, goes_on: bool) -> None:
         self.start = self.at = start
         self.stop = stop
+        self.goes_on = goes_on
         self.num_given = 0
         self.num_doubted: int | None = None
 
     @property
-    def is_over(self) -> bool:
-        """Whether it has given all its batches."""
-        return self.at[0] >= self.stop
-
-    @property
-    def is_for_building(self) -> bool:
-        """Whether it was read to build a model, and nothing else."""
-        return self.num_doubted is not None and self.num_doubted == self.num_given
+    def counts(self) -> bool:
+        """Whether the next one begins behind it."""
+        was_for_building = self.num_doubted is not None and self.num_doubted == self.num_given
+        return (self.goes_on or self.at[0] >= self.stop) and not was_for_building
 
 
 class Course:
@@ -55,7 +53,8 @@ class Course:
 
     An iteration that gave all its batches was an epoch, and the next one begins behind it. One that was
     dropped before does not count: the next begins where it began, so that a look at a first batch costs
-    nothing, as with any data set. Whoever moves the loader (`load_state_dict`) decides where the next begins.
+    nothing, as with any data set. Only where there is no end to reach the next goes on behind what was read.
+    Whoever moves the loader (`load_state_dict`) decides where the next one begins.
 
     Meanwhile the loader's position is what the latest iteration has given. Where a framework fetches ahead,
     that is more than a model has taken; then whoever knows better calls `follow` and `advance`.
@@ -72,18 +71,18 @@ class Course:
         """Begin an iteration.
 
         Args:
-            flows: Whether it goes on from epoch to epoch, and the next goes on behind what it gave.
+            flows: Whether it goes on from epoch to epoch, without end.
         """
         position = self._loader.position
         if position != self._told:
             self._start, self._told = position, position
         elif self._is_followed:
             self._start = position
-        elif self._last is not None and not self._last.is_for_building and (flows or self._last.is_over):
+        elif self._last is not None and self._last.counts:
             self._start = self._last.at
         start = self._start = self._normal(self._start)
-        ends_nowhere = flows or self._flows or self._loader.is_endless
-        self._last = Passage(start, math.inf if ends_nowhere else self.whole(start[0]).stop)
+        flows = flows or self._flows or self._loader.is_endless
+        self._last = Passage(start, math.inf if flows else self.whole(start[0]).stop, goes_on=flows)
         return self._last
 
     def whole(self, epoch: int) -> range:
@@ -115,7 +114,7 @@ class Course:
         """Count what has been read: a new run through the data begins."""
         if self._is_followed:  # until an error ended it
             self._start = self._loader.position
-        elif self._last is not None and self._last.is_over:
+        elif self._last is not None and self._last.counts:
             self._start = self._last.at
         self._last, self._is_followed, self._flows = None, False, False
 

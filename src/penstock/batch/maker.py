@@ -103,7 +103,6 @@ class Maker:
         begin = time.perf_counter()
         picks = self._plan.picks(ticket)
         self._announce(ticket)
-        kept = picks
         try:
             supplied = self._supply.columns(picks)
             middle = time.perf_counter()

@@ -18,7 +18,7 @@ _MEANINGS = {
     "data": "the data set",
     "pipeline": "the pipeline",
     "order": "the order of records",
-    "batches": "how batches are made",
+    "batches": "the batches",
 }
 
 

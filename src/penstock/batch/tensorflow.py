@@ -37,7 +37,7 @@ def make_dataset(loader: Loader) -> tf.data.Dataset:
     Nothing is fetched ahead of whoever iterates: the loader itself does that, and its state stays exact.
     """
     course = course_of(loader)
-    is_whole = _begins_whole(course, course.where())
+    is_whole = not loader.is_endless and _begins_whole(course, course.where())
 
     def begin() -> Passage:
         passage = course.begin()
@@ -56,10 +56,6 @@ def make_dataset(loader: Loader) -> tf.data.Dataset:
     elif is_whole and loader.options.bucket_by is None:  # else iterations differ
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(loader)))
     return dataset
-
-
-def _begins_whole(course: Course, position: tuple[int, int]) -> bool:
-    return position == (course.whole(position[0]).start, 0)
 
 
 def generate(
@@ -204,6 +200,10 @@ def make_spec(output: Output, batch_size: int | None) -> Any:
         return tf.TensorSpec(shape, dtype)
     rank = 2 if len(output.shape) > 1 and output.shape[1] is None else 1
     return tf.RaggedTensorSpec(shape, dtype, ragged_rank=rank, row_splits_dtype=tf.int64)
+
+
+def _begins_whole(course: Course, position: tuple[int, int]) -> bool:
+    return position == (course.whole(position[0]).start, 0)
 
 
 def _is_small(output: Output, batch_size: int) -> bool:

@@ -40,9 +40,8 @@ def read_scattered(
         try:
             segments = scatter.segments(rows)
         except (PathError, ChangedFileError) as error:
-            if losses.on_error == "raise":
+            if losses.on_error == "raise" or not scatter.lose(error):
                 raise
-            scatter.lose(error)
             continue
         columns, faults = plan.decode_coded(segments)
         if not faults and not errors:

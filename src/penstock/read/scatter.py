@@ -18,7 +18,8 @@ from penstock.read.shard import Shard
 from penstock.storage.file import OpenFile
 from penstock.storage.fork import ProcessLock
 
-# A batch that is spread over more files than these reads those beyond them record by record into memory.
+# A batch that is spread over more files than these reads those beyond them record by record into memory. Each
+# thread may hold as many at the same time: all together, a quarter of what the process may have open.
 _MOST_OPEN = 512
 
 # Small records all over a file are copied from where the kernel keeps it, without a system call each: of 715
@@ -32,9 +33,13 @@ class Scatter:
     """Finds rows of a split wherever they are; any number of threads may ask.
 
     An index takes eight bytes a record, and is loaded when a row of its file is first asked for.
+
+    Args:
+        rows: The rows.
+        num_threads: How many threads will ask at the same time.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, num_threads: int = 1) -> None:
         self.rows = rows
         self._places = _native.Places(rows.starts)
         self._known: set[int] = set()
@@ -45,7 +50,8 @@ class Scatter:
         num_bytes = sum(shard.index.identity.size for shard in rows.shards)
         is_small = len(rows) > 0 and num_bytes // len(rows) <= _SMALL_RECORD
         self._maps = is_small and num_bytes <= memory * _MOST_MAPPED
-        self._most_open = min(_MOST_OPEN, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
         """Return where the frames of some rows are, in the order of `wanted`.
@@ -94,11 +100,11 @@ class Scatter:
             else:
                 self._lost.pop(number, None)
 
-    def lose(self, error: PathError | ChangedFileError) -> None:
-        """Take note of a file that cannot be read any more."""
-        for number, shard in enumerate(self.rows.shards):
-            if str(shard.path) == error.path:
-                self._lost[number] = error
+    def lose(self, error: PathError | ChangedFileError) -> bool:
+        """Take note of a file that cannot be read any more; tell whether it is one of these at all."""
+        found = [number for number, shard in enumerate(self.rows.shards) if str(shard.path) == error.path]
+        self._lost.update(dict.fromkeys(found, error))
+        return bool(found)
 
     def lost(self, wanted: NDArray[np.int64]) -> dict[int, PenstockError]:
         """Return why some of the rows cannot be had, by their place in `wanted`."""

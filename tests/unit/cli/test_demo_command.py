@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -22,6 +23,10 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
         f"$ {told}\n",
         f"$ penstock inspect {place}/meadow\n",
         f">>> flowers = ps.open('{place}/meadow')\n",
+        ">>> pipeline = ps.Pipeline.fit(flowers)\n",
+        '>>> loader = flowers["train"].loader(pipeline, batch_size=64, shuffle=True, seed=7)\n',
+        ">>> fresh.load_state_dict(state)\n",
+        f"$ penstock bench {place}/meadow --batch-size 64 --seconds 1\n",
         f"{place}/meadow --id id --target sets_seed --overwrite --on-error collect\n",
         f"$ penstock verify {place}/meadow\n",
         f"$ penstock repair {place}/meadow {place}/mended\n",
@@ -29,6 +34,10 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
         assert typed in out
     assert "  photo: {type: image, format: png, from: path}  " in out
     assert "penstock: note: 'plot': leading zeros, as codes have them" in out
+    assert "\npetal_cm     input   float32 (n,)  petal_cm     Scale()\n" in out
+    assert "\n{'note': (64, 12), 'petal_cm': (64,), 'soil': (64,), " in out
+    assert "\nThe 2 batches that are left are the same, byte for byte, as those of the first loader.\n" in out
+    assert re.search(r"\nBottleneck: \w+\.\nAdvice: .+\.\n", out)
     assert f"penstock: error: {place}/more.csv: column 'photo' in row 8 (line 9): expected " in out
     assert "309 records from 310 rows: " in out
     assert "record 17 at byte " in out
@@ -41,6 +50,22 @@ def test_demo_json_is_one_object(tmp_path, capsys) -> None:
     assert err == ""
     facts = json.loads(out)
     assert (facts["rows"], facts["records"], facts["converted"], facts["kept"]) == (300, 300, 309, 308)
+    assert facts["shapes"][0]["visit_hours"] == [64, 8]
+    assert facts["is_same_rest"] is True
+    assert facts["records_per_second"] > 0
+
+
+def test_demo_needs_no_framework(tmp_path) -> None:
+    program = """
+import sys
+for name in ("tensorflow", "keras", "torch", "jax", "tokenizers"):
+    sys.modules[name] = None  # as if it were not installed
+from penstock.cli.main import main
+sys.exit(main(["demo", "--json", "--out", sys.argv[1]]))
+"""
+    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "demo")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_demo_in_a_folder_in_use_is_a_wrong_call(zoo, capsys) -> None:

@@ -14,6 +14,7 @@ import penstock as ps
 from penstock.errors import CellError, PathError
 from penstock.jobs.convert import Converted
 from penstock.jobs.demo import DAMAGED_RECORD, demo
+from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection
 from penstock.jobs.meadow import FLOWERS, LOST_PHOTO, MORE_FLOWERS, write_meadow
 from penstock.jobs.repair import Repair
@@ -67,6 +68,7 @@ def test_demo_converts_finds_and_removes_the_one_record_that_it_damaged(tmp_path
         Plan,
         Converted,
         Inspection,
+        BenchReport,
         CellError,
         Converted,
         Verification,
@@ -86,6 +88,41 @@ def test_demo_names_the_row_whose_photo_is_lost(tmp_path) -> None:
 def test_demo_shows_a_field_of_every_type_but_arrays(tmp_path) -> None:
     facts = next(step.facts for step in demo(tmp_path) if "fields" in step.facts)
     assert set(facts["fields"].values()) == {"text", "image", "category", "number", "sequence"}
+
+
+def test_demo_loads_an_epoch_and_goes_on_from_its_middle(tmp_path) -> None:
+    results, facts = {}, {}
+    for step in demo(tmp_path):
+        facts |= step.facts
+        results[step.title] = step.result
+        if isinstance(step.result, BenchReport):
+            break
+    table = results["From fields to what a model takes"]
+    assert [line.split()[0] for line in table.splitlines()] == ["output", *facts["outputs"], "–", "–"]
+    assert facts["outputs"] == {
+        "note": "int32 (n, ?)",
+        "petal_cm": "float32 (n,)",
+        "soil": "int32 (n,)",
+        "plot": "int32 (n,)",
+        "seen_on": "float32 (n,)",
+        "visit_hours": "int64 (n, ?)",
+        "sets_seed": "int32 (n,)",
+    }
+    assert [shapes["petal_cm"] for shapes in facts["shapes"]] == [(64,), (64,), (64,), (48,)]
+    assert {tuple(shapes) for shapes in facts["shapes"]} == {tuple(facts["outputs"])}
+    assert (facts["state"]["epoch"], facts["state"]["step"]) == (1, 2)
+    assert facts["is_same_rest"] is True
+    assert results["Stop anywhere, and go on there"].splitlines() == [
+        json.dumps(facts["state"]),
+        "The 2 batches that are left are the same, byte for byte, as those of the first loader.",
+    ]
+
+
+def test_demo_measures_the_train_split_before_it_is_damaged(tmp_path) -> None:
+    report = next(step.result for step in demo(tmp_path) if isinstance(step.result, BenchReport))
+    assert (report.split, report.measured.num_records, report.measured.steps_per_epoch) == ("train", 240, 4)
+    assert report.later is not None
+    assert report.judged.records_per_second > 0
 
 
 def test_demo_in_a_folder_that_holds_something_is_refused(tmp_path) -> None:

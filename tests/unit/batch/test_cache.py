@@ -1,0 +1,185 @@
+"""Decoded columns kept in memory or in a file: the same rows as from disk, within a limit."""
+
+import gc
+import logging
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loaded_batches import SCHEMA, freeze, open_numbers, payload, write_shards
+from penstock.batch.cache import CachedStore, usual_cache_bytes
+from penstock.batch.supply import DiskStore, SplitSource
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.errors import CorruptRecordError, WriteError
+from penstock.read.scatter import Scatter
+from penstock.wire.frame import write_record
+from record_files import flip
+
+PLENTY = 1 << 30
+TOTAL = 300
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_shards(tmp_path / "data", [100, 150, 50])
+    return tmp_path / "data"
+
+
+def make_source(folder, on_error="raise"):
+    split = open_numbers(folder)
+    return SplitSource(Scatter(split._rows), DecodePlan(SCHEMA), SCHEMA, Losses(on_error, 1000), "train")
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request, tmp_path):
+    return None if request.param == "memory" else tmp_path / "kept" / "here"
+
+
+ORDERS = [
+    np.arange(TOTAL),
+    np.arange(TOTAL)[::-1],
+    np.random.default_rng(1).permutation(TOTAL),
+    np.random.default_rng(2).integers(0, TOTAL, 1000),
+    np.arange(0),
+    np.array([299]),
+]
+
+
+@pytest.mark.parametrize("most_bytes", [0, 3000, 12_000, PLENTY])
+def test_rows_are_those_from_disk_whatever_fits(folder, place, most_bytes):
+    cached = CachedStore(make_source(folder), most_bytes, place, 2)
+    disk = DiskStore(make_source(folder))
+    for rows in ORDERS:
+        columns, kept = cached.columns(rows.astype(np.int64))
+        expected, _ = disk.columns(rows.astype(np.int64))
+        assert kept is None
+        assert freeze(dict(columns)) == freeze(dict(expected))
+
+
+def test_second_pass_reads_nothing(folder, place):
+    source = make_source(folder)
+    cached = CachedStore(source, PLENTY, place, 2)
+    cached.columns(np.arange(5, dtype=np.int64))
+    filled = source.plan.bytes_read
+    assert filled >= TOTAL * 80
+    cached.columns(np.arange(TOTAL, dtype=np.int64))
+    assert source.plan.bytes_read == filled
+
+
+def test_what_does_not_fit_is_read_each_time_and_said_once(folder, place, caplog, monkeypatch):
+    monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
+    source = make_source(folder)
+    cached = CachedStore(source, 12_000, place, 1)
+    with caplog.at_level(logging.WARNING, "penstock"):
+        for _ in range(3):
+            cached.columns(np.arange(TOTAL, dtype=np.int64))
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "cache: 100 of 300 records of split 'train' fit into 12000 bytes; the others are read in each epoch"
+    )
+    before = source.plan.bytes_read
+    cached.columns(np.arange(100, dtype=np.int64))
+    assert source.plan.bytes_read == before
+    cached.columns(np.arange(100, 101, dtype=np.int64))
+    assert source.plan.bytes_read == before + len(payload(100)) + 16
+
+
+@pytest.mark.parametrize("most_bytes", [0, 9000, PLENTY])
+def test_bad_records_are_left_out_whether_kept_or_not(folder, place, most_bytes, monkeypatch):
+    monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
+    path = folder / "train-00001-of-00003.tfrecord"
+    frames = [write_record(payload(i)) for i in range(100, 250)]
+    for at in (0, 70, 149):
+        frames[at] = flip(frames[at], 40)
+    path.write_bytes(b"".join(frames))
+    cached = CachedStore(make_source(folder, "skip"), most_bytes, place, 2)
+    disk = DiskStore(make_source(folder, "skip"))
+    for rows in [*ORDERS, np.array([100, 100]), np.array([249, 5, 100, 280])]:
+        columns, kept = cached.columns(rows.astype(np.int64))
+        expected, expected_kept = disk.columns(rows.astype(np.int64))
+        assert freeze(dict(columns)) == freeze(dict(expected))
+        all_kept = [True] * len(rows)
+        assert (all_kept if kept is None else kept.tolist()) == (
+            all_kept if expected_kept is None else expected_kept.tolist()
+        )
+
+
+def test_bad_record_is_raised_while_the_cache_is_filled_and_again(folder, place):
+    path = folder / "train-00001-of-00003.tfrecord"
+    data = path.read_bytes()
+    path.write_bytes(flip(data, 40))
+    cached = CachedStore(make_source(folder), PLENTY, place, 2)
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError) as caught:
+            cached.columns(np.array([100], np.int64))
+        assert (caught.value.path, caught.value.record) == (str(path), 0)
+
+
+def test_threads_fill_it_once(folder, place):
+    source = make_source(folder)
+    cached = CachedStore(source, PLENTY, place, 2)
+    expected = freeze(dict(DiskStore(make_source(folder)).columns(ORDERS[2].astype(np.int64))[0]))
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(freeze(dict(cached.columns(ORDERS[2])[0]))))
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 6
+    assert source.plan.bytes_read == sum(path.stat().st_size for path in folder.iterdir())
+
+
+def test_file_has_no_name_and_goes_with_its_holder(folder, tmp_path):
+    place = tmp_path / "kept"
+    cached = CachedStore(make_source(folder), PLENTY, place, 1)
+    cached.columns(np.arange(3, dtype=np.int64))
+    assert list(place.iterdir()) == []
+    deleted = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(place) in line]
+    assert deleted
+    del cached
+    gc.collect()
+    assert str(place) not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_that_cannot_be_written_is_refused(folder, tmp_path):
+    place = tmp_path / "closed"
+    place.mkdir(mode=0o500)
+    with pytest.raises(WriteError, match="the cache cannot be written"):
+        CachedStore(make_source(folder), PLENTY, place, 1).columns(np.arange(3, dtype=np.int64))
+
+
+def test_path_that_is_no_folder_is_refused(folder, tmp_path):
+    place = tmp_path / "file"
+    place.write_text("in the way")
+    with pytest.raises(WriteError) as caught:
+        CachedStore(make_source(folder), PLENTY, place, 1).columns(np.arange(3, dtype=np.int64))
+    assert str(caught.value).startswith(
+        f"{place}: the cache cannot be written (File exists): expected room for "
+    )
+    assert str(caught.value).endswith("Name another folder, or lower cache_bytes.")
+
+
+def test_usual_size_is_a_quarter_of_the_memory():
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert usual_cache_bytes() == memory // 4
+
+
+def test_announcements_are_for_what_is_not_kept(folder, monkeypatch):
+    monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
+    cached = CachedStore(make_source(folder), 12_000, None, 1)
+    heard = []
+    monkeypatch.setattr(cached._rest, "announce", lambda rows: heard.append(rows.tolist()))
+    cached.announce(np.array([5, 200], np.int64))
+    assert heard == []  # what will be kept is not known yet
+    cached.columns(np.arange(3, dtype=np.int64))
+    cached.announce(np.array([5, 200, 99, 100], np.int64))
+    assert heard == [[200, 100]]
+    assert not cached.is_slow

@@ -1,0 +1,95 @@
+"""Fixed batches: how an epoch is cut, what each rank takes, what does not fill a batch."""
+
+import numpy as np
+import pytest
+
+from penstock.batch.plan import FixedPlan, Ticket, cut_picks
+from penstock.read.order import Picks, SplitOrder
+
+
+def rows_of(plan, epoch=0):
+    return [plan.picks(ticket).rows.tolist() for ticket in plan.tickets(epoch, 0)]
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "last", "sizes"),
+    [
+        (10, "short", [4, 4, 2]),
+        (10, "pad", [4, 4, 2]),
+        (10, "drop", [4, 4]),
+        (8, "short", [4, 4]),
+        (8, "pad", [4, 4]),
+        (8, "drop", [4, 4]),
+        (3, "short", [3]),
+        (3, "pad", [3]),
+        (3, "drop", []),
+        (1, "short", [1]),
+    ],
+)
+def test_epoch_is_cut_into_whole_batches_and_what_is_left(num_rows, last, sizes):
+    plan = FixedPlan(SplitOrder(num_rows), 4, last)
+    rows = rows_of(plan)
+    assert [len(each) for each in rows] == sizes
+    assert plan.num_steps(0) == len(sizes)
+    assert sum(rows, []) == list(range(sum(sizes)))  # noqa: RUF017
+
+
+def test_tickets_begin_at_any_step_and_name_epoch_and_step():
+    plan = FixedPlan(SplitOrder(10), 4, "short")
+    assert list(plan.tickets(7, 1)) == [Ticket(7, 1), Ticket(7, 2)]
+    assert list(plan.tickets(7, 3)) == []
+    assert list(plan.tickets(7, 300)) == []
+
+
+def test_slots_are_known_where_every_batch_is_full():
+    order = SplitOrder(10)
+    assert FixedPlan(order, 4, "short").slots is None
+    assert FixedPlan(order, 4, "drop").slots == 4
+    assert FixedPlan(order, 4, "pad").slots == 4
+    assert [FixedPlan(order, 7, "drop", (rank, 3)).slots for rank in range(3)] == [2, 2, 3]
+
+
+@pytest.mark.parametrize("last", ["short", "pad", "drop"])
+@pytest.mark.parametrize("num_rows", [1, 5, 12, 13, 23])
+@pytest.mark.parametrize("world", [1, 2, 3, 5, 8])
+def test_ranks_together_take_what_one_alone_takes(last, num_rows, world):
+    order = SplitOrder(num_rows, shuffle="global", seed=3)
+    alone = rows_of(FixedPlan(order, 6, last), epoch=2)
+    ranks = [rows_of(FixedPlan(order, 6, last, (rank, world)), epoch=2) for rank in range(world)]
+    assert {len(rows) for rows in ranks} == {len(alone)}
+    for step, rows in enumerate(alone):
+        parts = [each[step] for each in ranks]
+        assert sum(parts, []) == rows  # noqa: RUF017
+        if last != "pad":
+            lengths = [len(part) for part in parts]
+            assert max(lengths) - min(lengths) <= 1
+
+
+def test_padded_batch_is_cut_for_ranks_as_if_it_were_full():
+    plans = [FixedPlan(SplitOrder(7), 6, "pad", (rank, 3)) for rank in range(3)]
+    assert [rows_of(plan) for plan in plans] == [[[0, 1], [6]], [[2, 3], []], [[4, 5], []]]
+    assert [plan.slots for plan in plans] == [2, 2, 2]
+
+
+def test_every_epoch_has_its_own_order_of_the_same_records():
+    plan = FixedPlan(SplitOrder(20, shuffle="global", seed=1), 6, "short")
+    first, second = rows_of(plan, 0), rows_of(plan, 1)
+    assert first != second
+    assert sorted(sum(first, [])) == sorted(sum(second, [])) == list(range(20))  # noqa: RUF017
+    assert rows_of(plan, 0) == first
+
+
+def test_batch_far_out_in_a_huge_epoch_costs_no_more_than_the_first():
+    plan = FixedPlan(SplitOrder(10**12, shuffle="global", seed=1), 128, "short")
+    assert plan.num_steps(0) == 7812500000
+    ticket = next(plan.tickets(3, 7_000_000_000))
+    assert len(plan.picks(ticket).rows) == 128
+
+
+def test_cut_picks_keeps_sources_and_passes_beside_their_rows():
+    rows = np.arange(5, dtype=np.int64)
+    picks = Picks(rows, rows.astype(np.int32) * 10, rows * 100)
+    chosen = cut_picks(picks, np.array([3, 1]))
+    assert [each.tolist() for each in chosen] == [[3, 1], [30, 10], [300, 100]]
+    assert cut_picks(Picks(rows), slice(1, 3)).rows.tolist() == [1, 2]
+    assert cut_picks(Picks(rows), slice(1, 3)).sources is None

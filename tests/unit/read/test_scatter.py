@@ -1,0 +1,246 @@
+"""Rows of a split in any order: from open files, from mappings, from inflated copies, from memory."""
+
+import resource
+import threading
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from loaded_batches import SCHEMA, open_numbers, payload, write_shards
+from penstock import _native
+from penstock.decode.plan import DecodePlan
+from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError
+from penstock.read import scatter as module
+from penstock.read import shard as shard_module
+from penstock.read.scatter import Scatter
+from record_files import write_gzip, write_plain
+
+COUNTS = [7, 1, 12, 5]
+TOTAL = sum(COUNTS)
+DICE = np.random.default_rng(1)
+PLAN = DecodePlan(SCHEMA.select(["n", "s", "l"]))
+
+
+@pytest.fixture
+def shards(tmp_path):
+    return write_shards(tmp_path / "data", COUNTS)
+
+
+def scatter_of(paths, **choices):
+    return Scatter(ps.open(paths, schema=SCHEMA)["train"]._rows, **choices)
+
+
+def read(scatter, rows):
+    columns, faults = PLAN.decode_coded(scatter.segments(np.array(rows, np.int64)))
+    assert faults == []
+    numbers = columns["n"].values.tolist()
+    assert columns["s"].tolist() == [f"value {number % 7}".encode() for number in numbers]
+    return numbers
+
+
+ORDERS = [
+    [0],
+    [TOTAL - 1],
+    list(range(TOTAL)),
+    list(reversed(range(TOTAL))),
+    [7, 6, 8],
+    [3, 3, 3, 20, 3],
+    DICE.permutation(TOTAL).tolist(),
+    DICE.integers(0, TOTAL, 300).tolist(),
+]
+
+
+@pytest.mark.parametrize("maps", [True, False])
+@pytest.mark.parametrize("rows", ORDERS)
+def test_rows_come_in_the_order_asked_for(shards, monkeypatch, rows, maps):
+    if not maps:
+        monkeypatch.setattr(module, "_MOST_MAPPED", 0)
+    scatter = scatter_of(shards)
+    assert read(scatter, rows) == rows
+    assert bool(scatter._mappings) == maps
+
+
+def test_large_records_are_not_mapped(tmp_path):
+    path = write_plain(
+        tmp_path / "train-00000-of-00001.tfrecord", [payload(i, s="x" * 9000) for i in range(4)]
+    )
+    scatter = scatter_of(path)
+    columns, faults = PLAN.decode_coded(scatter.segments(np.array([2, 0], np.int64)))
+    assert (columns["n"].values.tolist(), faults, scatter._mappings) == ([2, 0], [], {})
+
+
+def test_no_rows_are_no_segments(shards):
+    assert scatter_of(shards).segments(np.empty(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("row", [-1, TOTAL, 2**62])
+def test_row_that_is_not_there_is_refused(shards, row):
+    with pytest.raises(IndexError, match="there is no such row"):
+        scatter_of(shards).segments(np.array([0, row], np.int64))
+
+
+@pytest.mark.parametrize("rows", ORDERS)
+def test_files_beyond_those_that_may_be_open_are_read_into_memory(shards, monkeypatch, rows):
+    monkeypatch.setattr(module, "_MOST_OPEN", 1)
+    scatter = scatter_of(shards)
+    assert read(scatter, rows) == rows
+    (sources, *_, files) = scatter.segments(np.arange(TOTAL, dtype=np.int64))[0]
+    assert [fd >= 0 for fd, _, _ in sources] == [True, False, False, False]
+    assert len(files) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "threads", "most"), [(64, 1, 16), (64, 8, 2), (64, 100, 1), (4096, 1, 512)]
+)
+def test_threads_share_a_quarter_of_the_files_that_a_process_may_open(
+    shards, monkeypatch, limit, threads, most
+):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    assert scatter_of(shards, num_threads=threads)._most_open == most
+
+
+@pytest.fixture
+def compressed(tmp_path):
+    """Two plain files around a compressed one."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    parts = [range(7), range(7, 30), range(30, 35)]
+    writers = [write_plain, write_gzip, write_plain]
+    return [
+        write(folder / f"train-{i:05}-of-00003.tfrecord", map(payload, part))
+        for i, (write, part) in enumerate(zip(writers, parts, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_compressed_files_are_read_beside_plain_ones(compressed, cache, monkeypatch, has_room):
+    if not has_room:
+        monkeypatch.setattr(shard_module, "make_room", lambda folder, needed_bytes: False)
+    scatter = scatter_of(compressed)
+    for rows in (list(range(35)), list(reversed(range(35))), DICE.integers(0, 35, 200).tolist()):
+        assert read(scatter, rows) == rows
+    assert (cache / "inflated").exists() == has_room
+
+
+def test_index_is_loaded_only_for_files_whose_rows_are_asked_for(shards):
+    scatter = scatter_of(shards)
+    assert scatter._known == set()
+    read(scatter, [8])
+    assert scatter._known == {2}
+    read(scatter, [0, 9])
+    assert scatter._known == {0, 2}
+
+
+def test_threads_ask_at_once(shards):
+    scatter = scatter_of(shards, num_threads=8)
+    failures = []
+
+    def ask(seed):
+        dice = np.random.default_rng(seed)
+        try:
+            for _ in range(50):
+                rows = dice.integers(0, TOTAL, 60).tolist()
+                assert read(scatter, rows) == rows
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("maps", [True, False])
+def test_announcing_rows_changes_nothing(shards, monkeypatch, maps):
+    if not maps:
+        monkeypatch.setattr(module, "_MOST_MAPPED", 0)
+    scatter = scatter_of(shards)
+    scatter.announce(np.array([5, 1, 20], np.int64))
+    scatter.announce(np.empty(0, np.int64))
+    assert read(scatter, [5, 1, 20]) == [5, 1, 20]
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_file_that_changed_is_refused_whether_it_was_read_or_not(shards, has_read):
+    scatter = scatter_of(shards)
+    if has_read:
+        read(scatter, [9])
+    data = shards[2].read_bytes()
+    shards[2].write_bytes(data[:-5])
+    with pytest.raises(ChangedFileError) as caught:
+        scatter.segments(np.array([0, 9], np.int64))
+    assert (caught.value.path, caught.value.expected, caught.value.got) == (
+        str(shards[2]),
+        len(data),
+        len(data) - 5,
+    )
+    assert read(scatter, [0, 20]) == [0, 20]  # the others are as they were
+
+
+def test_file_that_is_gone_before_it_was_opened_is_refused(shards):
+    scatter = scatter_of(shards)
+    scatter.rows.shards[0]._files.forget(shards[0])
+    shards[0].unlink()
+    with pytest.raises(NoSuchPathError, match="no such file") as caught:
+        scatter.segments(np.array([0], np.int64))
+    assert caught.value.path == str(shards[0])
+
+
+def test_check_names_the_file_that_is_gone_or_another(shards):
+    scatter = scatter_of(shards)
+    scatter.check(is_strict=True)
+    shards[1].unlink()
+    with pytest.raises(MissingShardError) as caught:
+        scatter.check(is_strict=True)
+    assert str(caught.value).startswith(f"{shards[1]}: the shard is gone since it was opened: expected ")
+    write_plain(shards[1], [payload(7)])
+    with pytest.raises(ChangedFileError, match=r"changed since the file was opened") as caught:
+        scatter.check(is_strict=True)
+    assert caught.value.path == str(shards[1])
+
+
+def test_lost_file_loses_its_rows_alone_and_each_is_named(shards):
+    scatter = scatter_of(shards)
+    assert scatter.lost(np.arange(TOTAL, dtype=np.int64)) == {}
+    shards[2].unlink()
+    scatter.check(is_strict=False)
+    lost = scatter.lost(np.array([0, 19, 8, 20, 8], np.int64))
+    assert sorted(lost) == [1, 2, 4]
+    assert [(type(lost[at]), lost[at].path, lost[at].record) for at in (1, 2)] == [
+        (MissingShardError, str(shards[2]), 11),
+        (MissingShardError, str(shards[2]), 0),
+    ]
+
+
+def test_file_that_comes_back_is_found_again(shards):
+    scatter = scatter_of(shards)
+    away = shards[1].rename(shards[1].with_suffix(".away"))
+    scatter.check(is_strict=False)
+    assert list(scatter.lost(np.array([7], np.int64))) == [0]
+    away.rename(shards[1])
+    scatter.check(is_strict=False)
+    assert scatter.lost(np.array([7], np.int64)) == {}
+
+
+def test_error_about_another_file_is_none_of_ours(shards):
+    scatter = scatter_of(shards)
+    assert scatter.lose(NoSuchPathError("no such file", path=shards[0]))
+    assert not scatter.lose(NoSuchPathError("no such file", path="elsewhere"))
+
+
+def test_descriptors_stay_open_while_a_segment_is_held(shards):
+    scatter = scatter_of(shards)
+    segments = scatter.segments(np.arange(TOTAL, dtype=np.int64))
+    for path in shards:
+        scatter.rows.shards[0]._files.forget(path)
+    columns, faults = PLAN.decode_coded(segments)
+    assert (columns["n"].values.tolist(), faults) == (list(range(TOTAL)), [])
+
+
+def test_split_opened_by_a_data_set_is_the_same_rows(shards):
+    split = open_numbers(shards[0].parent)
+    assert read(Scatter(split._rows), [3, 24, 0]) == [3, 24, 0]
+    assert isinstance(Scatter(split._rows)._places, _native.Places)

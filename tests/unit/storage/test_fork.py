@@ -1,0 +1,94 @@
+"""Locks that are free in a process that was just forked, whoever held them in the parent."""
+
+import gc
+import os
+import pickle
+import threading
+
+import pytest
+
+from penstock.storage import fork
+from penstock.storage.fork import ProcessLock
+
+
+def in_child(action) -> int:
+    """Run something in a forked process and return its exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            status = action()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_lock_lets_one_in_at_a_time():
+    lock, inside, most = ProcessLock(), [], []
+
+    def enter():
+        for _ in range(200):
+            with lock:
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1
+
+
+def test_error_inside_lets_go():
+    lock = ProcessLock()
+    with pytest.raises(ValueError, match="inside"), lock:
+        raise ValueError("inside")
+    with lock:
+        pass
+
+
+@pytest.mark.timeout(30)
+def test_lock_held_by_another_thread_is_free_in_the_child():
+    lock = ProcessLock()
+    holds, lets_go = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            holds.set()
+            lets_go.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holds.wait(20)
+
+    def enter():
+        with lock:
+            return 7
+
+    assert in_child(enter) == 7
+    assert not lets_go.is_set()  # in the parent it is held as before
+    assert not lock._lock.acquire(blocking=False)
+    lets_go.set()
+    thread.join()
+    with lock:
+        pass
+
+
+def test_locks_nobody_holds_are_forgotten():
+    before = len(fork._locks)
+    locks = [ProcessLock() for _ in range(10)]
+    assert len(fork._locks) == before + 10
+    del locks
+    gc.collect()
+    assert len(fork._locks) == before
+
+
+def test_lock_cannot_be_sent_to_another_process():
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps(ProcessLock())
+    assert str(caught.value) == (
+        "an open data set has files of this process and cannot be sent to another one: send its path, "
+        "and open it there"
+    )
