@@ -109,8 +109,7 @@ def _make_source(split: LoadedSplit, pipeline: Transforming, num_threads: int) -
         if name not in split.schema:
             raise unknown_name(name, split.schema)
     schema = split.schema.select(pipeline.fields)
-    if isinstance(pipeline, Pipeline):
-        pipeline.check_schema(schema)
+    pipeline.check_schema(schema)
     plan = DecodePlan(schema, strict=split.strict, dictionaries=pipeline.dictionaries())
     return SplitSource(Scatter(split.rows, num_threads), plan, schema, split.losses, split.name)
 

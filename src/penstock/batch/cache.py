@@ -67,7 +67,7 @@ class CachedStore:
                 self._fill()
             kept_columns = self._columns or {}
         is_kept = rows < self._num_cached
-        if not is_kept.all():
+        if not is_kept.all() or not kept_columns:
             return self._columns_of_both(rows, is_kept, kept_columns)
         places = rows if self._places is None else self._places[rows]
         if self._places is None or (places >= 0).all():

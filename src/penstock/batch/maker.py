@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.batch.plan import BatchPlan, Ticket
+from penstock.batch.plan import BatchPlan, Ticket, cut_picks
 from penstock.batch.stats import Meter
-from penstock.batch.supply import Supplied, Supply
+from penstock.batch.supply import Supply
+from penstock.decode.gather import take_columns
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
+from penstock.schema.schema import Schema
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.types import Bytes, CodedColumns, Dictionary, Ragged
 
 Arrays: TypeAlias = dict[str, Any]
 Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
+
+_E = TypeVar("_E", bound=Exception)
 
 # How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
 _AHEAD = 8
@@ -53,6 +57,9 @@ class Transforming(Protocol):
 
     def fingerprint(self) -> str:
         """Return what tells this pipeline from others."""
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse data whose fields are not those that it takes."""
 
     def apply(
         self, columns: CodedColumns, num_rows: int, draws: Draws | None
@@ -107,9 +114,8 @@ class Maker:
             supplied = self._supply.columns(picks)
             middle = time.perf_counter()
             if supplied.kept is not None:
-                picks = _keep(picks, supplied.kept)
-            draws = Draws(self._seed, ticket.epoch, record_keys(picks))
-            parts = self._pipeline.apply(supplied.columns, supplied.num_rows, draws)
+                picks = cut_picks(picks, supplied.kept)
+            parts, picks = self._transform(supplied.columns, picks, ticket.epoch)
         except Exception as error:
             named = self._name_record(error, picks)
             if not isinstance(named, PenstockError) or named.path is None:
@@ -117,9 +123,28 @@ class Maker:
             if named is error:
                 raise
             raise named from error.__cause__
-        batch = self._assemble(parts, supplied)
+        batch = self._assemble(parts, len(picks.rows))
         self._meter.made(middle - begin, time.perf_counter() - middle)
-        return MadeBatch(ticket, batch, supplied.num_rows), _count_bytes(batch)
+        return MadeBatch(ticket, batch, len(picks.rows)), _count_bytes(batch)
+
+    def _transform(
+        self, columns: CodedColumns, picks: Picks, epoch: int
+    ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
+        """Return the arrays of some records but those that a transform refuses, and which are in them."""
+        while True:
+            draws = Draws(self._seed, epoch, record_keys(picks))
+            try:
+                return self._pipeline.apply(columns, len(picks.rows), draws), picks
+            except FieldError as error:
+                if error.path is not None or error.record is None or not 0 <= error.record < len(picks.rows):
+                    raise
+                at = error.record
+                losses = self._supply.sources[0 if picks.sources is None else int(picks.sources[at])].losses
+                if losses.on_error == "raise":
+                    raise
+                losses.add(int(picks.rows[at]), self._name_record(error, picks))
+                rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), at)
+                columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
 
     def _announce(self, ticket: Ticket) -> None:
         if ticket.picks is None:
@@ -129,22 +154,22 @@ class Maker:
                 with suppress(PenstockError):
                     self._supply.announce(self._plan.picks(ahead))
 
-    def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], supplied: Supplied) -> Batch:
+    def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], num_rows: int) -> Batch:
         inputs, targets, weights = parts
         if not self.has_weights:
             return inputs, targets
         weight: NDArray[Any] | None = next(iter(weights.values()), None)
-        if weight is None:
-            weight = _native.empty((supplied.num_rows,), "float32")
-            weight.fill(1)
-        if self._slots is not None and supplied.num_rows < self._slots:
+        if weight is None or weight.dtype != np.float32:  # stored ones may be of any type
+            stored, weight = weight, _native.empty((num_rows,), "float32")
+            weight[:] = 1 if stored is None else stored
+        if self._slots is not None and num_rows < self._slots:
             inputs = {name: _pad(value, self._slots) for name, value in inputs.items()}
             targets = {name: _pad(value, self._slots) for name, value in targets.items()}
             weight = _pad(weight, self._slots)
         # By target, as Keras wants them; a batch without targets has but one weight.
         return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
 
-    def _name_record(self, error: Exception, picks: Picks) -> Exception:
+    def _name_record(self, error: _E, picks: Picks) -> _E:
         """Say which record of which file it was, where a transform knows only the row of the batch."""
         if not isinstance(error, FieldError) or error.path is not None or error.record is None:
             return error
@@ -174,10 +199,6 @@ def record_keys(picks: Picks) -> NDArray[np.int64]:
     if picks.epochs is not None:
         keys = keys | ((picks.epochs & 0x7FFF) << 48)
     return keys
-
-
-def _keep(picks: Picks, kept: NDArray[np.bool_]) -> Picks:
-    return Picks(*(None if each is None else each[kept] for each in picks))  # type: ignore[arg-type]
 
 
 def _pad(value: Any, count: int) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.read.order import Order, Picks, shard_slice
 
@@ -84,7 +85,7 @@ class FixedPlan:
         return self._order.pick(ticket.epoch, start + min(mine.start, size), start + min(mine.stop, size))
 
 
-def cut_picks(picks: Picks, chosen: np.ndarray[tuple[int], np.dtype[np.int64]] | slice) -> Picks:
+def cut_picks(picks: Picks, chosen: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Picks:
     """Return some of the records."""
     return Picks(
         picks.rows[chosen],

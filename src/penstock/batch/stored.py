@@ -9,7 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from penstock.errors import SchemaError
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.transform.draws import Draws
@@ -49,6 +51,23 @@ class StoredValues:
         """Return nothing: strings stay strings."""
         return {}
 
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse another split whose values would not fit into the same arrays.
+
+        Raises:
+            SchemaError: A field has another type there.
+        """
+        for name in self.fields:
+            mine, given = self.schema[name], schema[name]
+            if _facts(mine) != _facts(given):
+                raise SchemaError(
+                    f"field {name!r}",
+                    field=name,
+                    expected=f"type {mine.type_name} ({mine.describe()}), as in the first split",
+                    got=f"type {given.type_name} ({given.describe()})",
+                    advice="Open both with one schema.",
+                )
+
     def copy(self) -> StoredValues:
         """Return the same: nothing about it changes."""
         return self
@@ -83,3 +102,9 @@ class StoredValues:
             else:
                 found[name] = Output(name, "string", ())
         return found
+
+
+def _facts(field: Field) -> tuple[object, ...]:
+    return type(field), *(
+        getattr(field, name, None) for name in ("dtype", "shape", "kind", "is_feature_list")
+    )

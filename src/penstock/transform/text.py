@@ -10,16 +10,17 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import MissingPackageError
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Text
-from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, misfit, need_fitted
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, fault_at, load_list, load_optional, load_value
 from penstock.transform.option import check_choice, check_count, refuse_option
@@ -27,7 +28,7 @@ from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
 from penstock.transform.vocabulary import Entry, check_entries
 from penstock.transform.words import UNKNOWN, WordCutter, WordForm, learn_words, need_texts
-from penstock.types import CodedColumn, Ragged
+from penstock.types import CodedColumn, Column, Ragged
 
 if TYPE_CHECKING:
     from penstock.transform.tokenizer import FileTokenizer
@@ -132,6 +133,17 @@ class Tokenize(Padded):
             return replace(self, fitted=TokenizeFit(None))
         most = None if self.vocabulary_size is None else self.vocabulary_size - len(self._specials)
         return replace(self, fitted=TokenizeFit(learn_words(source.columns(name), self._form, most)))
+
+    def measure(self) -> MeasureLengths:
+        """Return what counts the tokens of each text: no more than are left of it."""
+        most = self.length
+
+        def count_tokens(column: Column) -> NDArray[Any]:
+            _, offsets = self._cutter.cut(need_texts(column), most if self.keep == "head" else None)
+            lengths = np.diff(offsets)
+            return lengths if most is None else np.minimum(lengths, most)
+
+        return count_tokens
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""
