@@ -107,7 +107,7 @@ def report(score: Score, arguments: argparse.Namespace) -> None:
             print(text, end="\n\n")
     for (entry, part, num_cores), reason in score.failures.items():
         print(f"FAILED {entry}, {part}, {num_cores} core(s): {reason}", file=sys.stderr)
-    results = {
+    results: dict[str, object] = {
         "arguments": vars(arguments),
         "openings": [[*key, seconds] for key, seconds in score.openings.items()],
         "failures": [[*key, reason] for key, reason in score.failures.items()],

@@ -20,7 +20,7 @@ batch consumed; what each feed delivers was checked against NumPy and Keras befo
 Penstock shuffles the whole data set; tf.data a buffer of 10,000 records, or windows of ten batches. Fitting
 is part of Penstock's opening; the others are given what was fitted before.
 Waiting is the time in next(). A feed that makes batches meanwhile slows the training down where cores are
-few: compare whole steps, too. "To tensors" is what NumPy arrays cost on their way into TensorFlow."""
+few: compare whole steps, too. "To tensors" is what arrays cost on their way into TensorFlow, by DLPack."""
 WAITED, CONVERTED = 0, 1
 
 

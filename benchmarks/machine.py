@@ -13,6 +13,7 @@ PACKAGES = (
     "numpy",
     "tensorflow-cpu",
     "tensorflow",
+    "keras",
     "tensorflow-datasets",
     "protobuf",
     "pyarrow",

@@ -37,8 +37,6 @@ def make_step(task: Task) -> Callable[[Batch], Any]:
     optimizer = keras.optimizers.SGD(LEARNING_RATE)
     optimizer.build(model.trainable_variables)
 
-    # Shapes are left open: the last batch of an epoch is short, and must not cost a second trace.
-    @tf.function(reduce_retracing=True)
     def train(batch: Batch) -> Any:
         columns, targets = batch
         # A scalar that a Normalization layer has seen comes as a vector of one.
@@ -49,4 +47,6 @@ def make_step(task: Task) -> Callable[[Batch], Any]:
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
 
-    return train
+    # The last batch of an epoch is short, which must not cost a trace each time.
+    compiled: Callable[[Batch], Any] = tf.function(train, reduce_retracing=True)
+    return compiled

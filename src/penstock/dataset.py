@@ -6,6 +6,7 @@ In: paths of TFRecords. Out: their schema, splits, samples, payloads and columns
 from __future__ import annotations
 
 import logging
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -140,6 +141,9 @@ def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixtu
     parts = [float(len(each)) for each in chosen] if shares is None else list(shares)
     if len(parts) != len(chosen):
         raise OptionError("shares", expected=f"{len(chosen)} numbers, one a split", got=len(parts))
+    for share in parts:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < math.inf:
+            raise OptionError("shares", expected="numbers above 0", got=show(share))
     return Mixture([each.as_source() for each in chosen], parts)
 
 
@@ -175,6 +179,7 @@ class Dataset:
             digests = {shard.name: shard.sha256 for shard in self.manifest.shards()}
             for split in self._splits.values():
                 split._digests = digests
+                split.manifest = self.manifest
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -247,7 +252,13 @@ class Block(NamedTuple):
 
 
 class Split:
-    """The records of one split: a sequence of samples, readable in any order, as columns and payloads too."""
+    """The records of one split: a sequence of samples, readable in any order, as columns and payloads too.
+
+    Attributes:
+        name: Of the split.
+        schema: What a record holds.
+        manifest: That of the data set, or None.
+    """
 
     def __init__(
         self, name: str, rows: Rows, schema: Schema, payload: Payload, losses: Losses, options: ReadOptions
@@ -260,6 +271,7 @@ class Split:
         self._strict = options.strict
         self._plans: dict[tuple[str, ...] | None, tuple[Schema, DecodePlan]] = {}
         self._digests: Mapping[str, str] = {}
+        self.manifest: Manifest | None = None
 
     def __len__(self) -> int:
         return len(self._rows)

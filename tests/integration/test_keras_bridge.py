@@ -225,6 +225,7 @@ def test_fit_with_callback_goes_on_where_the_last_was_stopped(pets) -> None:
     loader = make_loader(pets)
     feed, model = loader.to_keras(), make_model()
     model.fit(feed, epochs=2, verbose=0, callbacks=[feed.callback, StateAt(loader, 3)])
+    assert not [each for each in threading.enumerate() if each.name.startswith("penstock")]
     model.fit(feed, epochs=2, verbose=0, callbacks=[feed.callback])
     assert model.trained == wanted(loader, 2)
 

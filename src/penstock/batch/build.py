@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,8 @@ def make_loader(
             raise _refuse_empty(split, options)
     order: Order = orders[0] if shares is None else MixedOrder(orders, shares, options.seed)
     sources = [_make_source(split, pipeline, options.threads) for split in splits]
-    supply = Supply(sources, [_make_store(source, options) for source in sources])
+    stores = [_make_store(source, each, options) for source, each in zip(sources, orders, strict=True)]
+    supply = Supply(sources, stores)
     plan = _make_plan(order, splits, pipeline, options)
     if plan.num_steps(0) == 0:
         raise OptionError(
@@ -114,12 +115,13 @@ def _make_source(split: LoadedSplit, pipeline: Transforming, num_threads: int) -
     return SplitSource(Scatter(split.rows, num_threads), plan, schema, split.losses, split.name)
 
 
-def _make_store(source: SplitSource, options: LoadOptions) -> RowStore:
+def _make_store(source: SplitSource, order: SplitOrder, options: LoadOptions) -> RowStore:
     if options.cache is None:
         return DiskStore(source)
     most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes
     folder = None if options.cache == "memory" else Path(os.fspath(options.cache))
-    return CachedStore(source, most, folder, options.threads)
+    stored = replace(order, shuffle="none", weights=None)
+    return CachedStore(source, stored, most, folder, options.threads)
 
 
 def _make_order(split: LoadedSplit, options: LoadOptions) -> SplitOrder:
@@ -225,10 +227,11 @@ def _describe_batches(options: LoadOptions) -> dict[str, Any]:
 
 
 def _shorten(facts: Mapping[str, Any]) -> dict[str, Any]:
+    # In their own order: of what differs, a refusal names the first.
     told = {name: value for name, value in facts.items() if value is not None}
     text = json.dumps(told, sort_keys=True)
     if len(text) <= _LONGEST_FACTS:
-        return json.loads(text)  # type: ignore[no-any-return]
+        return json.loads(json.dumps(told))  # type: ignore[no-any-return]
     return {"digest": hashlib.sha256(text.encode()).hexdigest()[:32]}
 
 

@@ -10,8 +10,9 @@ import logging
 import mmap
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 
 from penstock.batch.supply import DiskStore, SplitSource
 from penstock.decode.gather import column_bytes, join_columns, take_columns
+from penstock.decode.losses import Losses
 from penstock.decode.scattered import read_scattered
 from penstock.errors import WriteError
+from penstock.read.order import Order
 from penstock.storage.fork import ProcessLock
 from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Ragged
 
@@ -42,37 +45,37 @@ class CachedStore:
 
     Args:
         source: The split.
+        chosen: Which of its rows an epoch holds, in stored order.
         most_bytes: How much may be kept.
         folder: Where to keep it in a file, which has no name there and goes with the process; None is memory.
         num_threads: How many threads fill it.
     """
 
-    def __init__(self, source: SplitSource, most_bytes: int, folder: Path | None, num_threads: int) -> None:
+    def __init__(
+        self, source: SplitSource, chosen: Order, most_bytes: int, folder: Path | None, num_threads: int
+    ) -> None:
         self._source = source
+        self._chosen = chosen
         self._most_bytes = most_bytes
         self._folder = folder
         self._num_threads = max(1, num_threads)
         self._rest = DiskStore(source)
         self._lock = ProcessLock()
         self._columns: CodedColumns | None = None
-        self._num_cached = 0  # rows 0 … n−1 are kept
-        self._places: NDArray[np.int64] | None = (
-            None  # of each of those rows; −1 for a bad one; None: its number
-        )
+        self._rows: NDArray[np.int64] = np.empty(0, np.int64)  # those that are kept, rising
 
     def columns(self, rows: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
         """Return the columns of some rows, and which of them are in it; None if all."""
         with self._lock:
             if self._columns is None:
-                self._fill()
-            kept_columns = self._columns or {}
-        is_kept = rows < self._num_cached
-        if not is_kept.all() or not kept_columns:
-            return self._columns_of_both(rows, is_kept, kept_columns)
-        places = rows if self._places is None else self._places[rows]
-        if self._places is None or (places >= 0).all():
-            return take_columns(kept_columns, places), None
-        return take_columns(kept_columns, places[places >= 0]), places >= 0
+                self._columns, self._rows = self._fill()
+            columns = self._columns
+        if not len(self._rows):
+            return self._rest.columns(rows)
+        places, is_kept = self._find(rows)
+        if is_kept.all():
+            return take_columns(columns, places), None
+        return self._columns_of_both(rows, places, is_kept)
 
     @property
     def is_slow(self) -> bool:
@@ -81,69 +84,72 @@ class CachedStore:
 
     def announce(self, rows: NDArray[np.int64]) -> None:
         """Say that these rows are wanted soon."""
-        if self._columns is not None:
-            self._rest.announce(rows[rows >= self._num_cached])
+        if len(self._rows):
+            self._rest.announce(rows[~self._find(rows)[1]])
+
+    def _find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
+        """Return the places of rows among those that are kept, and which of them are."""
+        places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
+        return places, self._rows[places] == rows
 
     def _columns_of_both(
-        self, rows: NDArray[np.int64], is_kept: Mask, kept_columns: CodedColumns
+        self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask
     ) -> tuple[CodedColumns, Mask | None]:
-        fresh, fresh_kept = self._rest.columns(rows[~is_kept])
         ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
-        if len(ours) == 0:
-            return fresh, fresh_kept
-        places = rows[ours] if self._places is None else self._places[rows[ours]]
-        kept = np.ones(len(rows), np.bool_)
-        kept[ours[places < 0]] = False
-        if fresh_kept is not None:
-            kept[theirs[~fresh_kept]] = False
-            theirs = theirs[fresh_kept]
-        ours = ours[places >= 0]
-        pieces = [take_columns(kept_columns, places[places >= 0]), fresh]
+        fresh, sound = self._rest.columns(rows[theirs])
+        if sound is not None:
+            theirs = theirs[sound]
+        pieces = [take_columns(self._columns or {}, places[ours]), fresh]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        return take_columns(join_columns(pieces), order), None if kept.all() else kept
+        columns = take_columns(join_columns(pieces), order)
+        if sound is None:
+            return columns, None
+        kept = is_kept.copy()
+        kept[theirs] = True
+        return columns, kept
 
-    def _fill(self) -> None:
-        rows = self._source.scatter.rows
+    def _fill(self) -> tuple[CodedColumns, NDArray[np.int64]]:
+        """Read rows until there is no more room; return their columns and which they are."""
         pieces: list[CodedColumns] = []
-        masks: list[tuple[int, Mask | None]] = []
-        num_bytes = num_cached = 0
-        blocks = rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES)
+        rows: list[NDArray[np.int64]] = []
+        num_bytes = num_read = 0
+        blocks = self._blocks()
         with ThreadPoolExecutor(self._num_threads, thread_name_prefix="penstock-cache") as pool:
-            while wave := [block for _, block in zip(range(2 * self._num_threads), blocks, strict=False)]:
-                for (start, stop), (columns, kept) in zip(wave, pool.map(self._read, wave), strict=True):
+            while num_bytes <= self._most_bytes and (wave := list(islice(blocks, 2 * self._num_threads))):
+                for wanted, (columns, sound) in zip(wave, pool.map(self._read, wave), strict=True):
                     num_bytes += sum(map(column_bytes, columns.values()))
                     if num_bytes > self._most_bytes:
                         break
                     pieces.append(columns)
-                    masks.append((stop - start, kept))
-                    num_cached = stop
-                if num_bytes > self._most_bytes:
-                    break
-        if num_cached < len(rows):
+                    rows.append(wanted if sound is None else wanted[sound])
+                    num_read += len(wanted)
+        if num_read < len(self._chosen):
             _log.warning(
                 "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",
-                num_cached,
-                len(rows),
+                num_read,
+                len(self._chosen),
                 self._source.name,
                 self._most_bytes,
             )
-        self._places = _find_places(masks)
+        if not pieces:
+            return {}, np.empty(0, np.int64)
         # Joined in memory, then moved: for a moment the pieces are there twice.
-        joined = join_columns(pieces) if pieces else {}
+        joined = join_columns(pieces)
         pieces.clear()
-        self._columns = joined if self._folder is None else _move_to_file(joined, self._folder)
-        self._num_cached = num_cached
+        kept = np.concatenate(rows)
+        return (joined if self._folder is None else _move_to_file(joined, self._folder)), kept
 
-    def _read(self, block: tuple[int, int]) -> tuple[CodedColumns, Mask | None]:
-        wanted = np.arange(*block, dtype=np.int64)
-        return read_scattered(self._source.scatter, self._source.plan, self._source.losses, wanted)
+    def _blocks(self) -> Iterator[NDArray[np.int64]]:
+        split = self._source.scatter.rows
+        mean_bytes = max(1, sum(shard.index.identity.size for shard in split.shards) // max(1, len(split)))
+        size = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // mean_bytes))
+        for start in range(0, len(self._chosen), size):
+            yield self._chosen.pick(0, start, min(start + size, len(self._chosen))).rows
 
-
-def _find_places(masks: Sequence[tuple[int, Mask | None]]) -> NDArray[np.int64] | None:
-    if all(mask is None for _, mask in masks):
-        return None
-    kept = np.concatenate([np.ones(count, np.bool_) if mask is None else mask for count, mask in masks])
-    return np.where(kept, np.cumsum(kept) - 1, -1)
+    def _read(self, wanted: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
+        # What is bad is not kept, and met again when it is asked for: that is where its error belongs.
+        losses = Losses("collect", len(wanted))
+        return read_scattered(self._source.scatter, self._source.plan, losses, wanted)
 
 
 def _move_to_file(columns: CodedColumns, folder: Path) -> CodedColumns:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Loader
+    from penstock.batch.loader import Iteration, Loader
     from penstock.batch.maker import Batch
 
 # Keras may read an iteration's first batch to build a model, and drop it; where it fetches ahead, two.
@@ -30,9 +30,10 @@ class Passage:
         num_given: How many batches it has given.
         num_doubted: How many it had given when the framework said that its epoch was over, if those may have
             served to build a model alone.
+        batches: What it reads, while somebody holds it.
     """
 
-    __slots__ = ("at", "goes_on", "num_doubted", "num_given", "start", "stop")
+    __slots__ = ("at", "batches", "goes_on", "num_doubted", "num_given", "start", "stop")
 
     def __init__(self, start: tuple[int, int], stop: float, *, goes_on: bool) -> None:
         self.start = self.at = start
@@ -40,6 +41,7 @@ class Passage:
         self.goes_on = goes_on
         self.num_given = 0
         self.num_doubted: int | None = None
+        self.batches: weakref.ref[Iteration] | None = None
 
     @property
     def counts(self) -> bool:
@@ -101,6 +103,7 @@ class Course:
         while epoch < passage.stop:
             num_steps = loader.num_steps(epoch)
             with loader.read(epoch, step) as batches:
+                passage.batches = weakref.ref(batches)
                 for batch in batches:
                     step += 1
                     passage.num_given += 1
@@ -108,6 +111,8 @@ class Course:
                     if passage is self._last and not self._is_followed:
                         self._tell(epoch, step)
                     yield batch
+            if step < num_steps:  # closed
+                return
             epoch, step = epoch + 1, 0
 
     def settle(self) -> None:
@@ -154,7 +159,13 @@ class Course:
         return epoch >= stop
 
     def leave(self) -> None:
-        """End what `follow` began: the next iteration begins where the consumer is."""
+        """End what `follow` began: the next iteration begins where the consumer is.
+
+        The threads of the last one end now. Keras leaves it to the garbage collector, if training is stopped.
+        """
+        batches = None if self._last is None or self._last.batches is None else self._last.batches()
+        if batches is not None:
+            batches.close()
         self._start = self._loader.position
         self._last, self._is_followed, self._flows = None, False, False
 

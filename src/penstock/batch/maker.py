@@ -29,6 +29,8 @@ Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
 
 _E = TypeVar("_E", bound=Exception)
 
+_MANY_ROWS = 8
+
 # How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
 _AHEAD = 8
 
@@ -131,6 +133,7 @@ class Maker:
         self, columns: CodedColumns, picks: Picks, epoch: int
     ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
         """Return the arrays of some records but those that a transform refuses, and which are in them."""
+        num_rows = len(picks.rows)
         while True:
             draws = Draws(self._seed, epoch, record_keys(picks))
             try:
@@ -143,6 +146,8 @@ class Maker:
                 if losses.on_error == "raise":
                     raise
                 losses.add(int(picks.rows[at]), self._name_record(error, picks))
+                if len(picks.rows) == 1 and num_rows >= _MANY_ROWS:
+                    raise  # no record of many: what is wrong is the pipeline
                 rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), at)
                 columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
 
@@ -203,18 +208,20 @@ def record_keys(picks: Picks) -> NDArray[np.int64]:
 
 def _pad(value: Any, count: int) -> Any:
     """Return an array, or lists, with empty rows behind, `count` in all."""
+    if not isinstance(value, np.ndarray):
+        present = None if value.present is None else _pad(value.present, count)
     if isinstance(value, Ragged):
         offsets = np.full(count + 1, value.offsets[-1], np.int64)
         offsets[: len(value.offsets)] = value.offsets
-        return Ragged(value.values, offsets)
+        return Ragged(value.values, offsets, present)
     if isinstance(value, Bytes):
         starts, stops = np.zeros(count, np.int64), np.zeros(count, np.int64)
         starts[: len(value)], stops[: len(value)] = value.starts, value.stops
-        return Bytes(value.arena, starts, stops)
+        return Bytes(value.arena, starts, stops, present)
     if isinstance(value, Dictionary):
         codes = np.full(count, -1, np.int32)
         codes[: len(value)] = value.codes
-        return Dictionary(codes, value.values)
+        return Dictionary(codes, value.values, present)
     if value.dtype.char in "SUO":
         out = np.zeros((count, *value.shape[1:]), value.dtype)
     else:

@@ -5,6 +5,7 @@ In: what a caller chose. Out: `LoadOptions`.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -77,6 +78,10 @@ class LoadOptions:
     cache_bytes: int | None = None
 
     def __post_init__(self) -> None:
+        for each in fields(self):  # whole numbers of NumPy are as good as others
+            value = getattr(self, each.name)
+            if not isinstance(value, int) and hasattr(value, "__index__"):
+                object.__setattr__(self, each.name, operator.index(value))
         _check_number("batch_size", self.batch_size, 1)
         if not isinstance(self.shuffle, bool) and self.shuffle not in get_args(Shuffling):
             raise OptionError("shuffle", expected="True, False, 'block' or 'global'", got=show(self.shuffle))

@@ -13,6 +13,7 @@ from penstock.errors import StateError
 from penstock.schema.refusal import show
 
 VERSION: Final = 1
+_LAST_EPOCH = 2**32 - 1  # random draws are keyed by 32 bits of it
 _KEYS = ("version", "epoch", "step", "data", "pipeline", "order", "batches")
 _MEANINGS = {
     "data": "the data set",
@@ -65,10 +66,10 @@ def read_state(state: object, identity: Identity) -> tuple[int, int]:
     if state["version"] != VERSION:
         advice = "Another version of Penstock made it: go on with that one, or begin anew."
         raise _refuse("version of the state", str(VERSION), show(state["version"]), advice)
-    for key in ("epoch", "step"):
+    for key, most in (("epoch", _LAST_EPOCH), ("step", 2**63 - 1)):
         value = state[key]
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise _refuse(f"{key} of the state", "a whole number of at least 0", show(value))
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise _refuse(f"{key} of the state", f"a whole number from 0 to {most}", show(value))
     for key, meaning in _MEANINGS.items():
         _compare(f"{meaning} of the state", getattr(identity, key), state[key])
     return state["epoch"], state["step"]

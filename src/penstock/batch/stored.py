@@ -15,7 +15,9 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.transform.draws import Draws
+from penstock.transform.memory import align
 from penstock.transform.output import Output
+from penstock.transform.padding import step_shape
 from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Ragged
 
 StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
@@ -84,7 +86,7 @@ class StoredValues:
             "weight": {},
         }
         for name, column in columns.items():
-            parts[self._roles[name]][name] = column.values if isinstance(column, Dense) else column
+            parts[self._roles[name]][name] = align(column.values) if isinstance(column, Dense) else column
         return parts["input"], parts["target"], parts["weight"]
 
     def _outputs(self, role: str) -> dict[str, Output]:
@@ -98,7 +100,7 @@ class StoredValues:
             elif isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64"):
                 found[name] = Output(name, field.dtype, ())
             elif isinstance(field, Sequence):
-                found[name] = Output(name, field.dtype, (None,), is_ragged=True)
+                found[name] = Output(name, field.dtype, (None, *step_shape(field)), is_ragged=True)
             else:
                 found[name] = Output(name, "string", ())
         return found

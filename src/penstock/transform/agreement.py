@@ -1,13 +1,15 @@
 """Whether a pipeline can take the data that it is given.
 
-In: a field as it was when the pipeline was fitted, and as it is now. Out: an error that names the difference.
+In: a field as it was when the pipeline was fitted, and as it is now; or what a transform is fitted on. Out: an
+error that names the difference.
 """
 
 from __future__ import annotations
 
-from penstock.errors import SchemaError
+from penstock.errors import OptionError, SchemaError
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
+from penstock.transform.base import FitSource, Transform
 
 
 def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) -> None:
@@ -41,6 +43,23 @@ def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) 
             expected="a value in each record, as when the pipeline was fitted",
             got="an optional field",
             advice="Give it a default, or fit a pipeline to this data set.",
+        )
+
+
+def refuse_gaps(transform: Transform, name: str, source: FitSource, advice: str) -> None:
+    """Refuse a field of which values are missing, before the first batch does.
+
+    Raises:
+        OptionError: Records lack it; the message says how many.
+    """
+    statistics = source.statistics(name)
+    if statistics.missing:
+        raise OptionError(
+            f"{type(transform).__name__} for field {name!r}",
+            field=name,
+            expected="a value in each record",
+            got=f"{statistics.missing} of {statistics.count + statistics.missing} without one",
+            advice=advice,
         )
 
 

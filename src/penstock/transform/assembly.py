@@ -45,8 +45,9 @@ class Assembly:
         transforms: Mapping[str, Transform],
         maps: Sequence[Mapped] = (),
         groups: Sequence[tuple[str, tuple[str, ...]]] = (),
+        places: Sequence[str] = (),
     ) -> None:
-        """Put the parts together.
+        """Put the parts together; `places` are where the groups were found, for the `field` of their errors.
 
         Raises:
             OptionError: Two outputs have one name, or a group cannot be made.
@@ -69,7 +70,15 @@ class Assembly:
         self._maps = [(each, self._place_map(each)) for each in maps]
         for each, place in self._maps:
             self._promise(place, each.outputs)
-        self.groups = tuple(self._join(name, members) for name, members in groups)
+        self.groups: tuple[Group, ...] = ()
+        for number, (name, members) in enumerate(groups):
+            try:
+                self.groups += (self._join(name, members),)
+            except PenstockError as error:
+                if places:
+                    at = f"[{members.index(error.field)}]" if error.field in members else ""
+                    error.field = f"{places[number]}{at}"
+                raise
         # A map gets strings as they are stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
@@ -118,7 +127,7 @@ class Assembly:
         inputs = self.outputs[_INPUT]
         for number, member in enumerate(members):
             if member not in inputs:
-                raise unknown_name(member, inputs, what="input")
+                raise self._refuse_member(name, member)
             if member in members[:number]:
                 got = f"{member!r} twice"
                 raise OptionError(f"group {name!r}", field=member, expected="names that come once", got=got)
@@ -129,3 +138,20 @@ class Assembly:
             del inputs[member]
         self._promise(_INPUT, [group.output])
         return group
+
+    def _refuse_member(self, name: str, member: str) -> PenstockError:
+        """Return the error for a member that is no input, or none any more."""
+        advice = ""
+        for group in self.groups:
+            if member in group.members:
+                advice = f"Group {group.name!r} has it: leave it out of one of them."
+        for mapped in self.maps:
+            names = [field for field in mapped.fields if field in self.transforms and field not in self.fed]
+            if any(member == each.name for field in names for each in self.transforms[field].outputs(field)):
+                advice = f"Map {mapped.name!r} takes its field: say map(…, keep=True), or map first."
+        if not advice:
+            return unknown_name(member, self.outputs[_INPUT], what="input")
+        expected = "inputs that nothing else takes"
+        return OptionError(
+            f"group {name!r}", field=member, expected=expected, got=repr(member), advice=advice
+        )

@@ -105,6 +105,35 @@ class Transform(ABC):
                 the row in the batch: who read the rows knows which record of which file that is.
         """
 
+    @abstractmethod
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides, by name.
+
+        Raises:
+            OptionError: The transform does not fit such a field.
+        """
+
+    def check_fitted(self, name: str, field: Field, place: str) -> None:
+        """Refuse a fitted state that is not that of such a field; `place` is where the form was found.
+
+        Raises:
+            SchemaError: It is another one's, or the transform does not fit such a field at all.
+        """
+        try:
+            derived = self.derive(name, field)
+        except OptionError as error:
+            inner = "" if error.field in (None, name) else f".{error.field}"
+            raise fault_at(f"{place}{inner}", error.expected, error.got, error.advice) from None
+        fitted: Fitted | None = getattr(self, "fitted", None)
+        for key, expected in derived.items():
+            got = getattr(fitted, key, None)
+            if got != expected:
+                raise fault_at(f"{place}.fitted.{key}", f"{show(expected)}, as the field is", show(got))
+
+    def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002 - most have nothing to say
+        """Return what a user should know of the numbers of such a field, or nothing."""
+        return ""
+
     def is_measured(self, field: Field) -> bool:  # noqa: ARG002 - of most kinds no field is
         """Whether fitting to such a field asks for its statistics: those of all are taken in one pass."""
         return False
@@ -174,7 +203,12 @@ class Transform(ABC):
     def __repr__(self) -> str:
         usual = {item.name: item.default for item in dataclasses.fields(self)}
         given = {name: getattr(self, name) for name in self.option_names()}
-        shown = [f"{name}={show(value)}" for name, value in given.items() if value != usual[name]]
+        resolved = self.__dict__.get("_resolved", ())
+        shown = [
+            f"{name}={show(value)}"
+            for name, value in given.items()
+            if value != usual[name] and name not in resolved
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

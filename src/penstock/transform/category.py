@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock import _native
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Category
+from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
-from penstock.transform.coding import MISSING_ERROR, NO_CODE, UNKNOWN_ERROR, Coder, EncodeFit, Slots
+from penstock.transform.coding import Coder, EncodeFit, make_coder
 from penstock.transform.draws import Draws
 from penstock.transform.option import check_choice, check_count, refuse_option
 from penstock.transform.output import Output
@@ -27,7 +28,6 @@ from penstock.transform.vocabulary import (
     count_entries,
     entry_dtype,
     is_counted,
-    make_table,
     sort_key,
 )
 from penstock.types import CodedColumn, Ragged
@@ -37,6 +37,10 @@ SlotRule: TypeAlias = Literal["slot", "error"]
 CodeOrder: TypeAlias = Literal["frequency", "value"]
 
 _ROWS_OF_SETS = ("multi_hot", "count")
+
+
+def _can_lack(field: Field) -> bool:
+    return field.optional and field.default is None
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +105,10 @@ class Encode(Padded):
         if self.fitted is not None:
             check_entries("Encode", self.fitted.values, "fitted.values")
             check_dtype("Encode", self.fitted.values, self.fitted.dtype, "fitted.values")
-            self._keep(_coder=self._make_coder(self.fitted))
+            is_code = self.output in ("index", "hash")
+            bins = None if self.num_bins is None else (self.num_bins, self.salt)
+            has_slots = (self.unknown != "error", self.missing != "error")
+            self._keep(_coder=make_coder(self.fitted, bins, is_code=is_code, has_slots=has_slots))
 
     @property
     def num_codes(self) -> int:
@@ -125,10 +132,28 @@ class Encode(Padded):
 
     def is_measured(self, field: Field) -> bool:
         """Whether fitting to such a field asks for its statistics."""
-        return self.output != "hash" and self.vocabulary is None and is_counted(field)
+        is_counting = self.output != "hash" and self.vocabulary is None and is_counted(field)
+        return is_counting or (_can_lack(field) and self._find_usual(field)["missing"] == "error")
 
     def fit(self, name: str, field: Field, source: FitSource) -> Encode:
         """Return the transform with the vocabulary of a field."""
+        derived = self.derive(name, field)
+        usual = self._find_usual(field)
+        resolved = replace(self, **usual)
+        if derived["can_lack"] and resolved.missing == "error":
+            advice = "Give the field a default, or say Encode(missing='slot')."
+            refuse_gaps(self, name, source, advice)
+        values = () if self.output == "hash" else resolved._find_values(name, field, derived["dtype"], source)
+        fitted = EncodeFit(**derived, values=values)
+        found = replace(resolved, fitted=fitted)
+        found._keep(_resolved=tuple(option for option in usual if getattr(self, option) is None))
+        if fitted.default is not None and found._coder.code_value(fitted.default) < 0:
+            advice = "Add it to the vocabulary, or say Encode(unknown='slot')."
+            raise misfit(self, name, field, f"a code for its default {show(fitted.default)}", advice)
+        return found
+
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides."""
         dtype = entry_dtype(field)
         if dtype is None:
             raise misfit(self, name, field, "strings or whole numbers", "Numbers are scaled: Scale().")
@@ -140,26 +165,21 @@ class Encode(Padded):
             self._refuse_steps(name, field)
         else:
             self._refuse_padding(name, field)
-        is_target = field.role == "target"
-        resolved = replace(
-            self,
-            order=self.order or ("value" if is_target else "frequency"),
-            unknown=self.unknown or ("error" if is_target else "slot"),
-            missing=self.missing or ("error" if is_target else "slot"),
-            step_length=self.step_length or self._find_step_length(field),
+        return {
+            "dtype": dtype,
+            "num_levels": count_levels(field) if isinstance(field, Sequence) else 0,
+            "can_lack": _can_lack(field),
+            "default": None if isinstance(field, Sequence) else field.default,
+        }
+
+    def check_fitted(self, name: str, field: Field, place: str) -> None:
+        """Refuse a fitted state that is not that of such a field."""
+        super().check_fitted(name, field, place)
+        # A form has all options: those that the field would get anyway are not shown.
+        usual = Encode(output=self.output, num_bins=self.num_bins, ragged=self.ragged)._find_usual(field)
+        self._keep(
+            _resolved=tuple(option for option, value in usual.items() if getattr(self, option) == value)
         )
-        fitted = EncodeFit(
-            dtype=dtype,
-            num_levels=count_levels(field) if isinstance(field, Sequence) else 0,
-            can_lack=field.optional and field.default is None,
-            default=None if isinstance(field, Sequence) else field.default,
-            values=() if self.output == "hash" else resolved._find_values(name, field, dtype, source),
-        )
-        found = replace(resolved, fitted=fitted)
-        if fitted.default is not None and found._coder.code_value(fitted.default) < 0:
-            advice = "Add it to the vocabulary, or say Encode(unknown='slot')."
-            raise misfit(self, name, field, f"a code for its default {show(fitted.default)}", advice)
-        return found
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""
@@ -181,6 +201,16 @@ class Encode(Padded):
         if self.output in _ROWS_OF_SETS:
             return {name: _native.multi_hot(codes, offsets, coder.num_codes, self.output == "count")}
         return self._pad_lists(name, rebuild(column, codes), 0)
+
+    def _find_usual(self, field: Field) -> dict[str, Any]:
+        """Return the options that depend on the field, as they were given or as they are by default."""
+        is_target = field.role == "target"
+        return {
+            "order": self.order or ("value" if is_target else "frequency"),
+            "unknown": self.unknown or ("error" if is_target else "slot"),
+            "missing": self.missing or ("error" if is_target else "slot"),
+            "step_length": self.step_length or self._find_step_length(field),
+        }
 
     def _find_step_length(self, field: Field) -> int | None:
         is_padded = isinstance(field, Sequence) and self.output in ("index", "hash") and not self.ragged
@@ -217,22 +247,3 @@ class Encode(Padded):
             advice = "Give Encode(vocabulary=…), or leave the field out: give None for it."
             raise misfit(self, name, field, "a value at least in the train split", advice)
         return values
-
-    def _make_coder(self, fitted: EncodeFit) -> Coder:
-        is_code = self.output in ("index", "hash")
-        has_zero = is_code and (fitted.num_levels > 0 or (fitted.can_lack and self.missing != "error"))
-        missing = 0 if has_zero else NO_CODE
-        if fitted.can_lack and self.missing == "error":
-            missing = MISSING_ERROR
-        count, unknown = int(has_zero), NO_CODE
-        if self.output != "hash":
-            has_slot = self.unknown != "error"
-            unknown, count = (count, count + 1) if has_slot else (UNKNOWN_ERROR, count)
-        bins = None if self.num_bins is None else (self.num_bins, self.salt)
-        table = make_table(fitted.values, fitted.dtype) if bins is None else None
-        slots = Slots(count, unknown, missing, count + (self.num_bins or len(fitted.values)))
-        coder = Coder(slots, table, bins)
-        if fitted.default is None:
-            return coder
-        # Records without a value get the code of the default.
-        return Coder(slots._replace(missing=coder.code_value(fitted.default)), table, bins)

@@ -27,7 +27,7 @@ from penstock.transform.form import (
     load_list,
     load_optional,
 )
-from penstock.transform.vocabulary import Entry, Table, as_text
+from penstock.transform.vocabulary import Entry, Table, as_text, make_table
 from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Ragged
 
 _Find: TypeAlias = Callable[..., NDArray[np.int32]]
@@ -166,6 +166,33 @@ class Coder:
         if isinstance(column, Dictionary):
             raise TypeError(f"{column!r} does not hold the value that has no code")
         _refuse_unknown(name, row, (column if isinstance(column, Bytes) else column.values)[row])
+
+
+def make_coder(
+    fitted: EncodeFit, bins: tuple[int, int] | None, *, is_code: bool, has_slots: tuple[bool, bool]
+) -> Coder:
+    """Return the coder of a field.
+
+    Args:
+        fitted: What was learned.
+        bins: Their number and the salt, to hash by; or None, to look up.
+        is_code: Whether codes are wanted, and not rows of zeros and ones, which need no zero for nothing.
+        has_slots: Whether unknown values, and missing ones, have a slot; if not, they are an error.
+    """
+    has_zero = is_code and (fitted.num_levels > 0 or (fitted.can_lack and has_slots[1]))
+    missing = 0 if has_zero else NO_CODE
+    if fitted.can_lack and not has_slots[1]:
+        missing = MISSING_ERROR
+    count, unknown = int(has_zero), NO_CODE
+    if bins is None:
+        unknown, count = (count, count + 1) if has_slots[0] else (UNKNOWN_ERROR, count)
+    table = make_table(fitted.values, fitted.dtype) if bins is None else None
+    slots = Slots(count, unknown, missing, count + (len(fitted.values) if bins is None else bins[0]))
+    coder = Coder(slots, table, bins)
+    if fitted.default is None:
+        return coder
+    # Records without a value get the code of the default.
+    return Coder(slots._replace(missing=coder.code_value(fitted.default)), table, bins)
 
 
 @lru_cache(maxsize=16)

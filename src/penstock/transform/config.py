@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from penstock.errors import NoSuchPathError, PenstockError, SchemaError
+from penstock.errors import NoSuchPathError, PathError, PenstockError, SchemaError
 from penstock.schema.refusal import show
 from penstock.transform.form import join_place
 
@@ -26,6 +26,7 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
 
     Raises:
         NoSuchPathError: There is no such file.
+        PathError: It cannot be read.
         SchemaError: It is no YAML, or a name comes twice; the message names the line.
     """
     shown = os.fspath(path)
@@ -36,6 +37,8 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
         return yaml.safe_load(text), lines
     except FileNotFoundError:
         raise NoSuchPathError("no such config file", path=shown) from None
+    except OSError as error:
+        raise PathError(f"cannot be read ({error.strerror})", path=shown) from None
     except UnicodeDecodeError as error:
         raise SchemaError("config file", path=shown, expected="UTF-8", got=f"byte {error.start}") from None
     except yaml.YAMLError as error:

@@ -82,6 +82,10 @@ class SplitFit:
         """Say which fields' statistics will be asked for, so that one pass gives them all."""
         self._names = names
 
+    def knows(self, name: str) -> bool:
+        """Whether a field's statistics are at hand, without a pass."""
+        return name in self._known
+
     def statistics(self, name: str) -> FieldStatistics:
         """Return what is told of a field."""
         if name not in self._known:
@@ -109,14 +113,12 @@ def find_source(data: Any) -> SplitFit:
     Raises:
         OptionError: It is neither, the data set has several splits and none is called so, or has no records.
     """
-    if hasattr(data, "splits") and hasattr(data, "manifest"):
-        name = _choose_split(data.splits)
-        found = SplitFit(data[name].as_source(), _find_known(data, name))
-    elif hasattr(data, "as_source"):
-        found = SplitFit(data.as_source(), {})
-    else:
+    if hasattr(data, "splits"):
+        data = data[_choose_split(data.splits)]
+    if not hasattr(data, "as_source"):
         advice = "Open one: ps.open('pets/')."
         raise OptionError("data", expected="a Dataset or a Split", got=show(data), advice=advice)
+    found = SplitFit(data.as_source(), _find_known(data))
     if not found.num_rows:
         raise OptionError("data", expected="a record at least", got="none", advice="Fit on another split.")
     return found
@@ -132,19 +134,19 @@ def _choose_split(names: Collection[str]) -> str:
     raise OptionError("splits", expected="one that is called 'train', or only one", got=got, advice=advice)
 
 
-def _find_known(data: Any, name: str) -> dict[str, FieldStatistics]:
+def _find_known(split: Any) -> dict[str, FieldStatistics]:
     """Return what the manifest tells of the fields, as far as they are read as they were measured."""
-    manifest = data.manifest
+    manifest = split.manifest
     if manifest is None or not manifest.statistics:
         return {}
     measured = "train" if "train" in manifest.splits else next(iter(manifest.splits), None)
     # A part of the shards may have been opened alone.
-    if measured != name or manifest.statistics.get("num_rows") != len(data[name]):
+    if measured != split.name or manifest.statistics.get("num_rows") != len(split):
         return {}
     known = Statistics.from_json(manifest.statistics, "$.statistics")
     return {
         field_name: known[field_name]
-        for field_name, field in data.schema.items()
+        for field_name, field in split.schema.items()
         if field_name in known and _holds_same(field_name, field, manifest.schema)
     }
 

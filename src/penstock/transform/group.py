@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.schema.refusal import show
 from penstock.transform.output import Output
 
 
@@ -28,8 +29,11 @@ class Group:
         """Make a group.
 
         Raises:
-            OptionError: A member varies in its length, has several dimensions, or another element type.
+            OptionError: A member varies in its length, has several dimensions, or another element type; or
+                the name is none.
         """
+        if not isinstance(name, str) or not name:
+            raise OptionError(f"group {name!r}", expected="a text as its name", got=show(name))
         self.name = name
         self.members = members
         self._places: list[tuple[str, int | slice]] = []

@@ -5,27 +5,32 @@ In: numbers, categories of ints, tensors, sequences where ragged ones are wanted
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import FieldError, OptionError
+from penstock.errors import FieldError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
+from penstock.schema.summary import FieldStatistics
+from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_choice, load_count, load_flag, load_list, load_optional
 from penstock.transform.memory import align
-from penstock.transform.option import check_choice, check_flag, check_real, refuse_option
+from penstock.transform.option import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Dense, Mask, Ragged
+
+_WHOLE_LIMITS: Final = {"float16": 2**11, "float32": 2**24, "float64": 2**53}  # floats hold all ints up to it
 
 
 @dataclass(frozen=True)
@@ -79,13 +84,21 @@ class Keep(Transform):
 
     def __post_init__(self) -> None:
         if self.dtype is not None:
-            check_choice("Keep", "dtype", self.dtype, DTYPES)
+            self._keep(dtype=check_dtype_name("Keep", self.dtype, DTYPES))
         if self.missing != "error":
             self._keep(missing=check_real("Keep", "missing", self.missing))
         check_flag("Keep", "ragged", self.ragged)
 
     def fit(self, name: str, field: Field, source: FitSource) -> Keep:
         """Return the transform for a field."""
+        fitted = KeepFit(**self.derive(name, field))
+        if fitted.can_lack and self.missing == "error":
+            advice = "Give the field a default, or say what they get: Keep(missing=0)."
+            refuse_gaps(self, name, source, advice)
+        return replace(self, fitted=fitted)
+
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides."""
         is_sequence = isinstance(field, Sequence)
         if field.kind == "bytes" and not isinstance(field, Number | Tensor):
             raise misfit(self, name, field, "numbers", _advise(field))
@@ -97,11 +110,22 @@ class Keep(Transform):
         if self.dtype is not None and not can_cast(stored, self.dtype):
             expected = f"a dtype that {stored} becomes without loss of its fractions"
             raise refuse_option("Keep", "dtype", expected, f"{self.dtype!r} for field {name!r}")
-        can_lack = field.optional and field.default is None and not is_sequence
-        if can_lack and self.missing == "error":
-            _refuse_gaps(name, source)
-        shape = step_shape(field) if isinstance(field, Sequence) else getattr(field, "shape", ())
-        return replace(self, fitted=KeepFit(stored, shape, is_sequence, can_lack))
+        return {
+            "dtype": stored,
+            "shape": step_shape(field) if isinstance(field, Sequence) else getattr(field, "shape", ()),
+            "is_sequence": is_sequence,
+            "can_lack": field.optional and field.default is None and not is_sequence,
+        }
+
+    def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002
+        """Say that whole numbers are rounded, where floats cannot hold them."""
+        values, most = statistics.values, _WHOLE_LIMITS.get(self.dtype or "", math.inf)
+        ends = [] if values is None else [x for x in (values.min, values.max) if x is not None]
+        is_whole = self.fitted is not None and np.dtype(self.fitted.dtype).kind in "iu"
+        beyond = [x for x in ends if abs(x) > most]
+        if not is_whole or not beyond:
+            return ""
+        return f"{beyond[-1]:.0f} is rounded to {self.dtype}: say Keep() to have it whole"
 
     @property
     def takes_missing(self) -> bool:
@@ -152,19 +176,6 @@ class Keep(Transform):
         filled = values.copy()
         filled[~present] = self.missing
         return filled
-
-
-def _refuse_gaps(name: str, source: FitSource) -> None:
-    """Refuse a field of which values are missing, before the first batch does."""
-    statistics = source.statistics(name)
-    if statistics.missing:
-        raise OptionError(
-            f"Keep for field {name!r}",
-            field=name,
-            expected="a value in each record",
-            got=f"{statistics.missing} of {statistics.count + statistics.missing} without one",
-            advice="Give the field a default, or say what they get: Keep(missing=0).",
-        )
 
 
 def _advise(field: Field) -> str:

@@ -10,12 +10,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.errors import MissingPackageError, PenstockError
+from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
-from penstock.transform.fitting import find_source
+from penstock.transform.fitting import SplitFit, find_source
+from penstock.transform.form import join_place
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.settings import Settings, load_settings
 
@@ -26,7 +27,7 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
     """Fit a transform for each field of a data set, or of a split.
 
     Returns:
-        The assembly, and the fields that are not fed with the reason.
+        The assembly, and why fields are not fed, or what to know of those that are.
 
     Raises:
         UnknownNameError: There is no such field, or input.
@@ -39,8 +40,16 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
             raise unknown_name(name, schema)
     chosen, notes = _choose(schema, settings)
     source.expect([name for name, each in chosen.items() if each.is_measured(schema[name])])
-    fitted = {name: each.fit(name, schema[name], source) for name, each in chosen.items()}
-    return Assembly(schema, fitted, (), list(settings.groups.items())), notes
+    fitted = {name: _fit(name, each, source) for name, each in chosen.items()}
+    places = [join_place("$.groups", name) for name in settings.groups]
+    assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)
+    for name, each in fitted.items():
+        # A pass for it alone would be dear; those that fitting took are there.
+        caution = each.caution(schema[name], source.statistics(name)) if source.knows(name) else ""
+        if caution:
+            _log.warning("field %r: %s", name, caution)
+            notes[name] = caution
+    return assembly, notes
 
 
 def fit_by_config(
@@ -63,6 +72,19 @@ def fit_by_config(
         return fit_assembly(data, load_settings(form))
     except PenstockError as error:
         raise add_line(error, lines, config) from None
+
+
+def _fit(name: str, transform: Transform, source: SplitFit) -> Transform:
+    try:
+        return transform.fit(name, source.schema[name], source)
+    except OptionError as error:
+        # That of an option names the option: which field's it is must be said, and a YAML file's line found.
+        if error.field != name:
+            error.field = name
+            if repr(name) not in str(error):
+                error.what = f"{error.what} for field {name!r}"
+            error.args = (str(error),)
+        raise
 
 
 def _choose(schema: Schema, settings: Settings) -> tuple[dict[str, Transform], dict[str, str]]:

@@ -56,7 +56,7 @@ class Mapped:
         for output in self.outputs:
             if output.dtype not in DTYPES:
                 raise OptionError(f"outputs of {owner}", expected="numbers", got=output.describe())
-        object.__setattr__(self, "_takes_draws", _takes_draws(self.function))
+        object.__setattr__(self, "_takes_draws", _takes_draws(owner, self.function))
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Arrays:
         """Return what the function makes of a batch.
@@ -99,11 +99,19 @@ class Mapped:
         )
 
 
-def _takes_draws(function: MapFunction) -> bool:
+def _takes_draws(owner: str, function: MapFunction) -> bool:
+    """Return whether a function takes two arguments; refuse one that takes neither one nor two."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions of compiled modules tell nothing of theirs
         return False
+    parameters = signature.parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [each for each in parameters if each.kind in kinds and each.default is inspect.Parameter.empty]
-    return len(needed) > 1
+    takes_draws = len(needed) > 1
+    try:
+        signature.bind(*("columns", "draws")[: 1 + takes_draws])
+    except TypeError:
+        expected = "a function of columns, or of columns and draws"
+        raise OptionError(owner, expected=expected, got=f"one of {signature}") from None
+    return takes_draws

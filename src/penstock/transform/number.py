@@ -7,75 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.sample import QUANTILES
 from penstock.schema.scalar import Number
+from penstock.schema.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
-from penstock.transform.form import (
-    Load,
-    load_count,
-    load_flag,
-    load_list,
-    load_number,
-    load_optional,
-    load_text,
-)
 from penstock.transform.option import check_choice, check_flag, check_real, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
-from penstock.transform.scaling import Scaler
+from penstock.transform.scaling import ScaleFit, Scaler
 from penstock.transform.span import Span, find_span
 from penstock.types import CodedColumn, Dense, Ragged
 
 Method: TypeAlias = Literal["standard", "minmax", "log1p", "clip", "none"]
 Per: TypeAlias = Literal["element", "whole"]
 NanRule: TypeAlias = Literal["keep", "missing"]
-
-
-@dataclass(frozen=True)
-class ScaleFit(Fitted):
-    """What `Scale` learned.
-
-    Attributes:
-        dtype: Of the stored values.
-        shape: Of a record, or of an item of a sequence.
-        is_sequence: Whether records hold lists.
-        has_default: Whether records that lack the field hold its default, and so count as having it.
-        shift: Taken off, one number or one an element.
-        factor: Multiplied with what is left.
-        fill: What missing values become, scaled already.
-        low: The least number, to which smaller ones are raised.
-        high: The greatest one.
-    """
-
-    dtype: str
-    shape: tuple[int | None, ...]
-    is_sequence: bool
-    has_default: bool
-    shift: tuple[float, ...]
-    factor: tuple[float, ...]
-    fill: tuple[float, ...]
-    low: float
-    high: float
-
-    LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_text,
-        "shape": load_list(load_optional(load_count)),
-        "is_sequence": load_flag,
-        "has_default": load_flag,
-        "shift": load_list(load_number),
-        "factor": load_list(load_number),
-        "fill": load_list(load_number),
-        "low": load_number,
-        "high": load_number,
-    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,9 +81,7 @@ class Scale(Padded):
         self._keep(quantiles=tuple(levels))
         self._check_padding()
         if self.fitted is not None:
-            for part in ("shift", "factor", "fill"):
-                if not getattr(self.fitted, part):
-                    raise refuse_option("Scale", f"fitted.{part}", "a number at least", "none")
+            self.fitted.check()
             self._keep(_scaler=self._make_scaler(self.fitted), _has_default=self.fitted.has_default)
 
     def is_measured(self, field: Field) -> bool:
@@ -139,6 +90,26 @@ class Scale(Padded):
 
     def fit(self, name: str, field: Field, source: FitSource) -> Scale:
         """Return the transform with the scale of a field."""
+        derived = self.derive(name, field)
+        shape: tuple[int | None, ...] = derived["shape"]
+        size = 0 if self.per == "whole" or None in shape or not shape else math.prod(filter(None, shape))
+        found = Span()
+        if self.is_measured(field):
+            if field.default is not None:
+                source = FilledSource(source, field, needs_quantiles=self.method == "clip")
+            found = find_span(name, source, self.method, size, self.quantiles)
+        fitted = ScaleFit(
+            **derived,
+            shift=found.shift,
+            factor=found.factor,
+            fill=self._find_fill(field, found),
+            low=found.low,
+            high=found.high,
+        )
+        return replace(self, fitted=fitted)
+
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides."""
         if not isinstance(field, Number | Tensor) and not (
             isinstance(field, Sequence) and field.dtype in ("int64", "float32")
         ):
@@ -151,22 +122,28 @@ class Scale(Padded):
                 raise refuse_option("Scale", "indicator", "False for a sequence", f"True for {name!r}")
         else:
             self._refuse_padding(name, field)
-        size = 0 if self.per == "whole" or None in shape or not shape else math.prod(filter(None, shape))
-        found = Span()
-        if self.is_measured(field):
-            found = find_span(name, source, self.method, size, self.quantiles)
-        fitted = ScaleFit(
-            dtype=field.dtype,
-            shape=shape,
-            is_sequence=isinstance(field, Sequence),
-            has_default=field.default is not None,
-            shift=found.shift,
-            factor=found.factor,
-            fill=self._find_fill(field, found),
-            low=found.low,
-            high=found.high,
-        )
-        return replace(self, fitted=fitted)
+        if self.indicator and self.nan == "missing" and shape:
+            # A row has one indicator, and some of its elements may be NaN.
+            got = f"True for the {field.describe()} of {name!r}, with nan='missing'"
+            raise refuse_option("Scale", "indicator", "False for arrays with nan='missing'", got)
+        return {
+            "dtype": field.dtype,
+            "shape": shape,
+            "is_sequence": isinstance(field, Sequence),
+            "has_default": field.default is not None,
+        }
+
+    def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002
+        """Say that numbers are NaN or infinite, which a model cannot learn from."""
+        values = statistics.values
+        if values is None:
+            return ""
+        parts = []
+        if values.num_nan and self.nan == "keep":
+            parts.append(f"{values.num_nan} of {values.num_values} are NaN: say Scale(nan='missing')")
+        if values.num_inf and self.method != "clip":
+            parts.append(f"{values.num_inf} of {values.num_values} are infinite")
+        return "; ".join(parts)
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""

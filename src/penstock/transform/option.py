@@ -26,6 +26,14 @@ def check_choice(owner: str, option: str, value: object, choices: Collection[str
         raise refuse_option(owner, option, list_choices(choices), show(value))
 
 
+def check_dtype_name(owner: str, value: object, choices: Collection[str]) -> str:
+    """Return the name of an element type, which may be given as NumPy has it."""
+    if isinstance(value, (np.dtype, type)):
+        value = np.dtype(value).name
+    check_choice(owner, "dtype", value, choices)
+    return str(value)
+
+
 def check_flag(owner: str, option: str, value: object) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool):

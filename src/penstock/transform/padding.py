@@ -47,9 +47,20 @@ class Padded(Transform):
     step_length: int | None = None
 
     def measure(self) -> MeasureLengths | None:
-        """Return what gives the length of each row: no more than is left of it."""
-        most = self.length
-        return None if most is None else lambda column: np.minimum(np.diff(_need_lists(column).offsets), most)
+        """Return what gives the length of each row as it will be: cut, and padded by itself."""
+        if self.length is None and self.multiple is None:
+            return None
+        return lambda column: self._widen(np.diff(_need_lists(column).offsets))
+
+    def _widen(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how wide a batch is whose longest row has each of these lengths."""
+        cut = lengths if self.length is None else np.minimum(lengths, self.length)
+        if self.ragged or (self.length is None and self.multiple is None):
+            return cut
+        if self.multiple is None:
+            return np.full_like(cut, self.length)
+        wide = -(-cut // self.multiple) * self.multiple
+        return wide if self.length is None else np.minimum(wide, self.length)
 
     def _check_padding(self) -> None:
         owner = type(self).__name__

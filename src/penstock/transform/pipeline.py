@@ -34,7 +34,7 @@ class Pipeline:
     """Fitted transforms, a field each, and what is made of several fields.
 
     Attributes:
-        notes: Why fields are not fed, by name.
+        notes: Why fields are not fed, or what to know of those that are, by name.
 
     Example:
         >>> import penstock as ps
@@ -111,7 +111,7 @@ class Pipeline:
 
     @property
     def weights(self) -> dict[str, Output]:
-        """What the weights of a batch will be, by name."""
+        """What the weights will be, by field name; a batch has them under the names of its targets."""
         return dict(self._assembly.outputs[2])
 
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
@@ -173,7 +173,7 @@ class Pipeline:
         if chosen in {each.name for each in now.maps}:
             advice = "Give another one: map(…, name='…')."
             raise OptionError(f"map {chosen!r}", expected="a name that no map has", got=chosen, advice=advice)
-        given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
+        given = tuple(outputs) if isinstance(outputs, Iterable) else (outputs,)
         maps = [*now.maps, Mapped(chosen, function, members, given, keep)]
         groups = [(each.name, each.members) for each in now.groups]
         self._assembly = Assembly(now.schema, now.transforms, maps, groups)
@@ -241,6 +241,7 @@ class Pipeline:
 
         Raises:
             NoSuchPathError: There is no such file.
+            PathError: It cannot be read.
             SchemaError: It holds no pipeline; the message says where.
             OptionError: A map has no function, or a function has no map.
         """

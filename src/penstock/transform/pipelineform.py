@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import NoSuchPathError, OptionError, PenstockError, SchemaError
+from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import list_choices, show
@@ -71,7 +71,7 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
         place = join_place("$.transforms", name)
         if name not in schema:
             raise fault_at(place, "a field of the schema", show(name), str(unknown_name(name, schema).advice))
-        transforms[name] = _load_transform(place, each)
+        transforms[name] = _load_transform(place, each, name, schema[name])
     maps = _load_maps(root.get("maps", []), schema, functions or {})
     groups = []
     for i, each in enumerate(_need_array("$.groups", root.get("groups", []))):
@@ -79,10 +79,12 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
         members = _load_names(f"$.groups[{i}].members", given.get("members"))
         groups.append((load_text(f"$.groups[{i}].name", given.get("name")), members))
     try:
-        return Assembly(schema, transforms, maps, groups)
+        places = [f"$.groups[{i}]" for i in range(len(groups))]
+        return Assembly(schema, transforms, maps, groups, places)
     except PenstockError as error:
+        place = error.field if error.field and error.field.startswith("$.") else "$"
         facts = {"expected": error.expected, "got": error.got, "advice": error.advice}
-        raise SchemaError(f"pipeline: {error.what}", field="$", **facts) from None  # type: ignore[arg-type]
+        raise SchemaError(f"pipeline at {place}: {error.what}", field=place, **facts) from None  # type: ignore[arg-type]
 
 
 def write_pipeline(assembly: Assembly, path: str | os.PathLike[str]) -> None:
@@ -99,6 +101,7 @@ def read_pipeline(
 
     Raises:
         NoSuchPathError: There is no such file.
+        PathError: It cannot be read.
         SchemaError: It holds no pipeline; the message says where.
         OptionError: A map has no function, or a function has no map.
     """
@@ -106,6 +109,8 @@ def read_pipeline(
         form = json.loads(Path(path).read_bytes())
     except FileNotFoundError:
         raise NoSuchPathError("no such pipeline", path=path) from None
+    except OSError as error:
+        raise PathError(f"cannot be read ({error.strerror})", path=path) from None
     except (ValueError, RecursionError) as error:
         raise SchemaError("pipeline", path=path, expected="JSON", got=show(str(error))) from None
     try:
@@ -139,10 +144,11 @@ def _load_schema(form: object) -> Schema:
         raise fault_at(place, error.expected, error.got, error.advice) from None
 
 
-def _load_transform(place: str, form: object) -> Transform:
+def _load_transform(place: str, form: object, name: str, field: Field) -> Transform:
     transform = load_transform(form, place)
     if not transform.is_fitted:
         raise fault_at(f"{place}.fitted", "what was fitted", "nothing", "Fit a pipeline; this holds options.")
+    transform.check_fitted(name, field, place)
     return transform
 
 

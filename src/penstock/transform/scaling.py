@@ -5,12 +5,28 @@ In: arrays of numbers and which rows are there. Out: float32 arrays of the same 
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.schema.refusal import show
+from penstock.transform.base import Fitted
+from penstock.transform.form import (
+    Load,
+    load_choice,
+    load_count,
+    load_flag,
+    load_list,
+    load_number,
+    load_optional,
+)
+from penstock.transform.option import refuse_option
+from penstock.transform.output import DTYPES
 from penstock.transform.span import Span
 from penstock.types import Mask
 
@@ -24,6 +40,63 @@ _VIA = {
     "uint64": "float64",
     "bool": "uint8",
 }
+
+
+@dataclass(frozen=True)
+class ScaleFit(Fitted):
+    """What `Scale` learned.
+
+    Attributes:
+        dtype: Of the stored values.
+        shape: Of a record, or of an item of a sequence.
+        is_sequence: Whether records hold lists.
+        has_default: Whether records that lack the field hold its default, and so count as having it.
+        shift: Taken off, one number or one an element.
+        factor: Multiplied with what is left.
+        fill: What missing values become, scaled already.
+        low: The least number, to which smaller ones are raised.
+        high: The greatest one.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+    is_sequence: bool
+    has_default: bool
+    shift: tuple[float, ...]
+    factor: tuple[float, ...]
+    fill: tuple[float, ...]
+    low: float
+    high: float
+
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "dtype": load_choice(*DTYPES),
+        "shape": load_list(load_optional(load_count)),
+        "is_sequence": load_flag,
+        "has_default": load_flag,
+        "shift": load_list(load_number),
+        "factor": load_list(load_number),
+        "fill": load_list(load_number),
+        "low": load_number,
+        "high": load_number,
+    }
+
+    def check(self) -> None:
+        """Refuse numbers that do not belong together; only a form that was edited has such.
+
+        Raises:
+            OptionError: Its `field` is the attribute.
+        """
+        size = 1 if None in self.shape else math.prod(filter(None, self.shape))
+        for part in ("shift", "factor", "fill"):
+            count = len(getattr(self, part))
+            if count != 1 and (count != size or not count):
+                expected = "one number" if size == 1 else f"one number, or {size}"
+                raise refuse_option("Scale", f"fitted.{part}", expected, show(count))
+        if len(self.shift) != len(self.factor):
+            expected = f"{len(self.shift)} numbers, as of shift"
+            raise refuse_option("Scale", "fitted.factor", expected, show(len(self.factor)))
+        if not self.low <= self.high:
+            raise refuse_option("Scale", "fitted.low", f"at most high, {self.high}", show(self.low))
 
 
 class Scaler:

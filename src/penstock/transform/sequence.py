@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
@@ -16,7 +16,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitt
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_choice, load_count, load_list, load_optional
-from penstock.transform.option import check_choice, check_real, refuse_option
+from penstock.transform.option import check_dtype_name, check_real, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Ragged
@@ -70,13 +70,17 @@ class Pad(Padded):
     def __post_init__(self) -> None:
         self._keep(value=check_real("Pad", "value", self.value))
         if self.dtype is not None:
-            check_choice("Pad", "dtype", self.dtype, _DTYPES)
+            self._keep(dtype=check_dtype_name("Pad", self.dtype, _DTYPES))
         self._check_padding()
         if self.fitted is not None:
             self._check_value(self.dtype or self.fitted.dtype)
 
     def fit(self, name: str, field: Field, source: FitSource) -> Pad:  # noqa: ARG002 - nothing is learned
         """Return the transform for a field."""
+        return replace(self, fitted=PadFit(**self.derive(name, field)))
+
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides: all of it."""
         if not isinstance(field, Sequence) or field.dtype not in ("int64", "float32"):
             advice = "Strings become codes: Encode(length=…)." if isinstance(field, Sequence) else ""
             raise misfit(self, name, field, "a sequence of numbers", advice)
@@ -84,7 +88,7 @@ class Pad(Padded):
         if self.dtype is not None and not can_cast(field.dtype, self.dtype):
             expected = f"'float32' or 'float64' for field {name!r}"
             raise refuse_option("Pad", "dtype", expected, repr(self.dtype), "Floats are not cut to ints.")
-        return replace(self, fitted=PadFit(field.dtype, step_shape(field)))
+        return {"dtype": field.dtype, "shape": step_shape(field)}
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""

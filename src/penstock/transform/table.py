@@ -1,6 +1,6 @@
 """A pipeline in words, for people.
 
-In: an assembly. Out: a table with a line for each output, and one for each field that is not fed.
+In: an assembly. Out: a table with a line for each output, and one for each note on a field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
     for role, outputs in zip(("input", "target", "weight"), assembly.outputs, strict=True):
         rows += [_row(role, output, origin) for output in outputs.values()]
     rows += [
-        ("–", "–", "–", name, f"not fed: {why}") for name, why in notes.items() if name not in assembly.fields
+        ("–", "–", "–", name, f"note: {why}" if name in assembly.fields else f"not fed: {why}")
+        for name, why in notes.items()
+        if name in assembly.fed or name not in assembly.fields
     ]
     shown = [tuple(_fit(cell) for cell in row) for row in rows]
     widths = [max(len(row[column]) for row in shown) for column in range(5)]

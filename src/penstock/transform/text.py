@@ -21,6 +21,7 @@ from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Text
 from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, misfit, need_fitted
+from penstock.transform.default import fill_column
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, fault_at, load_list, load_optional, load_value
 from penstock.transform.option import check_choice, check_count, refuse_option
@@ -118,30 +119,36 @@ class Tokenize(Padded):
     @property
     def num_codes(self) -> int:
         """How many ids there are: one more than the greatest; the width of rows."""
-        return self._cutter.num_codes
+        return self._need_cutter().num_codes
 
     @property
     def tokens(self) -> tuple[Entry, ...]:
         """What each id stands for: '' is padding, '[UNK]' any other token; what is not UTF-8 is bytes."""
-        return self._cutter.tokens
+        return self._need_cutter().tokens
 
     def fit(self, name: str, field: Field, source: FitSource) -> Tokenize:
         """Return the transform with the vocabulary of a field."""
-        if not isinstance(field, Text) and not (isinstance(field, Category) and field.dtype == "string"):
-            raise misfit(self, name, field, "texts")
+        self.derive(name, field)
         if self.tokenizer is not None or self.vocabulary is not None:
             return replace(self, fitted=TokenizeFit(None))
         most = None if self.vocabulary_size is None else self.vocabulary_size - len(self._specials)
-        return replace(self, fitted=TokenizeFit(learn_words(source.columns(name), self._form, most)))
+        columns = source.columns(name)
+        # Records without a text have the field's default, and so do the texts that the vocabulary is of.
+        texts = columns if field.default is None else map(fill_column, columns)
+        return replace(self, fitted=TokenizeFit(learn_words(texts, self._form, most)))
+
+    def derive(self, name: str, field: Field) -> dict[str, Any]:
+        """Return what of the fitted state the field alone decides: nothing."""
+        if not isinstance(field, Text) and not (isinstance(field, Category) and field.dtype == "string"):
+            raise misfit(self, name, field, "texts")
+        return {}
 
     def measure(self) -> MeasureLengths:
-        """Return what counts the tokens of each text: no more than are left of it."""
-        most = self.length
+        """Return what counts the tokens of each text as they will be: cut, and padded by themselves."""
 
         def count_tokens(column: Column) -> NDArray[Any]:
-            _, offsets = self._cutter.cut(need_texts(column), most if self.keep == "head" else None)
-            lengths = np.diff(offsets)
-            return lengths if most is None else np.minimum(lengths, most)
+            _, offsets = self._cutter.cut(need_texts(column), self.length if self.keep == "head" else None)
+            return self._widen(np.diff(offsets))
 
         return count_tokens
 
@@ -186,6 +193,11 @@ class Tokenize(Padded):
     @property
     def _specials(self) -> tuple[str, ...]:
         return ("", UNKNOWN) if self.output == "index" else (UNKNOWN,)
+
+    def _need_cutter(self) -> WordCutter | FileTokenizer:
+        if self.tokenizer is None:
+            need_fitted(self, "", self.fitted)
+        return self._cutter
 
     def _make_cutter(self, fitted: TokenizeFit) -> WordCutter:
         words = fitted.vocabulary if self.vocabulary is None else self.vocabulary

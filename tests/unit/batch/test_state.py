@@ -10,6 +10,8 @@ from penstock.errors import StateError
 IDENTITY = Identity(
     "d" * 32, "p" * 32, {"mode": "global", "rows": 10, "seed": 7}, {"batch_size": 4, "last": "short"}
 )
+EPOCH = "epoch of the state: expected a whole number from 0 to 4294967295"
+STEP = "step of the state: expected a whole number from 0 to 9223372036854775807"
 SAME = "A state goes on only where it was made: load it into a loader with the same choices."
 
 
@@ -17,7 +19,7 @@ def through_json(value):
     return json.loads(json.dumps(value))
 
 
-@pytest.mark.parametrize(("epoch", "step"), [(0, 0), (3, 17), (10**12, 10**12)])
+@pytest.mark.parametrize(("epoch", "step"), [(0, 0), (3, 17), (2**32 - 1, 10**12)])
 def test_state_is_read_as_it_was_made_through_json(epoch, step):
     assert read_state(through_json(make_state(IDENTITY, epoch, step)), IDENTITY) == (epoch, step)
 
@@ -63,11 +65,21 @@ def test_lists_of_json_stand_for_tuples():
             "version of the state: expected 1, got 2. "
             "Another version of Penstock made it: go on with that one, or begin anew.",
         ),
-        ({"epoch": -1}, "epoch of the state: expected a whole number of at least 0, got -1."),
-        ({"epoch": 1.0}, "epoch of the state: expected a whole number of at least 0, got 1.0."),
-        ({"step": "3"}, "step of the state: expected a whole number of at least 0, got '3'."),
-        ({"step": True}, "step of the state: expected a whole number of at least 0, got True."),
-        ({"step": None}, "step of the state: expected a whole number of at least 0, got None."),
+        ({"epoch": -1}, f"{EPOCH}, got -1."),
+        (
+            {"epoch": 2**32},
+            f"{EPOCH}, got 4294967296.",
+        ),
+        ({"epoch": 1.0}, f"{EPOCH}, got 1.0."),
+        ({"step": "3"}, f"{STEP}, got '3'."),
+        (
+            {"step": True},
+            f"{STEP}, got True.",
+        ),
+        (
+            {"step": None},
+            f"{STEP}, got None.",
+        ),
     ],
 )
 def test_state_of_something_else_is_refused_naming_the_difference(changes, message):
