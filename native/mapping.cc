@@ -17,8 +17,18 @@ thread_local sigjmp_buf* volatile landing = nullptr;
 
 struct sigaction previous = {};
 
+// Whether this thread is handing a signal on: one that comes back (faulthandler raises it anew) has been told to all.
+thread_local volatile bool is_handing_on = false;
+
 void land(int signal, siginfo_t* info, void* context) {
   if (landing != nullptr) siglongjmp(*landing, 1);
+  if (is_handing_on) {
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    sigaction(signal, &usual, nullptr);
+    return;
+  }
+  is_handing_on = true;
   // Not ours: to whoever was asked before, or to the end that the system has for it.
   if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
     previous.sa_sigaction(signal, info, context);
@@ -27,6 +37,7 @@ void land(int signal, siginfo_t* info, void* context) {
   } else {
     sigaction(signal, &previous, nullptr);  // the faulting instruction is run again, and meets that one
   }
+  is_handing_on = false;
 }
 
 // A function of its own: none of its variables changes between the two returns of sigsetjmp.

@@ -141,9 +141,9 @@ def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixtu
     parts = [float(len(each)) for each in chosen] if shares is None else list(shares)
     if len(parts) != len(chosen):
         raise OptionError("shares", expected=f"{len(chosen)} numbers, one a split", got=len(parts))
-    for share in parts:
+    for i, share in enumerate(parts):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < math.inf:
-            raise OptionError("shares", expected="numbers above 0", got=show(share))
+            raise OptionError(f"shares[{i}]", expected="a number above 0", got=show(share))
     return Mixture([each.as_source() for each in chosen], parts)
 
 

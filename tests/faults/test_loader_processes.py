@@ -1,4 +1,4 @@
-"""Ctrl-C, forks, and processes that are started: L6 and L7 of the fault table. All of it in processes apart."""
+"""Ctrl-C, forks, and processes that are started: L6 and L7 of the fault table, all in processes apart."""
 
 import json
 import os

@@ -39,6 +39,7 @@ class BucketPlan:
     """
 
     slots = None
+    reads_stretches = False
 
     def __init__(
         self,
@@ -73,9 +74,11 @@ class BucketPlan:
         step = firsts[window]
         for number in range(window, self._num_windows):
             picks, batches = self._cut(epoch, number)
+            ahead: Picks | None = picks
             for batch in batches:
                 if step >= start:
-                    yield Ticket(epoch, step, self._mine(picks, batch))
+                    yield Ticket(epoch, step, self._mine(picks, batch), ahead)
+                    ahead = None
                 step += 1
 
     def picks(self, ticket: Ticket) -> Picks:
@@ -86,6 +89,10 @@ class BucketPlan:
         if found is None or found.picks is None:
             raise IndexError(f"epoch {ticket.epoch} has no batch {ticket.step}")
         return found.picks
+
+    def ahead(self, ticket: Ticket) -> Picks | None:
+        """Return the records of its window with the first batch of each."""
+        return ticket.ahead
 
     def _first_steps(self, epoch: int, until: float = math.inf) -> list[int]:
         """Return the first step of each window, up to one behind a step; in the end, the number of steps."""
@@ -133,7 +140,8 @@ class BucketPlan:
             begin = cuts[-1]
             most = min(self._batch_size, len(lengths) - begin)
             if self._max_tokens is not None:
-                ahead = lengths[begin : begin + most].astype(np.int64)
+                # An empty row is padded to one value.
+                ahead = np.maximum(lengths[begin : begin + most].astype(np.int64), 1)
                 sizes = ahead * np.arange(1, most + 1)
                 most = max(1, int(np.searchsorted(sizes, self._max_tokens, side="right")))
             cuts.append(begin + most)

@@ -38,12 +38,15 @@ from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
+from penstock.storage.memory import usable_memory
 from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")
 
 _BLOCK_BYTES = 1 << 20
 _MUCH_LARGER = 8  # times the memory: a random read then hardly ever finds its page there
+_MOST_SPLITS = 256  # the number of a split is eight bits of what names a record in random draws
+_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that no two of them meet
 _LONGEST_FACTS = 400  # characters of JSON; what is longer stands in a state as its digest
 
 
@@ -80,7 +83,9 @@ def make_loader(
         OptionError: There is no record to load, or a choice does not fit the data.
         UnknownNameError: The pipeline, or a choice, names a field that the data does not have.
     """
-    orders = [_make_order(split, options) for split in splits]
+    if len(splits) > _MOST_SPLITS:
+        raise OptionError("splits", expected=f"at most {_MOST_SPLITS} in a mixture", got=len(splits))
+    orders = [_make_order(split, options, number) for number, split in enumerate(splits)]
     for split, each in zip(splits, orders, strict=True):
         if len(each) == 0:
             raise _refuse_empty(split, options)
@@ -121,10 +126,10 @@ def _make_store(source: SplitSource, order: SplitOrder, options: LoadOptions) ->
     most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes
     folder = None if options.cache == "memory" else Path(os.fspath(options.cache))
     stored = replace(order, shuffle="none", weights=None)
-    return CachedStore(source, stored, most, folder, options.threads)
+    return CachedStore(source, stored, most, folder)
 
 
-def _make_order(split: LoadedSplit, options: LoadOptions) -> SplitOrder:
+def _make_order(split: LoadedSplit, options: LoadOptions, number: int) -> SplitOrder:
     bitmap = None
     if options.filter is not None:
         expression = parse_expression(options.filter, split.schema)
@@ -140,7 +145,8 @@ def _make_order(split: LoadedSplit, options: LoadOptions) -> SplitOrder:
     return SplitOrder(
         len(split.rows),
         shuffle=_choose_shuffle(split, options),
-        seed=options.seed,
+        # Each split of a mixture has an order of its own, also if two are of one size.
+        seed=(options.seed + number * _SEED_STEP) % 2**64,
         block_records=options.block_records or max(1, _BLOCK_BYTES // max(1, mean_bytes)),
         window_blocks=options.window_blocks,
         bitmap=bitmap,
@@ -155,8 +161,7 @@ def _choose_shuffle(split: LoadedSplit, options: LoadOptions) -> Shuffle:
         return "none"
     if options.shuffle is not True:
         return options.shuffle
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if options.world == 1 and _num_bytes(split.rows) > _MUCH_LARGER * memory:
+    if options.world == 1 and _num_bytes(split.rows) > _MUCH_LARGER * usable_memory():
         _log.warning(
             "split %r is more than %d times as large as the memory: it is shuffled by blocks; say "
             "shuffle='global' for a true shuffle, or shuffle='block' to have blocks everywhere",

@@ -11,8 +11,6 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.supply import DiskStore, SplitSource
+from penstock.batch.window import give_up_if_stopped
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.scattered import read_scattered
 from penstock.errors import WriteError
 from penstock.read.order import Order
 from penstock.storage.fork import ProcessLock
+from penstock.storage.memory import usable_memory
 from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Ragged
 
 _log = logging.getLogger("penstock")
@@ -36,8 +36,8 @@ _ALIGNMENT = 64
 
 
 def usual_cache_bytes() -> int:
-    """Return a quarter of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    """Return a quarter of the memory."""
+    return usable_memory() // 4
 
 
 class CachedStore:
@@ -48,17 +48,13 @@ class CachedStore:
         chosen: Which of its rows an epoch holds, in stored order.
         most_bytes: How much may be kept.
         folder: Where to keep it in a file, which has no name there and goes with the process; None is memory.
-        num_threads: How many threads fill it.
     """
 
-    def __init__(
-        self, source: SplitSource, chosen: Order, most_bytes: int, folder: Path | None, num_threads: int
-    ) -> None:
+    def __init__(self, source: SplitSource, chosen: Order, most_bytes: int, folder: Path | None) -> None:
         self._source = source
         self._chosen = chosen
         self._most_bytes = most_bytes
         self._folder = folder
-        self._num_threads = max(1, num_threads)
         self._rest = DiskStore(source)
         self._lock = ProcessLock()
         self._columns: CodedColumns | None = None
@@ -84,8 +80,7 @@ class CachedStore:
 
     def announce(self, rows: NDArray[np.int64]) -> None:
         """Say that these rows are wanted soon."""
-        if len(self._rows):
-            self._rest.announce(rows[~self._find(rows)[1]])
+        self._rest.announce(rows[~self._find(rows)[1]] if len(self._rows) else rows)
 
     def _find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
         """Return the places of rows among those that are kept, and which of them are."""
@@ -113,16 +108,15 @@ class CachedStore:
         pieces: list[CodedColumns] = []
         rows: list[NDArray[np.int64]] = []
         num_bytes = num_read = 0
-        blocks = self._blocks()
-        with ThreadPoolExecutor(self._num_threads, thread_name_prefix="penstock-cache") as pool:
-            while num_bytes <= self._most_bytes and (wave := list(islice(blocks, 2 * self._num_threads))):
-                for wanted, (columns, sound) in zip(wave, pool.map(self._read, wave), strict=True):
-                    num_bytes += sum(map(column_bytes, columns.values()))
-                    if num_bytes > self._most_bytes:
-                        break
-                    pieces.append(columns)
-                    rows.append(wanted if sound is None else wanted[sound])
-                    num_read += len(wanted)
+        for wanted in self._blocks():
+            give_up_if_stopped()
+            columns, sound = self._read(wanted)
+            num_bytes += sum(map(column_bytes, columns.values()))
+            if num_bytes > self._most_bytes:
+                break
+            pieces.append(columns)
+            rows.append(wanted if sound is None else wanted[sound])
+            num_read += len(wanted)
         if num_read < len(self._chosen):
             _log.warning(
                 "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",

@@ -26,6 +26,7 @@ _JOIN_SECONDS = 4.0
 
 
 def _work(window: Window[Any, Any]) -> None:
+    window.enter()
     try:
         _make_all(window)
     except BaseException as error:  # of the feed itself, or sent to this thread: nobody must wait for ever

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 from penstock.batch.feed import Feed
 from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
-from penstock.batch.options import LoadOptions
+from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.plan import BatchPlan, Ticket
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
@@ -137,7 +137,10 @@ class Loader:
         repeat = self._parts.options.repeat
         if repeat is None:
             raise TypeError("a loader with repeat=None has no length: an iteration never ends")
-        stop = self._next[0] // repeat * repeat + repeat
+        epoch, step = self._position
+        if step >= self._parts.plan.num_steps(epoch):  # at its end: that of the next
+            epoch = self._next[0]
+        stop = epoch // repeat * repeat + repeat
         return sum(self._parts.plan.num_steps(epoch) for epoch in range(stop - repeat, stop))
 
     def __iter__(self) -> Iteration:
@@ -158,6 +161,8 @@ class Loader:
             start: The first batch wanted.
             stop: The batch behind the last; all that remain, if not given.
         """
+        epoch = check_whole("epoch", epoch)
+        start = check_whole("start", start)
         return self._iterate(epoch, start, epoch + 1, last_step=stop)
 
     def state_dict(self) -> dict[str, Any]:
@@ -172,9 +177,10 @@ class Loader:
         Raises:
             OptionError: An epoch has not so many batches.
         """
-        epoch = self._position[0] if epoch is None else epoch
+        epoch = self._position[0] if epoch is None else check_whole("epoch", epoch)
+        step = check_whole("step", step)
         num_steps = self._parts.plan.num_steps(epoch)
-        if not 0 <= step <= num_steps:
+        if step > num_steps:
             raise OptionError("step", expected=f"0 to {num_steps}", got=show(step))
         return make_state(self._parts.identity, epoch, step)
 
@@ -205,9 +211,10 @@ class Loader:
         Raises:
             OptionError: An epoch has no such batch.
         """
-        epoch = self._position[0] if epoch is None else epoch
+        epoch = self._position[0] if epoch is None else check_whole("epoch", epoch)
+        step = check_whole("step", step)
         num_steps = self._parts.plan.num_steps(epoch)
-        if not 0 <= step < num_steps:
+        if step >= num_steps:
             raise OptionError("step", expected=f"0 to {num_steps - 1}", got=show(step))
         picks = self._parts.plan.picks(Ticket(epoch, step))
         numbers = [0] * len(picks.rows) if picks.sources is None else picks.sources.tolist()
@@ -252,22 +259,22 @@ class Loader:
     ) -> Iteration:
         parts = self._parts
         parts.supply.check()
-        if is_consumer:
-            self._meter.begin()  # before the threads begin
+        self._meter.begin()  # before the threads begin
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
             self._maker.make,
             parts.options.threads,
             parts.options.prefetch_bytes,
-            self._meter if is_consumer else None,
+            self._meter,
         )
         if is_consumer:
             self._feed = weakref.ref(feed)
-        return Iteration(self, feed, is_consumer=is_consumer)
+        return Iteration(self, feed)
 
     def _took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:
-        if self._feed is not None and self._feed() is feed:  # an older iteration no longer counts
+        if self._feed is not None and self._feed() is feed:  # neither one for a bridge, nor an older one
             self._position = (made.ticket.epoch, made.ticket.step + 1)
+            self._next = max(self._next, (made.ticket.epoch + 1, 0))
         self._meter.taken(made.num_records)
 
     def __reduce__(self) -> NoReturn:
@@ -287,10 +294,9 @@ class Loader:
 class Iteration:
     """One run through batches; ends its threads when it ends, is closed, or is dropped."""
 
-    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch], *, is_consumer: bool) -> None:
+    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch]) -> None:
         self._loader = loader
         self._feed = feed
-        self._is_consumer = is_consumer
 
     def __iter__(self) -> Self:
         return self
@@ -299,8 +305,7 @@ class Iteration:
         made = self._feed.take()
         if made is None:
             raise StopIteration
-        if self._is_consumer:
-            self._loader._took(self._feed, made)
+        self._loader._took(self._feed, made)
         return made.batch
 
     def close(self) -> None:

@@ -31,9 +31,6 @@ _E = TypeVar("_E", bound=Exception)
 
 _MANY_ROWS = 8
 
-# How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
-_AHEAD = 8
-
 
 class Transforming(Protocol):
     """What a loader needs of a pipeline."""
@@ -147,17 +144,19 @@ class Maker:
                     raise
                 losses.add(int(picks.rows[at]), self._name_record(error, picks))
                 if len(picks.rows) == 1 and num_rows >= _MANY_ROWS:
-                    raise  # no record of many: what is wrong is the pipeline
+                    # No record of many: what is wrong is the pipeline.
+                    raise self._name_record(error, picks) from error.__cause__
                 rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), at)
                 columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
 
     def _announce(self, ticket: Ticket) -> None:
-        if ticket.picks is None:
-            ahead = Ticket(ticket.epoch, ticket.step + _AHEAD)
-            if self._supply.is_slow and ahead.step < self._plan.num_steps(ahead.epoch):
-                # Advice, which comes only where reading is slow: what is wrong there shows in its own batch.
+        """Tell the kernel what is read soon, where that is not in memory anyway."""
+        if self._plan.reads_stretches or self._supply.is_slow:
+            ahead = self._plan.ahead(ticket)
+            if ahead is not None:
+                # What is wrong there shows in its own batch.
                 with suppress(PenstockError):
-                    self._supply.announce(self._plan.picks(ahead))
+                    self._supply.announce(ahead)
 
     def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], num_rows: int) -> Batch:
         inputs, targets, weights = parts

@@ -9,7 +9,7 @@ import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
 from penstock.schema.nearest import find_nearest
@@ -137,6 +137,10 @@ class LoadOptions:
             raise OptionError("shard", expected="(rank, world)", got=show(self.shard))
         if not 0 <= self.shard[0] < self.shard[1]:
             raise OptionError("shard", expected="a rank from 0 to world − 1", got=show(self.shard))
+        if self.batch_size < self.world:
+            advice = "It is the size of the global batch, of which every rank takes a part."
+            expected = f"at least {self.world}, a record a rank"
+            raise OptionError("batch_size", expected=expected, got=self.batch_size, advice=advice)
 
     def _check_buckets(self) -> None:
         if self.bucket_by is None:
@@ -189,6 +193,17 @@ def make_options(
                 advice=f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}.",
             )
     return LoadOptions(batch_size=batch_size, shuffle=shuffle, seed=seed, **choices)
+
+
+def check_whole(name: str, value: object) -> int:
+    """Return a whole number of at least 0.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
+        raise OptionError(name, expected="a whole number of at least 0", got=show(value))
+    return operator.index(value)
 
 
 def _check_number(name: str, value: object, least: int, most: int | None = None) -> None:

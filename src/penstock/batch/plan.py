@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.read.order import Order, Picks, shard_slice
 
+# How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
+_AHEAD = 8
+
 
 class Ticket(NamedTuple):
     """A batch that is to be made.
@@ -22,11 +25,13 @@ class Ticket(NamedTuple):
         epoch: Of the loader.
         step: Number of the batch in its epoch.
         picks: Its records, where the plan knows them already.
+        ahead: What is read soon, where the plan knows that already.
     """
 
     epoch: int
     step: int
     picks: Picks | None = None
+    ahead: Picks | None = None
 
 
 class BatchPlan(Protocol):
@@ -44,6 +49,13 @@ class BatchPlan(Protocol):
 
     def picks(self, ticket: Ticket) -> Picks:
         """Return the records of a batch that are this rank's."""
+
+    @property
+    def reads_stretches(self) -> bool:
+        """Whether what is read ahead lies together, so that announcing it is never in vain."""
+
+    def ahead(self, ticket: Ticket) -> Picks | None:
+        """Return what is worth announcing while a batch is made; None if nothing."""
 
 
 class FixedPlan:
@@ -83,6 +95,24 @@ class FixedPlan:
         # A padded batch is cut as if it were full: every rank then has as many slots as always.
         mine = shard_slice(range(self._batch_size if self._last == "pad" else size), *self._shard)
         return self._order.pick(ticket.epoch, start + min(mine.start, size), start + min(mine.stop, size))
+
+    @property
+    def reads_stretches(self) -> bool:
+        """Whether what is read ahead lies together, so that announcing it is never in vain."""
+        return self._order.window_records is not None
+
+    def ahead(self, ticket: Ticket) -> Picks | None:
+        """Return a batch some steps on; of blocks, the next window with the first batch of each."""
+        window, start = self._order.window_records, ticket.step * self._batch_size
+        if window is None:
+            later = Ticket(ticket.epoch, ticket.step + _AHEAD)
+            return self.picks(later) if later.step < self.num_steps(later.epoch) else None
+        number = start // window
+        if start and number == (start - self._batch_size) // window:
+            return None
+        begin = min((number + (start > 0)) * window, len(self._order))
+        picks = self._order.pick(ticket.epoch, begin, min((number + 2) * window, len(self._order)))
+        return Picks(np.sort(picks.rows))
 
 
 def cut_picks(picks: Picks, chosen: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Picks:

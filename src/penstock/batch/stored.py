@@ -70,10 +70,6 @@ class StoredValues:
                     advice="Open both with one schema.",
                 )
 
-    def copy(self) -> StoredValues:
-        """Return the same: nothing about it changes."""
-        return self
-
     def fingerprint(self) -> str:
         """Return what stands for the fingerprint of a pipeline."""
         return f"stored {self.schema.fingerprint()}"

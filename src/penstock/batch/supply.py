@@ -89,8 +89,8 @@ class DiskStore:
         return found
 
     def announce(self, rows: NDArray[np.int64]) -> None:
-        """Say that these rows are wanted soon. What is in memory anyway is not worth a system call."""
-        if self.is_slow and len(rows):
+        """Say that these rows are wanted soon."""
+        if len(rows):
             self._source.scatter.announce(rows)
 
     def _notice(self, num_rows: int) -> None:

@@ -90,6 +90,7 @@ def generate(
     options.deterministic = True
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     options.experimental_optimization.inject_prefetch = False
+    options.autotune.enabled = False  # there is nothing to tune, and an iterator only ends with its next tick
     dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
     # Synchronous, or else TensorFlow makes a parallel map of it, which reads ahead.
     dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)

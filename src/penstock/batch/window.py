@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -29,6 +29,24 @@ class Made(NamedTuple, Generic[_T]):
     item: _T | None
     num_bytes: int
     error: BaseException | None
+
+
+class StoppedError(Exception):
+    """What a thread is at is wanted no more."""
+
+
+_here = threading.local()
+
+
+def give_up_if_stopped() -> None:
+    """Leave work that takes long, if the feed that it is for was closed.
+
+    Raises:
+        StoppedError: It was.
+    """
+    window: Window[Any, Any] | None = getattr(_here, "window", None)
+    if window is not None and window.is_stopped:
+        raise StoppedError
 
 
 class Window(Generic[_K, _T]):
@@ -113,6 +131,15 @@ class Window(Generic[_K, _T]):
         with self._lock:
             self._failure = error
             self._ready.notify_all()
+
+    def enter(self) -> None:
+        """Note that this thread works for this window."""
+        _here.window = self
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody wants more."""
+        return self._is_stopped
 
     @property
     def num_ready(self) -> int:

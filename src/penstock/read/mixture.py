@@ -74,6 +74,11 @@ class MixedOrder:
         # Of each source, its units and those of all behind it.
         self._left = [*accumulate(reversed(self._units))][::-1]
 
+    @property
+    def window_records(self) -> None:
+        """None: a mixture reads all over its splits."""
+        return None
+
     def __len__(self) -> int:
         return self._size
 

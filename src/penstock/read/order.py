@@ -44,6 +44,10 @@ class Picks(NamedTuple):
 class Order(Protocol):
     """What decides which record comes when."""
 
+    @property
+    def window_records(self) -> int | None:
+        """Within how many positions records are read that lie together in blocks; None if they do not."""
+
     def __len__(self) -> int:
         """Return how many positions an epoch has."""
 
@@ -115,6 +119,12 @@ class SplitOrder:
         wanted = self.num_rows if self.bitmap is None else len(self.bitmap)
         left = max(0, wanted - self.skip)
         return left if self.take is None else min(left, self.take)
+
+    @property
+    def window_records(self) -> int | None:
+        """Within how many positions records are read that lie together in blocks; None if they do not."""
+        is_blocks = self.shuffle == "block" and self.weights is None
+        return self.block_records * self.window_blocks if is_blocks else None
 
     def pick(self, epoch: int, start: int, stop: int) -> Picks:
         """Return the records at positions `start` to `stop` of an epoch."""

@@ -5,7 +5,6 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 
 from __future__ import annotations
 
-import os
 import resource
 
 import numpy as np
@@ -17,6 +16,7 @@ from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.file import OpenFile
 from penstock.storage.fork import ProcessLock
+from penstock.storage.memory import usable_memory
 
 # A batch that is spread over more files than these reads those beyond them record by record into memory. Each
 # thread may hold as many at the same time: all together, a quarter of what the process may have open.
@@ -46,10 +46,9 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         num_bytes = sum(shard.index.identity.size for shard in rows.shards)
         is_small = len(rows) > 0 and num_bytes // len(rows) <= _SMALL_RECORD
-        self._maps = is_small and num_bytes <= memory * _MOST_MAPPED
+        self._maps = is_small and num_bytes <= usable_memory() * _MOST_MAPPED
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
@@ -113,8 +112,8 @@ class Scatter:
         which, numbers = self._places.find_files(wanted)
         found = {}
         for i, number in enumerate(numbers):
-            if number in self._lost:
-                why = self._lost[number]
+            why = self._lost.get(number)  # another thread may begin an epoch, and find the file again
+            if why is not None:
                 for at in np.flatnonzero(which == i).tolist():
                     record = int(wanted[at]) - self.rows.starts[number]
                     found[at] = type(why)(
@@ -129,6 +128,8 @@ class Scatter:
 
     def announce(self, wanted: NDArray[np.int64]) -> None:
         """Ask the kernel to bring these rows into memory while something else is done."""
+        if self._maps:  # then all of every file was announced when it was mapped
+            return
         _native.announce(self.segments(wanted))
 
     def _mapping(self, number: int, file: OpenFile) -> _native.Mapping:

@@ -1,7 +1,7 @@
 """Whether a pipeline can take the data that it is given.
 
-In: a field as it was when the pipeline was fitted, and as it is now; or what a transform is fitted on. Out: an
-error that names the difference.
+In: a field as it was when the pipeline was fitted and as it is now, or what a transform is to be fitted on.
+Out: an error that names the difference.
 """
 
 from __future__ import annotations

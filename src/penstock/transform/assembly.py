@@ -148,7 +148,7 @@ class Assembly:
         for mapped in self.maps:
             names = [field for field in mapped.fields if field in self.transforms and field not in self.fed]
             if any(member == each.name for field in names for each in self.transforms[field].outputs(field)):
-                advice = f"Map {mapped.name!r} takes its field: say map(…, keep=True), or map first."
+                advice = f"Map {mapped.name!r} takes its field: say map(…, keep=True), or group without it."
         if not advice:
             return unknown_name(member, self.outputs[_INPUT], what="input")
         expected = "inputs that nothing else takes"

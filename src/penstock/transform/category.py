@@ -140,10 +140,9 @@ class Encode(Padded):
         derived = self.derive(name, field)
         usual = self._find_usual(field)
         resolved = replace(self, **usual)
-        if derived["can_lack"] and resolved.missing == "error":
-            advice = "Give the field a default, or say Encode(missing='slot')."
-            refuse_gaps(self, name, source, advice)
         values = () if self.output == "hash" else resolved._find_values(name, field, derived["dtype"], source)
+        if derived["can_lack"] and resolved.missing == "error":
+            refuse_gaps(self, name, source, "Give the field a default, or say Encode(missing='slot').")
         fitted = EncodeFit(**derived, values=values)
         found = replace(resolved, fitted=fitted)
         found._keep(_resolved=tuple(option for option in usual if getattr(self, option) is None))

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.schema.nearest import unknown_name
+from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
@@ -39,7 +40,13 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
         if name not in schema:
             raise unknown_name(name, schema)
     chosen, notes = _choose(schema, settings)
-    source.expect([name for name, each in chosen.items() if each.is_measured(schema[name])])
+    # A number costs a pass that is made anyway next to nothing, and may be worth a caution.
+    measured = [
+        name
+        for name, each in chosen.items()
+        if each.is_measured(schema[name]) or isinstance(schema[name], Number)
+    ]
+    source.expect(measured)
     fitted = {name: _fit(name, each, source) for name, each in chosen.items()}
     places = [join_place("$.groups", name) for name in settings.groups]
     assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)

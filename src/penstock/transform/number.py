@@ -42,7 +42,8 @@ class Scale(Padded):
             same in all records becomes 0, or stays as it is under "log1p" and "none".
         missing: The number that a record without one is taken to have, before it is scaled: "mean", that of
             the train split, or 0 where it has none. The field's own default comes first.
-        indicator: Whether to add `<name>_missing`, 1.0 where the record lacks the field, else 0.0.
+        indicator: Whether to add `<name>_missing`, 1.0 where the record lacks the field, else 0.0; with `nan`
+            "missing", 1.0 too where an element of it is NaN.
         nan: What a NaN is: a value to "keep", or a "missing" one.
         per: Of tensors and steps: whether each "element" has a scale of its own, or the "whole" has one.
         quantiles: Of "clip": two of those that statistics have.
@@ -122,10 +123,6 @@ class Scale(Padded):
                 raise refuse_option("Scale", "indicator", "False for a sequence", f"True for {name!r}")
         else:
             self._refuse_padding(name, field)
-        if self.indicator and self.nan == "missing" and shape:
-            # A row has one indicator, and some of its elements may be NaN.
-            got = f"True for the {field.describe()} of {name!r}, with nan='missing'"
-            raise refuse_option("Scale", "indicator", "False for arrays with nan='missing'", got)
         return {
             "dtype": field.dtype,
             "shape": shape,

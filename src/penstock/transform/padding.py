@@ -59,7 +59,7 @@ class Padded(Transform):
             return cut
         if self.multiple is None:
             return np.full_like(cut, self.length)
-        wide = -(-cut // self.multiple) * self.multiple
+        wide = -(-np.maximum(cut, 1) // self.multiple) * self.multiple  # an empty batch has one column, too
         return wide if self.length is None else np.minimum(wide, self.length)
 
     def _check_padding(self) -> None:

@@ -83,6 +83,7 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
         return Assembly(schema, transforms, maps, groups, places)
     except PenstockError as error:
         place = error.field if error.field and error.field.startswith("$.") else "$"
+        place = place.replace("][", "].members[")
         facts = {"expected": error.expected, "got": error.got, "advice": error.advice}
         raise SchemaError(f"pipeline at {place}: {error.what}", field=place, **facts) from None  # type: ignore[arg-type]
 

@@ -129,12 +129,12 @@ class Scaler:
         return scaled
 
     def indicate(self, values: NDArray[Any], present: Mask | None) -> NDArray[np.float32]:
-        """Return 1 for each row that is missing, 0 for others."""
+        """Return 1 for each row that is missing, or has a missing element, 0 for others."""
         indicator: NDArray[np.float32] = _native.empty((len(values),), "float32")
         if present is None:
             indicator[:] = 0.0
         else:
             np.logical_not(present, out=indicator)
-        if self._nan_is_missing and values.ndim == 1 and values.dtype.kind == "f":
-            np.maximum(indicator, np.isnan(values), out=indicator)
+        if self._nan_is_missing and values.dtype.kind == "f":
+            np.maximum(indicator, np.isnan(values).any(axis=tuple(range(1, values.ndim))), out=indicator)
         return indicator

@@ -62,9 +62,9 @@ def test_record_longer_than_the_budget_is_a_batch_of_its_own():
     assert rows_of(plan) == [[5, 6, 2], [0, 3], [1], [4]]
 
 
-def test_records_without_length_fill_a_batch_whatever_the_budget():
-    plan = make_plan(SplitOrder(9), np.zeros(9, np.int32), batch_size=4, max_tokens=1, window=9, seed=None)
-    assert [len(each) for each in rows_of(plan)] == [4, 4, 1]
+def test_records_without_length_count_the_one_value_that_they_are_padded_to():
+    plan = make_plan(SplitOrder(9), np.zeros(9, np.int32), batch_size=4, max_tokens=2, window=9, seed=None)
+    assert [len(each) for each in rows_of(plan)] == [2, 2, 2, 2, 1]
 
 
 def test_without_a_seed_short_ones_come_first_and_equals_keep_their_order():

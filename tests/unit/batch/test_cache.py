@@ -15,7 +15,9 @@ from penstock.batch.supply import DiskStore, SplitSource
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import CorruptRecordError, WriteError
+from penstock.read.order import SplitOrder
 from penstock.read.scatter import Scatter
+from penstock.storage.memory import usable_memory
 from penstock.wire.frame import write_record
 from record_files import flip
 
@@ -32,6 +34,10 @@ def folder(tmp_path):
 def make_source(folder, on_error="raise"):
     split = open_numbers(folder)
     return SplitSource(Scatter(split._rows), DecodePlan(SCHEMA), SCHEMA, Losses(on_error, 1000), "train")
+
+
+def make_cache(source, most_bytes, place):
+    return CachedStore(source, SplitOrder(len(source.scatter.rows)), most_bytes, place)
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -51,7 +57,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("most_bytes", [0, 3000, 12_000, PLENTY])
 def test_rows_are_those_from_disk_whatever_fits(folder, place, most_bytes):
-    cached = CachedStore(make_source(folder), most_bytes, place, 2)
+    cached = make_cache(make_source(folder), most_bytes, place)
     disk = DiskStore(make_source(folder))
     for rows in ORDERS:
         columns, kept = cached.columns(rows.astype(np.int64))
@@ -62,7 +68,7 @@ def test_rows_are_those_from_disk_whatever_fits(folder, place, most_bytes):
 
 def test_second_pass_reads_nothing(folder, place):
     source = make_source(folder)
-    cached = CachedStore(source, PLENTY, place, 2)
+    cached = make_cache(source, PLENTY, place)
     cached.columns(np.arange(5, dtype=np.int64))
     filled = source.plan.bytes_read
     assert filled >= TOTAL * 80
@@ -73,19 +79,19 @@ def test_second_pass_reads_nothing(folder, place):
 def test_what_does_not_fit_is_read_each_time_and_said_once(folder, place, caplog, monkeypatch):
     monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
     source = make_source(folder)
-    cached = CachedStore(source, 12_000, place, 1)
+    cached = make_cache(source, 12_000, place)
     with caplog.at_level(logging.WARNING, "penstock"):
         for _ in range(3):
             cached.columns(np.arange(TOTAL, dtype=np.int64))
     (record,) = caplog.records
     assert record.getMessage() == (
-        "cache: 164 of 300 records of split 'train' fit into 12000 bytes; the others are read in each epoch"
+        "cache: 128 of 300 records of split 'train' fit into 12000 bytes; the others are read in each epoch"
     )
     before = source.plan.bytes_read
-    cached.columns(np.arange(164, dtype=np.int64))
+    cached.columns(np.arange(128, dtype=np.int64))
     assert source.plan.bytes_read == before
-    cached.columns(np.arange(164, 165, dtype=np.int64))
-    assert source.plan.bytes_read == before + len(payload(164)) + 16
+    cached.columns(np.arange(128, 129, dtype=np.int64))
+    assert source.plan.bytes_read == before + len(payload(128)) + 16
 
 
 @pytest.mark.parametrize("most_bytes", [0, 9000, PLENTY])
@@ -96,7 +102,7 @@ def test_bad_records_are_left_out_whether_kept_or_not(folder, place, most_bytes,
     for at in (0, 70, 149):
         frames[at] = flip(frames[at], 40)
     path.write_bytes(b"".join(frames))
-    cached = CachedStore(make_source(folder, "skip"), most_bytes, place, 2)
+    cached = make_cache(make_source(folder, "skip"), most_bytes, place)
     disk = DiskStore(make_source(folder, "skip"))
     for rows in [*ORDERS, np.array([100, 100]), np.array([249, 5, 100, 280])]:
         columns, kept = cached.columns(rows.astype(np.int64))
@@ -112,7 +118,7 @@ def test_bad_record_is_raised_while_the_cache_is_filled_and_again(folder, place)
     path = folder / "train-00001-of-00003.tfrecord"
     data = path.read_bytes()
     path.write_bytes(flip(data, 40))
-    cached = CachedStore(make_source(folder), PLENTY, place, 2)
+    cached = make_cache(make_source(folder), PLENTY, place)
     for _ in range(2):
         with pytest.raises(CorruptRecordError) as caught:
             cached.columns(np.array([100], np.int64))
@@ -121,7 +127,7 @@ def test_bad_record_is_raised_while_the_cache_is_filled_and_again(folder, place)
 
 def test_threads_fill_it_once(folder, place):
     source = make_source(folder)
-    cached = CachedStore(source, PLENTY, place, 2)
+    cached = make_cache(source, PLENTY, place)
     expected = freeze(dict(DiskStore(make_source(folder)).columns(ORDERS[2].astype(np.int64))[0]))
     found = []
     threads = [
@@ -138,7 +144,7 @@ def test_threads_fill_it_once(folder, place):
 
 def test_file_has_no_name_and_goes_with_its_holder(folder, tmp_path):
     place = tmp_path / "kept"
-    cached = CachedStore(make_source(folder), PLENTY, place, 1)
+    cached = make_cache(make_source(folder), PLENTY, place)
     cached.columns(np.arange(3, dtype=np.int64))
     assert list(place.iterdir()) == []
     deleted = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(place) in line]
@@ -153,14 +159,14 @@ def test_folder_that_cannot_be_written_is_refused(folder, tmp_path):
     place = tmp_path / "closed"
     place.mkdir(mode=0o500)
     with pytest.raises(WriteError, match="the cache cannot be written"):
-        CachedStore(make_source(folder), PLENTY, place, 1).columns(np.arange(3, dtype=np.int64))
+        make_cache(make_source(folder), PLENTY, place).columns(np.arange(3, dtype=np.int64))
 
 
 def test_path_that_is_no_folder_is_refused(folder, tmp_path):
     place = tmp_path / "file"
     place.write_text("in the way")
     with pytest.raises(WriteError) as caught:
-        CachedStore(make_source(folder), PLENTY, place, 1).columns(np.arange(3, dtype=np.int64))
+        make_cache(make_source(folder), PLENTY, place).columns(np.arange(3, dtype=np.int64))
     assert str(caught.value).startswith(
         f"{place}: the cache cannot be written (File exists): expected room for "
     )
@@ -168,18 +174,17 @@ def test_path_that_is_no_folder_is_refused(folder, tmp_path):
 
 
 def test_usual_size_is_a_quarter_of_the_memory():
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert usual_cache_bytes() == memory // 4
+    assert usual_cache_bytes() == usable_memory() // 4
 
 
 def test_announcements_are_for_what_is_not_kept(folder, monkeypatch):
     monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
-    cached = CachedStore(make_source(folder), 12_000, None, 1)
+    cached = make_cache(make_source(folder), 12_000, None)
     heard = []
     monkeypatch.setattr(cached._rest, "announce", lambda rows: heard.append(rows.tolist()))
     cached.announce(np.array([5, 200], np.int64))
-    assert heard == []  # what will be kept is not known yet
+    assert heard.pop() == [5, 200]  # what will be kept is not known yet
     cached.columns(np.arange(3, dtype=np.int64))
-    cached.announce(np.array([5, 200, 163, 164], np.int64))
-    assert heard == [[200, 164]]
+    cached.announce(np.array([5, 200, 127, 128], np.int64))
+    assert heard == [[200, 128]]
     assert not cached.is_slow

@@ -243,7 +243,7 @@ def test_state_at_a_step_is_the_state_that_was_there(split):
     assert fresh.position == (0, 0)
     with pytest.raises(OptionError, match=r"step: expected 0 to 7, got 8\."):
         fresh.state_at(8)
-    with pytest.raises(OptionError, match=r"step: expected 0 to 7, got -1\."):
+    with pytest.raises(OptionError, match=r"step: expected a whole number of at least 0, got -1\."):
         fresh.state_at(-1)
 
 
@@ -377,8 +377,8 @@ def test_figures_count_what_was_taken(split):
     assert stats.seconds > 0
     assert min(stats.read_seconds, stats.transform_seconds, stats.wait_seconds) > 0
     assert stats.bottleneck in {"read", "decode", "transform", "consumer"}
-    list(loader.read(0))
-    assert loader.stats().batches == 7
+    list(loader.read(0))  # as a bridge does
+    assert loader.stats().batches == 14
 
 
 def test_transform_error_names_file_record_and_field(tmp_path):
@@ -450,3 +450,29 @@ def test_failed_beginning_does_not_count_as_an_epoch(split, folder):
     assert loader.position == (0, 7)
     away.rename(path)
     assert numbers_of(loader) == numbers_of(loader.read(1))
+
+
+def test_endless_iteration_that_was_left_is_followed_by_the_next_epoch(split):
+    loader = split.loader(batch_size=10, repeat=None)
+    batches = iter(loader)
+    for _ in range(3 * loader.num_steps(0) + 1):
+        next(batches)
+    batches.close()
+    assert loader.position == (3, 1)
+    next(iter(loader))
+    assert loader.position == (4, 1)
+
+
+def test_fewer_records_a_batch_than_ranks_are_refused(split):
+    with pytest.raises(OptionError, match=r"batch_size: expected at least 4, a record a rank, got 3\."):
+        split.loader(batch_size=3, shard=(0, 4))
+
+
+def test_transform_that_refuses_all_of_a_batch_is_an_error_whatever_the_policy(tmp_path):
+    path = write_plain(tmp_path / "a.tfrecord", [example(kind=kind) for kind in ["cat", "dog"] * 10])
+    split = ps.open(path, on_error="skip", fields={"kind": ps.fields.Category()})["all"]
+    some = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cat"], unknown="error"))
+    assert [len(inputs["kind"]) for inputs, _ in split.loader(some, batch_size=20)] == [10]
+    none = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cow"], unknown="error"))
+    with pytest.raises(FieldError, match="of record 19: expected a value that has a code, got 'dog'"):
+        list(split.loader(none, batch_size=20))

@@ -93,3 +93,23 @@ def test_cut_picks_keeps_sources_and_passes_beside_their_rows():
     assert [each.tolist() for each in chosen] == [[3, 1], [30, 10], [300, 100]]
     assert cut_picks(Picks(rows), slice(1, 3)).rows.tolist() == [1, 2]
     assert cut_picks(Picks(rows), slice(1, 3)).sources is None
+
+
+def test_reads_of_an_order_of_blocks_are_announced_window_by_window():
+    order = SplitOrder(1000, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    plan = FixedPlan(order, 40, "short")
+    assert plan.reads_stretches
+    heard = [plan.ahead(ticket) for ticket in plan.tickets(0, 0)]
+    firsts = [step for step, ahead in enumerate(heard) if ahead is not None]
+    assert firsts == sorted({-(-100 * window // 40) for window in range(10)})
+    rows = np.concatenate([ahead.rows for ahead in heard if ahead is not None])
+    assert sorted(rows.tolist()) == list(range(1000))
+    first = heard[0].rows  # of two windows: blocks that lie together, all but where a block meets the end
+    assert np.count_nonzero(np.diff(first) != 1) <= 21
+
+
+def test_reads_of_other_orders_are_announced_some_batches_ahead():
+    plan = FixedPlan(SplitOrder(100, shuffle="global", seed=1), 10, "short")
+    assert not plan.reads_stretches
+    assert plan.ahead(Ticket(0, 1)).rows.tolist() == plan.picks(Ticket(0, 9)).rows.tolist()
+    assert plan.ahead(Ticket(0, 2)) is None

@@ -77,6 +77,7 @@ def test_lock_held_by_another_thread_is_free_in_the_child():
 
 
 def test_locks_nobody_holds_are_forgotten():
+    gc.collect()
     before = len(fork._locks)
     locks = [ProcessLock() for _ in range(10)]
     assert len(fork._locks) == before + 10

@@ -4,7 +4,14 @@ import sys
 
 import pytest
 
-from penstock.errors import MissingPackageError, NoSuchPathError, OptionError, SchemaError, UnknownNameError
+from penstock.errors import (
+    MissingPackageError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    SchemaError,
+    UnknownNameError,
+)
 from penstock.transform.pipeline import Pipeline
 
 CONFIG = """
@@ -75,7 +82,23 @@ def test_empty_file_leaves_the_defaults(shelter, write, text):
             "line 3: method of field 'age': expected 'standard', 'minmax'",
         ),
         ("fields:\n  age: pad\n", OptionError, "line 2: Pad for field 'age': expected a sequence of numbers"),
-        ("groups:\n  g: [agee]\n", UnknownNameError, "no input 'agee'. Did you mean 'age'?"),
+        ("groups:\n  g: [agee]\n", UnknownNameError, "line 2: no input 'agee'. Did you mean 'age'?"),
+        ("groups:\n  g:\n  - age\n  - nubmer\n", UnknownNameError, "line 4: no input 'nubmer'."),
+        ("groups:\n  g: []\n", OptionError, "line 2: group 'g': expected an input at least, got none"),
+        ("fields:\n  age: {}\ngroups:\n  g: [age, age]\n", OptionError, "line 4: group 'g': expected names"),
+        ("groups:\n\n  box: [age, number]\n", OptionError, "line 3: output 'box': expected names"),
+        ("groups:\n  '': [age, number]\n", OptionError, "line 2: group '': expected a text as its name"),
+        (
+            "fields:\n  breed: encode\ngroups:\n  g: [age, breed]\n",
+            OptionError,
+            "line 4: group 'g': expected numbers or vectors of one length",
+        ),
+        (
+            "fields:\n  age: {}\n  breed: {vocabulary: [1, 2]}\n",
+            OptionError,
+            "line 3: vocabulary of Encode for field 'breed': expected texts, as the field has, got 1",
+        ),
+        ("fields:\n  age: {length: 3}\n", OptionError, "line 2: length of Scale: expected a sequence field"),
         ("fields:\n  1: null\n", SchemaError, "pipeline at $.fields: expected keys that are strings, got 1"),
         ("fields: !!python/object/apply:os.getcwd []\n", SchemaError, "expected YAML, got "),
     ],
@@ -91,6 +114,11 @@ def test_fault_of_a_file_is_told_with_path_and_line(shelter, write, text, error,
 def test_file_that_is_not_there_is_named(shelter, tmp_path):
     with pytest.raises(NoSuchPathError, match=r"none\.yaml: no such config file"):
         Pipeline.fit_config(shelter, tmp_path / "none.yaml")
+
+
+def test_file_that_cannot_be_read_is_named(shelter, tmp_path):
+    with pytest.raises(PathError, match=r"cannot be read \(Is a directory\)"):
+        Pipeline.fit_config(shelter, tmp_path)
 
 
 def test_file_that_is_no_utf8_is_refused(shelter, tmp_path):

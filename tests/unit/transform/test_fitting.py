@@ -135,3 +135,60 @@ def test_part_of_the_shards_is_not_told_by_the_manifest(tmp_path):
     one = ps.open(data.paths[0])
     assert find_source(one)._known == {}
     assert find_source(one).statistics("n").count == len(one["train"])
+
+
+def test_nan_is_told_in_notes_in_the_log_and_in_the_table(tmp_path, caplog):
+    rows = {"x": [1.0, float("nan"), 3.0, 4.0], "y": [1.0, 2.0, 3.0, 4.0]}
+    data = ps.convert(rows, tmp_path / "d", split="train=1")
+    with caplog.at_level(logging.WARNING, "penstock"):
+        pipeline = Pipeline.fit(data)
+    note = "1 of 4 are NaN: say Scale(nan='missing')"
+    assert pipeline.notes == {"x": note}
+    assert f"field 'x': {note}" in caplog.text
+    assert f"x     note: {note}" in str(pipeline)
+    assert Pipeline.fit(data, x=Scale(nan="missing")).notes == {}
+
+
+@pytest.mark.parametrize("is_described", [True, False])
+def test_whole_target_that_float32_rounds_is_told(tmp_path, is_described):
+    rows = {"x": [1.0, 2.0, 3.0], "y": [10**12, 1, 2]}
+    data = ps.convert(rows, tmp_path / "d", target="y", split="train=1")
+    if not is_described:
+        data["train"].manifest = None
+    note = "1000000000000 is rounded to float32: say Keep() to have it whole"
+    assert Pipeline.fit(data).notes == {"y": note}
+    assert Pipeline.fit(data, y=Keep()).notes == {}
+
+
+def test_whole_target_that_float32_holds_is_not_told(tmp_path):
+    data = ps.convert({"x": [1.0, 2.0], "y": [2**24, 1]}, tmp_path / "d", target="y", split="train=1")
+    assert Pipeline.fit(data).notes == {}
+
+
+def test_category_target_that_records_lack_is_refused_when_fitted(tmp_path):
+    rows = [{"x": 1.0, "y": "a"}, {"x": 2.0}, {"x": 3.0, "y": "b"}]
+    data = ps.convert(
+        rows, tmp_path / "d", target="y", fields={"y": Category(optional=True)}, split="train=1"
+    )
+    with pytest.raises(OptionError) as caught:
+        Pipeline.fit(data)
+    assert str(caught.value) == (
+        "Encode for field 'y': expected a value in each record, got 1 of 3 without one. "
+        "Give the field a default, or say Encode(missing='slot')."
+    )
+    assert Pipeline.fit(data, y=Encode(missing="slot")).transforms["y"].num_codes == 3
+    with pytest.raises(OptionError, match="1 of 3 without one"):
+        Pipeline.fit(data, y=Encode(vocabulary=["a", "b"]))
+
+
+def test_default_counts_whether_the_manifest_or_a_pass_tells(tmp_path):
+    rows = [{"n": i, "x": float(i)} if i % 3 else {"n": i} for i in range(30)]
+    ps.convert(rows, tmp_path / "d", fields={"x": Number(optional=True)}, split="train=1")
+    data = ps.open(tmp_path / "d", fields={"x": Number(default=2.0)})
+    inputs = Pipeline.fit(data).apply(data["train"].columns(), 30)[0]
+    assert inputs["x"].mean() == pytest.approx(0, abs=1e-6)
+    assert inputs["x"].std() == pytest.approx(1, rel=1e-6)
+    known = Pipeline.fit(data).transforms["x"].fitted
+    data["train"].manifest = None
+    passed = Pipeline.fit(data).transforms["x"].fitted
+    assert (known.shift, known.factor) == (pytest.approx(passed.shift), pytest.approx(passed.factor))

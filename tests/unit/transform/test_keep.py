@@ -148,3 +148,11 @@ def test_align_copies_what_lies_elsewhere_or_apart():
         assert np.array_equal(align(part), part)
     swapped = whole.astype(">f4")
     assert align(swapped).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.dtype("float64"), float])
+def test_dtype_is_taken_as_numpy_has_it(dtype):
+    assert Keep(dtype=dtype) == Keep(dtype="float64")
+    assert Keep(dtype=dtype).to_json()["dtype"] == "float64"
+    with pytest.raises(OptionError, match="dtype of Keep: expected 'float32', 'float64'"):
+        Keep(dtype=dict)

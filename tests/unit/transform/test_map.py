@@ -242,3 +242,30 @@ def test_map_keeps_the_lengths_of_a_field_that_stays(shelter):
     pipeline = Pipeline.fit(shelter, steps=Pad(length=3))
     pipeline.map(lambda _: {}, ["steps"], [RATIO], name="none", keep=True)
     assert pipeline.measure("steps") is not None
+
+
+@pytest.mark.parametrize(
+    "function", [lambda *, key=1: {}, lambda a, b, c: {}, lambda a, *, key: {}], ids=["none", "three", "key"]
+)
+def test_function_of_other_arguments_is_refused_when_the_map_is_made(shelter, function):
+    expected = "map 'f': expected a function of columns, or of columns and draws, got one of "
+    with pytest.raises(OptionError, match=expected):
+        Pipeline.fit(shelter).map(function, ["age"], [Output("f", "float32")], name="f")
+
+
+@pytest.mark.parametrize("outputs", [None, 3, []])
+def test_outputs_that_are_none_are_refused(shelter, outputs):
+    with pytest.raises(OptionError, match="outputs of map 'f': expected Outputs, got "):
+        Pipeline.fit(shelter).map(lambda columns: {}, ["age"], outputs, name="f")
+
+
+def test_map_of_a_field_that_a_group_has_is_refused_with_both(shelter):
+    pipeline = Pipeline.fit(shelter).group("g", ["age", "number"])
+    with pytest.raises(OptionError) as caught:
+        pipeline.map(lambda columns: {}, ["age"], [Output("f", "float32")], name="f")
+    assert str(caught.value) == (
+        "group 'g': expected inputs that nothing else takes, got 'age'. "
+        "Map 'f' takes its field: say map(…, keep=True), or group without it."
+    )
+    pipeline.map(lambda columns: {}, ["age"], [Output("f", "float32")], name="f", keep=True)
+    assert list(pipeline.inputs)[-2:] == ["f", "g"]

@@ -10,6 +10,7 @@ from penstock.errors import OptionError, SchemaError
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.schema import Schema
 from penstock.transform import Output, Scale
+from penstock.types import Dense
 
 OPTIONAL = Number(optional=True)
 
@@ -253,7 +254,12 @@ def test_unfitted_scale_promises_nothing():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"shift": []}, "pipeline at $.fitted.shift: expected a number at least, got none"),
+        ({"shift": []}, "pipeline at $.fitted.shift: expected one number, got 0"),
+        ({"shift": [1.0, 2.0]}, "pipeline at $.fitted.shift: expected one number, got 2"),
+        ({"fill": [1.0, 2.0, 3.0]}, "pipeline at $.fitted.fill: expected one number, got 3"),
+        ({"low": 2.0, "high": 1.0}, "pipeline at $.fitted.low: expected at most high, 1.0, got 2.0"),
+        ({"low": {"float": "nan"}}, "pipeline at $.fitted.low: expected at most high, inf, got nan"),
+        ({"dtype": "banana"}, "pipeline at $.fitted.dtype: expected 'float32', 'float64'"),
         ({"shift": [True]}, "pipeline at $.fitted.shift[0]: expected a number that JSON has, got True"),
         ({"low": None}, "pipeline at $.fitted.low: expected a number that JSON has, got nothing"),
         ({"has_default": 1}, "pipeline at $.fitted.has_default: expected true or false, got 1"),
@@ -266,3 +272,59 @@ def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, m
     with pytest.raises(SchemaError) as caught:
         Scale.from_json(form)
     assert message in str(caught.value)
+
+
+def test_factors_and_shifts_that_are_not_as_many_are_refused():
+    form = fit(Scale(), Tensor((2,)), numbers([[1.0, 2.0], [3.0, 5.0]])).to_json()
+    form["fitted"]["factor"] = [1.0]
+    with pytest.raises(SchemaError, match=r"fitted\.factor: expected 2 numbers, as of shift, got 1"):
+        Scale.from_json(form)
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax", "clip"])
+@pytest.mark.parametrize(
+    ("field", "values", "default"),
+    [
+        (Number("float64", default=0.0), [2.0, 4.0, 9.0, 9.0], 0.0),
+        (Number("float64", default=50.0), [2.0, 4.0, 9.0, 9.0], 50.0),
+        (Number("int64", default=3), [2, 4, 9, 9], 3),
+        (Tensor((2,), "float64", default=[7.0, -1.0]), [[1.0, 2.0], [5.0, 2.5], [3.0, 9.0]], [7.0, -1.0]),
+    ],
+)
+def test_default_counts_in_the_scale_as_often_as_records_get_it(field, values, default, method):
+    per = "whole" if method == "clip" else "element"
+    lacking = numbers([*values, default, default, default], field.dtype)
+    lacking.present = np.array([True] * len(values) + [False] * 3)  # as decoding gives it
+    whole = numbers([*values, default, default, default], field.dtype)
+    fitted = fit(Scale(method, per=per), field, lacking).fitted
+    expected = fit(Scale(method, per=per), field, whole).fitted
+    for part in ("shift", "factor", "low", "high"):
+        assert getattr(fitted, part) == pytest.approx(getattr(expected, part), rel=1e-12)
+
+
+def test_default_is_the_scale_where_no_record_has_a_value():
+    column = Dense(np.full(3, 5.0, np.float32), np.zeros(3, bool))
+    assert run(fit(Scale(), Number(default=5.0), column), column).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_nan_in_an_array_is_missing_in_the_indicator_too():
+    column = numbers([[math.nan, 9.0], [1.0, 7.0], [3.0, 8.0]])
+    column.present = np.array([True, True, False])
+    scale = fit(Scale(nan="missing", indicator=True), Tensor((2,), optional=True), column)
+    assert run(scale, column)["x_missing"].tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "caution"),
+    [
+        (Scale(), [1.0, math.nan, math.nan], "2 of 3 are NaN: say Scale(nan='missing')"),
+        (Scale(nan="missing"), [1.0, math.nan], ""),
+        (Scale(), [1.0, math.inf], "1 of 2 are infinite"),
+        (Scale("clip"), [1.0, math.inf], ""),
+        (Scale(), [1.0, 2.0], ""),
+    ],
+)
+def test_numbers_that_are_none_are_a_caution(scale, values, caution):
+    field = Number()
+    source = ColumnSource(Schema({"x": field}), {"x": numbers(values)})
+    assert scale.fit("x", field, source).caution(field, source.statistics("x")) == caution

@@ -11,7 +11,6 @@ from fit_sources import ColumnSource
 from penstock.decode.plan import DecodePlan
 from penstock.errors import (
     FieldError,
-    NoSuchPathError,
     OptionError,
     SchemaError,
     UnknownNameError,
@@ -62,7 +61,17 @@ def test_batch_is_as_promised(pipeline, shelter, train):
     assert inputs["number"].std() == pytest.approx(1, rel=1e-5)
 
 
-def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipeline):
+def test_train_split_is_fitted_on_by_the_manifest_as_the_data_set_is(shelter, monkeypatch):
+    whole = Pipeline.fit(shelter, note=None, age=Scale("clip"))
+    assert Pipeline.fit(shelter["train"], note=None, age=Scale("clip")).fingerprint() == whole.fingerprint()
+    monkeypatch.setattr("penstock.transform.fitting.read_columns", None)
+    Pipeline.fit(shelter["train"], note=None)
+    with pytest.raises(TypeError):
+        Pipeline.fit(shelter["test"], note=None)  # of which the manifest tells nothing
+
+
+def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipeline, monkeypatch):
+    monkeypatch.setattr(shelter["train"], "manifest", None)
     measured = Pipeline.fit(shelter["train"])
     for name, transform in pipeline.transforms.items():
         other = measured.transforms[name]
@@ -170,68 +179,6 @@ def test_json_holds_no_domain_twice_and_no_key(shelter):
     }
 
 
-@pytest.mark.parametrize(
-    ("change", "place", "message"),
-    [
-        (lambda form: form.update(version=2), "$.version", "expected at most 1, got 2. A newer Penstock"),
-        (lambda form: form.update(version="1"), "$.version", "expected 1, got '1'"),
-        (lambda form: form.pop("transforms"), "$.transforms", "expected an object, got nothing"),
-        (lambda form: form.update(maps={}), "$.maps", "expected an array, got {}"),
-        (lambda form: form.update(extra=1), "$.extra", "got a key of another name"),
-        (lambda form: form["schema"].update(version=9), "$.schema.version", "expected at most 1, got 9"),
-        (
-            lambda form: form["transforms"]["age"].update(kind="scaled"),
-            "$.transforms.age.kind",
-            "expected 'scale', 'encode', 'tokenize', 'pad' or 'keep', got 'scaled'",
-        ),
-        (
-            lambda form: form["transforms"]["age"].update(method="x"),
-            "$.transforms.age.method",
-            "expected 'standard', 'minmax', 'log1p', 'clip' or 'none', got 'x'",
-        ),
-        (
-            lambda form: form["transforms"]["age"].pop("fitted"),
-            "$.transforms.age.fitted",
-            "expected what was fitted, got nothing",
-        ),
-        (
-            lambda form: form["transforms"].update(agee=form["transforms"]["age"]),
-            "$.transforms.agee",
-            "expected a field of the schema, got 'agee'. Did you mean 'age'?",
-        ),
-        (
-            lambda form: form["groups"].append({"name": "g", "members": "age"}),
-            "$.groups[0].members",
-            "expected an array, got 'age'",
-        ),
-        (
-            lambda form: form["groups"].append({"name": "g", "members": ["ago"]}),
-            "$",
-            "pipeline: no input 'ago'. Did you mean 'age'?",
-        ),
-    ],
-)
-def test_json_that_is_no_pipeline_is_refused_with_its_place(pipeline, change, place, message):
-    form = pipeline.to_json()
-    change(form)
-    with pytest.raises(SchemaError) as caught:
-        Pipeline.from_json(form)
-    assert caught.value.field == place
-    assert message in str(caught.value)
-
-
-def test_file_that_is_no_pipeline_is_refused_with_its_path(tmp_path):
-    with pytest.raises(NoSuchPathError, match="no such pipeline"):
-        Pipeline.load(tmp_path / "none.json")
-    path = tmp_path / "broken.json"
-    path.write_text("{")
-    with pytest.raises(SchemaError, match=r"broken\.json: pipeline: expected JSON"):
-        Pipeline.load(path)
-    path.write_text("[]")
-    with pytest.raises(SchemaError, match=r"broken.json: pipeline at \$: expected an object, got \[\]"):
-        Pipeline.load(path)
-
-
 def test_group_puts_inputs_side_by_side_and_changes_the_pipeline(shelter, train):
     pipeline = Pipeline.fit(shelter, age={"indicator": True})
     before = pipeline.copy()
@@ -274,6 +221,21 @@ def test_group_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline,
 def test_group_under_a_name_that_is_there_is_refused(pipeline):
     with pytest.raises(OptionError, match="output 'box': expected names that come once, got two outputs"):
         pipeline.group("box", ["age", "number"])
+
+
+@pytest.mark.parametrize(("name", "shown"), [("", "''"), (3, "3")])
+def test_group_whose_name_is_none_is_refused(pipeline, name, shown):
+    with pytest.raises(OptionError, match=f"group {shown}: expected a text as its name, got {shown}"):
+        pipeline.copy().group(name, ["age", "number"])
+
+
+def test_member_of_another_group_is_refused_with_that_group(pipeline):
+    grouped = pipeline.copy().group("g", ["age", "number"])
+    with pytest.raises(
+        OptionError, match="group 'h': expected inputs that nothing else takes, got 'age'"
+    ) as it:
+        grouped.group("h", ["age", "box"])
+    assert "Group 'g' has it" in str(it.value)
 
 
 def test_outputs_of_one_name_are_refused(shelter):
@@ -390,3 +352,14 @@ def test_pipeline_is_shown_as_a_table(shelter):
     assert any(line.startswith("numbers") and line.endswith("number, age  group") for line in lines)
     assert any(line.endswith("note         not fed: it was left out") for line in lines)
     assert repr(pipeline) == "Pipeline(6 inputs, 1 targets, 0 weights)"
+
+
+def test_pipeline_shows_the_options_that_were_given_and_no_others(shelter, pipeline):
+    for each in (pipeline, Pipeline.from_json(pipeline.to_json())):
+        assert [repr(each.transforms[name]) for name in ("breed", "size", "tags", "label")] == [
+            "Encode()"
+        ] * 4
+    given = Pipeline.fit(shelter, breed=Encode(unknown="error", max_values=2), label={"missing": "slot"})
+    for each in (given, Pipeline.from_json(given.to_json())):
+        assert repr(each.transforms["breed"]) == "Encode(max_values=2, unknown='error')"
+        assert repr(each.transforms["label"]) == "Encode(missing='slot')"

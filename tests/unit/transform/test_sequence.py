@@ -119,9 +119,12 @@ def test_steps_of_any_length_may_stay_ragged_and_are_cut():
     assert [[step.tolist() for step in ragged[row]] for row in range(3)] == [[[4]], [[5]], []]
 
 
-def test_measure_gives_lengths_as_they_are_cut():
+def test_measure_gives_lengths_as_they_are_cut_and_padded():
     assert Pad().measure() is None
-    assert Pad(length=2).measure()(lists(ROWS)).tolist() == [2, 0, 1, 0]
+    assert Pad(length=2).measure()(lists(ROWS)).tolist() == [2, 2, 2, 2]
+    assert Pad(length=2, ragged=True).measure()(lists(ROWS)).tolist() == [2, 0, 1, 0]
+    assert Pad(multiple=4).measure()(lists(ROWS)).tolist() == [4, 4, 4, 4]
+    assert Pad(multiple=2, length=3).measure()(lists(ROWS)).tolist() == [3, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -162,3 +165,11 @@ def test_option_that_cannot_be_is_refused(options, message):
     with pytest.raises(OptionError) as caught:
         Pad(**options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.dtype("float64"), float])
+def test_dtype_is_taken_as_numpy_has_it(dtype):
+    assert Pad(dtype=dtype) == Pad(dtype="float64")
+    assert Pad(dtype=dtype).to_json()["dtype"] == "float64"
+    with pytest.raises(OptionError, match="dtype of Pad: expected 'float32', 'float64'"):
+        Pad(dtype=dict)

@@ -215,3 +215,16 @@ def test_tokenize_names_the_place_of_a_fault_in_its_json(case):
     with pytest.raises(SchemaError) as caught:
         Tokenize.from_json(form)
     assert caught.value.field == place
+
+
+def test_unfitted_transform_has_no_tokens():
+    for read in (lambda: Tokenize().num_codes, lambda: Tokenize(length=3).tokens):
+        with pytest.raises(OptionError, match="expected a fitted transform, got Tokenize"):
+            read()
+
+
+def test_default_of_the_field_is_in_the_vocabulary():
+    column = strings(["a b", "none given"])
+    column.present = np.array([True, False])  # as decoding gives it: the default is filled in
+    tokenize = fit(Tokenize(), Text(default="none given"), column)
+    assert tokenize.tokens == ("", "[UNK]", "none", "given", "b", "a")
