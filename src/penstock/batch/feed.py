@@ -6,7 +6,7 @@ tickets, or its error in the place of what it could not make.
 
 from __future__ import annotations
 
-import atexit
+import _thread
 import os
 import threading
 import time
@@ -78,8 +78,8 @@ class Feed(Generic[_K, _T]):
             threading.Thread(target=_work, args=(window,), name=f"penstock-{i}", daemon=True)
             for i in range(num_threads)
         ]
-        self._ending = weakref.finalize(self, _end, window, self._threads)
-        _running.add(window)
+        # Also when the interpreter ends: a thread that is left behind in the core would bring it down badly.
+        self._ending = weakref.finalize(self, _drop, window, self._threads)
         for thread in self._threads:
             thread.start()
 
@@ -131,10 +131,8 @@ class Feed(Generic[_K, _T]):
         """End the threads; a second time does nothing."""
         self._is_done = True
         if self._window is not None and self._pid == os.getpid():
-            self._ending()
-
-
-_running: weakref.WeakSet[Window[Any, Any]] = weakref.WeakSet()
+            _end(self._window, self._threads)
+            self._ending.detach()  # not before: an interrupt in between must not leave the threads to themselves
 
 
 def _end(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
@@ -149,9 +147,12 @@ def _end(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-@atexit.register
-def _end_all() -> None:
-    # A thread that is left behind in the core while the interpreter is taken down would bring it down badly.
-    for window in list(_running):
-        if window.pid == os.getpid():
-            window.stop()
+def _drop(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
+    """End the threads of a feed that nobody holds any more."""
+    try:
+        _end(window, threads)
+    except KeyboardInterrupt:
+        # Python loses what is raised while an object goes: the interrupt must come once more, a little later.
+        again = threading.Timer(0.01, _thread.interrupt_main)
+        again.daemon = True
+        again.start()

@@ -243,7 +243,7 @@ class Loader:
         )
 
     def to_tf(self) -> Any:
-        """Return a `tf.data.Dataset` of the batches; each iteration of it is the next epoch."""
+        """Return a `tf.data.Dataset` of the batches; each iteration that is read to its end is an epoch."""
         from penstock.batch.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
 
         return make_dataset(self)
