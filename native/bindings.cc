@@ -66,7 +66,9 @@ FieldSpec spec_of(nb::handle given) {
   }
   spec.required = nb::cast<bool>(parts[4]);
   if (spec.layout == Layout::kCoded) {
-    if (spec.kind != Kind::kBytes || nb::len(parts) < 7) throw nb::value_error("a coded field needs a vocabulary");
+    if (spec.kind != Kind::kBytes || nb::len(parts) < 7 || parts[6].is_none()) {
+      throw nb::value_error("a coded field needs a vocabulary");
+    }
     spec.vocabulary = nb::cast<std::shared_ptr<const Vocabulary>>(parts[6]);
   }
   if (parts[5].is_none()) return spec;

@@ -44,8 +44,8 @@ def start(program, *arguments):
 def interrupt(process):
     """Press Ctrl-C, and wait until the program says something, or ends.
 
-    Python loses an interrupt that comes while it runs what is to be done when an object goes, and says so. Then
-    it is pressed once more, as anybody would; it is not where it was heard and nothing came of it.
+    Python loses an interrupt that comes while it runs what is to be done when an object goes, and says so.
+    Then it is pressed once more, as anybody would; but not where it was heard and nothing came of it.
     """
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -110,7 +110,7 @@ for _ in range(times):
 load()
 """
 
-CASES = [("map", 2), ("consumer", 2), ("anywhere", 4), ("anywhere", 0), ("beginning", 2)]
+CASES = [("map", 2), ("consumer", 4), ("anywhere", 0), ("beginning", 2)]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,8 @@ from loaded_batches import open_numbers
 from penstock.transform import Output
 
 def hang(columns):
-    print("ready", flush=True)
+    if columns["n"].values[0] == 0:
+        print("ready", flush=True)
     time.sleep(1000)
 
 split = open_numbers(sys.argv[1])
@@ -173,13 +174,13 @@ for batch in split.loader(pipeline, batch_size=3, num_threads=4):
     assert err.strip().endswith("KeyboardInterrupt")
 
 
-ENDS = {"pass": 0, "sys.exit(3)": 3, "1 / 0": 1, "os.kill(os.getpid(), signal.SIGTERM)": -signal.SIGTERM}
+ENDS = {"pass": 0, "1 / 0": 1, "sys.exit(3)": 3}
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_l06_program_that_ends_in_the_middle_of_an_epoch_ends_at_once(folder, end):
     program = f"""
-import os, signal, sys, time
+import sys, time
 from loaded_batches import open_numbers
 loader = open_numbers(sys.argv[1]).loader(batch_size=2, repeat=None, shuffle=True, num_threads=4)
 batches = iter(loader)
@@ -196,9 +197,10 @@ print(time.time(), flush=True)
 
 # Forks again and again while threads load; every child loads by itself, and so does the parent.
 FORKING = """
-import faulthandler, json, os, signal, sys, time
+import contextlib, faulthandler, json, os, signal, sys, threading, time
 import penstock as ps
 from penstock.errors import ForkedError
+from penstock.storage import fork
 from loaded_batches import open_numbers
 
 folder, times, choices = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
@@ -217,8 +219,21 @@ expected = numbers(open_numbers(folder).loader(pipeline, batch_size=3, shuffle=T
 batches = iter(loader)
 taken = numbers([next(batches)])
 statuses = []
+
+def hold(locks, holds, lets_go):
+    with contextlib.ExitStack() as held:
+        for lock in locks:
+            held.enter_context(lock)
+        holds.set()
+        lets_go.wait()
+
 for number in range(times):
+    holds, lets_go = threading.Event(), threading.Event()
+    if number == 0:  # by chance a thread has one of them; here another has them all
+        threading.Thread(target=hold, args=(list(fork._locks), holds, lets_go)).start()
+        holds.wait()
     child = os.fork()
+    lets_go.set()
     if child == 0:
         signal.alarm(15)
         try:

@@ -276,7 +276,7 @@ print(json.dumps(sizes))
 
 
 @pytest.mark.skipif("PENSTOCK_SANITIZED" in os.environ, reason="sanitizers take memory of their own")
-@pytest.mark.parametrize(("seconds", "pause"), [(2, 0.01), pytest.param(600, 1.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("seconds", "pause"), [(1, 0.005), pytest.param(600, 1.0, marks=pytest.mark.long)])
 def test_l08_memory_is_flat_while_a_slow_consumer_takes_its_time(tmp_path, seconds, pause):
     records = [example(t=np.full(4096, i, np.float32).tolist(), y=i) for i in range(256)]
     write_plain(tmp_path / "train-00000-of-00001.tfrecord", records)

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 
 # For all threads of a feed together: whoever presses Ctrl-C is gone within five seconds, whatever a map does.
-_JOIN_SECONDS = 4.0
+_JOIN_SECONDS = 3.0
 
 
 def _work(window: Window[Any, Any]) -> None:
@@ -132,7 +132,7 @@ class Feed(Generic[_K, _T]):
         self._is_done = True
         if self._window is not None and self._pid == os.getpid():
             _end(self._window, self._threads)
-            self._ending.detach()  # not before: an interrupt in between must not leave the threads to themselves
+            self._ending.detach()  # not before: an interrupt in between must not leave threads behind
 
 
 def _end(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
