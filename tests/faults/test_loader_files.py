@@ -184,6 +184,23 @@ def test_l02_shard_that_is_cut_off_again_and_again_never_ends_the_process(tmp_pa
     assert sum(outcomes.values()) > 0
 
 
+# Every batch of many threads is spread over more files than the process may have open.
+MANY_SHARDS = """
+import resource, sys
+from loaded_batches import open_numbers
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+loader = open_numbers(sys.argv[1]).loader(batch_size=100, shuffle=True, num_threads=8)
+for _ in range(2):
+    assert sorted(n for inputs, _ in loader for n in inputs["n"].tolist()) == list(range(300))
+print("all")
+"""
+
+
+def test_l01_more_shards_than_files_that_may_be_open_are_all_read(tmp_path):
+    write_shards(tmp_path / "data", [3] * 100)
+    assert run_apart(MANY_SHARDS, tmp_path / "data").stdout == "all\n"
+
+
 @pytest.mark.parametrize("form", ["glob", "folder"])
 def test_l03_missing_shard_of_a_set_is_named_even_without_an_index(shards, form):
     shards[3].unlink()

@@ -17,8 +17,6 @@ import pytest
 import penstock as ps
 from loaded_batches import TESTS, open_numbers, run_apart, write_shards
 
-pytestmark = pytest.mark.timeout(120)
-
 MOST_SECONDS = 5.0
 
 

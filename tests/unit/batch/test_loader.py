@@ -367,6 +367,35 @@ def test_loader_keeps_the_pipeline_that_it_was_given(split):
     assert freeze_all(loader.read(0)) == before
 
 
+def test_random_draws_follow_seed_epoch_and_record_alone(split):
+    pipeline = ps.Pipeline.fit(split, n={"kind": "keep"})
+
+    def draw(columns, draws):
+        return {"luck": draws.uniform("luck")}
+
+    pipeline.map(draw, fields=["n"], outputs=[Output("luck", "float64")], keep=True)
+
+    def lucks(epoch, **choices):
+        loader = split.loader(pipeline, **{"seed": 5, **choices})
+        with loader.read(epoch) as batches:
+            pairs = [zip(inputs["n"], inputs["luck"], strict=True) for inputs, _ in batches]
+        return {int(number): float(luck) for each in pairs for number, luck in each}
+
+    usual = lucks(0)
+    assert len(set(usual.values())) == TOTAL
+    for same in (
+        {"batch_size": 3},
+        {"shuffle": True},
+        {"num_threads": 4, "batch_size": 2},
+        {"bucket_by": "l"},
+        {"cache": "memory"},
+    ):
+        assert lucks(0, **same) == usual, same
+    assert lucks(0, filter="y == 1") == {number: luck for number, luck in usual.items() if number % 2}
+    for other in (lucks(1), lucks(2), lucks(0, seed=6)):
+        assert not set(other.values()) & set(usual.values())
+
+
 def test_figures_count_what_was_taken(split):
     loader = split.loader(batch_size=4, num_threads=2)
     assert loader.stats().batches == 0
