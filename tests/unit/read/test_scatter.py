@@ -123,6 +123,19 @@ def test_compressed_files_are_read_beside_plain_ones(compressed, cache, monkeypa
     assert (cache / "inflated").exists() == has_room
 
 
+def test_compressed_file_without_a_copy_is_gone_through_once_a_batch(compressed, cache, monkeypatch):
+    monkeypatch.setattr(shard_module, "make_room", lambda folder, needed_bytes: False)
+    scatter = scatter_of(compressed)
+    windows = []
+    shard = scatter.rows.shards[1]
+    make = shard._new_window
+    monkeypatch.setattr(shard, "_new_window", lambda: windows.append(1) or make())
+    rows = DICE.permutation(np.arange(7, 29)).tolist() * 2
+    for _ in range(5):
+        assert read(scatter, rows) == rows
+    assert len(windows) <= 5
+
+
 def test_index_is_loaded_only_for_files_whose_rows_are_asked_for(shards):
     scatter = scatter_of(shards)
     assert scatter._known == set()
