@@ -1,5 +1,6 @@
 #include "mapping.h"
 
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
@@ -49,7 +50,9 @@ bool copy_guarded(uint8_t* to, const uint8_t* from, size_t size) {
     return false;
   }
   landing = &here;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the copy stays between the two
   std::memcpy(to, from, size);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   landing = nullptr;
   return true;
 }
