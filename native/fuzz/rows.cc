@@ -27,6 +27,9 @@ RowBytes row_of(const FieldSpec& spec, Column& column, const Buffer& kept, int64
       if (spec.kind == Kind::kInt64) out.number(static_cast<int64_t*>(column.fixed)[row]);
       else out.number(load32(static_cast<uint8_t*>(column.fixed) + 4 * row));
       break;
+    case Layout::kCoded:
+      out.number(static_cast<size_t>(column.codes.data()[row]));
+      break;
     case Layout::kFixed:
       numbers(row * spec.count, (row + 1) * spec.count);
       break;
