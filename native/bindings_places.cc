@@ -20,8 +20,8 @@ Segments::Segments(nb::sequence given) {
   for (nb::handle each : given) add(nb::cast<nb::tuple>(each));
 }
 
-Source Segments::source_of(nb::handle fd, nb::handle bytes, nb::handle start) {
-  Source source;
+FrameSource Segments::source_of(nb::handle fd, nb::handle bytes, nb::handle start) {
+  FrameSource source;
   source.fd = nb::cast<int>(fd);
   if (nb::isinstance<Mapping>(bytes)) {
     source.mapping = nb::cast<const Mapping*>(bytes);

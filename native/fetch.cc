@@ -16,7 +16,7 @@ constexpr int64_t kAhead = 3;  // records of which the processor is told; more a
 
 // Fills `out` from byte `offset` of the source. Returns the bytes got; fewer mean that the file ends, or that reading
 // failed with `error`.
-size_t read_at(const Source& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
+size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
   error = 0;
   if (source.fd < 0) {
     if (offset < source.memory_start || offset - source.memory_start >= source.memory.size) return 0;
@@ -98,7 +98,7 @@ int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, s
 
 int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std::vector<Fetched>& out) {
   out.clear();
-  for (const Source& source : segment.sources) {
+  for (const FrameSource& source : segment.sources) {
     if (source.mapping == nullptr) continue;
     watch_for_lost_pages();
     break;
@@ -110,7 +110,7 @@ int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std:
   while (done < most) {
     // Records all over a file are in no cache: the next ones are on their way while this one is copied.
     if (const int64_t ahead = first + done + kAhead; segment.which != nullptr && ahead < segment.num_records) {
-      const Source& source = segment.sources[segment.which[ahead]];
+      const FrameSource& source = segment.sources[segment.which[ahead]];
       if (source.mapping != nullptr) {
         source.mapping->prefetch(segment.begins[ahead], static_cast<size_t>(segment.sizes[ahead]));
       }

@@ -12,7 +12,7 @@
 namespace penstock {
 
 // A file, perhaps mapped, or a stretch of memory that stands for the file from byte `memory_start` on.
-struct Source {
+struct FrameSource {
   int fd = -1;
   const Mapping* mapping = nullptr;
   Span memory;
@@ -21,7 +21,7 @@ struct Source {
 
 // Records of one file, or of several in any order.
 struct Segment {
-  std::vector<Source> sources;
+  std::vector<FrameSource> sources;
   const uint32_t* which = nullptr;   // the source of each record; null if there is but one
   const uint64_t* begins = nullptr;  // where each frame begins in its file
   const uint64_t* sizes = nullptr;   // of the whole frame, its 16 framing bytes included

@@ -24,7 +24,7 @@ class Segments {
 
  private:
   void add(nb::tuple parts);
-  Source source_of(nb::handle fd, nb::handle bytes, nb::handle start);
+  FrameSource source_of(nb::handle fd, nb::handle bytes, nb::handle start);
 
   std::vector<std::unique_ptr<BytesView>> views_;
   std::vector<Numbers> arrays_;

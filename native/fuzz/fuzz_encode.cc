@@ -100,7 +100,7 @@ void check_values(const std::vector<Material>& fields, Growing<uint8_t>& frames,
   }
   REQUIRE(at == frames.size());
   const Bytes file(frames.data(), frames.data() + frames.size());
-  const Segment segment{{Source{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(), static_cast<int64_t>(order.size())};
+  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(), static_cast<int64_t>(order.size())};
   Decoded decoded = decoder.decode({segment});
   REQUIRE(decoded.faults.empty());
   for (size_t i = 0; i < fields.size(); i++) {

@@ -202,7 +202,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     append_frame(file, payloads.back());
     sizes.push_back(file.size() - begins.back());
   }
-  const Segment segment{{Source{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(),
+  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(),
                         static_cast<int64_t>(num_rows)};
   const Plan& plan = decoder.plan();
   std::vector<ExpectedRecord> expected;
