@@ -6,7 +6,7 @@ In: a plan, or the text of a file. Out: the other; every fault is a `SchemaError
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from penstock.errors import NoSuchPathError, SchemaError
 from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.refusal import show
 from penstock.schema.told import join_place, load_form
+from penstock.transform.config import TwiceError, locate_keys
 
 MAX_VALUES: Final = 20
 """A longer domain is left out of the text: it is found again in the data."""
@@ -55,14 +56,14 @@ def load_yaml(text: str, path: str | None = None) -> dict[str, Any]:
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {place: line for place, line in _locate("", node) if place} if node else {}
+        lines = {place: line for place, line in locate_keys("", node, join_place) if place} if node else {}
         form = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "plan file" if mark is None else f"line {mark.line + 1}"
         got = getattr(error, "problem", None) or str(error)
         raise SchemaError(where, path=path, expected="YAML", got=_fit_line(got)) from None
-    except _TwiceError as error:
+    except TwiceError as error:
         what = f"line {error.line}"
         raise SchemaError(what, path=path, expected="names that come once", got=show(error.name)) from None
     try:
@@ -90,33 +91,6 @@ def read_plan(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, An
     except UnicodeDecodeError as error:
         raise SchemaError("plan file", path=path, expected="UTF-8", got=f"byte {error.start}") from None
     return load_yaml(text, path)
-
-
-class _TwiceError(Exception):
-    """A key comes twice; YAML would take the last."""
-
-    def __init__(self, name: str, line: int) -> None:
-        super().__init__(name, line)
-        self.name = name
-        self.line = line
-
-
-def _locate(place: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield the place of every key with its line."""
-    yield place, node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        names = set()
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.value in names:
-                raise _TwiceError(str(key.value), line)
-            names.add(key.value)
-            inner = join_place(place, str(key.value))
-            yield inner, line
-            yield from (each for each in _locate(inner, value) if each[0] != inner)
-    elif isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            yield from _locate(f"{place}[{number}]", item)
 
 
 def _add_line(error: SchemaError, lines: Mapping[str, int], path: str | None) -> SchemaError:

@@ -7,7 +7,7 @@ In: the path of a file with the tables `fields` and `groups`. Out: what is in it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = dict(_locate("$", node)) if node else {}
+        lines = dict(locate_keys("$", node, join_place)) if node else {}
         return yaml.safe_load(text), lines
     except FileNotFoundError:
         raise NoSuchPathError("no such config file", path=shown) from None
@@ -46,7 +46,7 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
         where = "config file" if mark is None else f"line {mark.line + 1}"
         got = show(getattr(error, "problem", None) or str(error))
         raise SchemaError(where, path=shown, expected="YAML", got=got) from None
-    except _TwiceError as error:
+    except TwiceError as error:
         what = f"line {error.line}"
         raise SchemaError(what, path=shown, expected="names that come once", got=show(error.name)) from None
 
@@ -64,7 +64,7 @@ def add_line(error: PenstockError, lines: Mapping[str, int], path: str | os.Path
     return error
 
 
-class _TwiceError(Exception):
+class TwiceError(Exception):
     """A key comes twice; YAML would take the last."""
 
     def __init__(self, name: str, line: int) -> None:
@@ -73,19 +73,23 @@ class _TwiceError(Exception):
         self.line = line
 
 
-def _locate(place: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield the place of every key with its line."""
+def locate_keys(place: str, node: yaml.Node, join: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:
+    """Yield the place of every key with its line; `join` writes the place of a key inside another.
+
+    Raises:
+        TwiceError: A key comes twice.
+    """
     yield place, node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         names = set()
         for key, value in node.value:
             line = key.start_mark.line + 1
             if key.value in names:
-                raise _TwiceError(str(key.value), line)
+                raise TwiceError(str(key.value), line)
             names.add(key.value)
-            inner = join_place(place, str(key.value))
+            inner = join(place, str(key.value))
             yield inner, line
-            yield from (each for each in _locate(inner, value) if each[0] != inner)
+            yield from (each for each in locate_keys(inner, value, join) if each[0] != inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _locate(f"{place}[{number}]", item)
+            yield from locate_keys(f"{place}[{number}]", item, join)
