@@ -12,8 +12,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kAhead = 3;  // records of which the processor is told; more are more than it keeps in mind
-
 // Fills `out` from byte `offset` of the source. Returns the bytes got; fewer mean that the file ends, or that reading
 // failed with `error`.
 size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
@@ -108,13 +106,6 @@ int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std:
   int64_t done = 0;
   size_t used = 0;
   while (done < most) {
-    // Records all over a file are in no cache: the next ones are on their way while this one is copied.
-    if (const int64_t ahead = first + done + kAhead; segment.which != nullptr && ahead < segment.num_records) {
-      const FrameSource& source = segment.sources[segment.which[ahead]];
-      if (source.mapping != nullptr) {
-        source.mapping->prefetch(segment.begins[ahead], static_cast<size_t>(segment.sizes[ahead]));
-      }
-    }
     const int64_t count = read_run(segment, first + done, most - done, used, out);
     if (count == 0) break;
     for (int64_t i = 0; i < count; i++) used += static_cast<size_t>(segment.sizes[first + done + i]);

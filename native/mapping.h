@@ -19,15 +19,6 @@ class Mapping {
   // Whether the file could be mapped.
   bool holds() const { return data_ != nullptr; }
 
-  // Asks the processor to bring bytes into its cache; harmless where they are gone.
-  void prefetch(uint64_t offset, size_t size) const {
-    constexpr size_t kMostBytes = 2048, kLine = 64;
-    if (offset >= size_) return;
-    const uint8_t* const begin = data_ + offset;
-    const size_t count = size < kMostBytes ? size : kMostBytes;
-    for (size_t at = 0; at < count; at += kLine) __builtin_prefetch(begin + at);
-  }
-
   // Copies `size` bytes from `offset` on. Returns how many there were: `size`, what the mapping has, or 0 if the file
   // no longer has them.
   size_t copy(uint64_t offset, uint8_t* out, size_t size) const;
