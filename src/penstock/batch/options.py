@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.schema.nearest import find_nearest
+from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import list_choices, show
 
 Shuffling: TypeAlias = Literal["block", "global"]
@@ -182,16 +182,7 @@ def make_options(
     Raises:
         OptionError: There is no such option, or it has a value that it cannot have.
     """
-    known = [each.name for each in fields(LoadOptions)]
-    for name in choices:
-        if name not in known:
-            nearest = find_nearest(name, known)
-            raise OptionError(
-                f"option {name!r}",
-                expected="an option of loader",
-                got=repr(name),
-                advice=f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}.",
-            )
+    check_keywords(choices, (each.name for each in fields(LoadOptions)), "loader")
     return LoadOptions(batch_size=batch_size, shuffle=shuffle, seed=seed, **choices)
 
 

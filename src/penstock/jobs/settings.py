@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.read.options import OnError, check_on_error
-from penstock.schema.nearest import find_nearest
+from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
@@ -215,16 +215,7 @@ def make_options(**choices: Unpack[ConvertChoices]) -> ConvertOptions:
     Raises:
         OptionError: There is no such option, or it has a value that it cannot have.
     """
-    known = [each.name for each in fields(ConvertOptions)]
-    for name in choices:
-        if name not in known:
-            nearest = find_nearest(name, known)
-            raise OptionError(
-                f"option {name!r}",
-                expected="an option of convert",
-                got=repr(name),
-                advice=f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}.",
-            )
+    check_keywords(choices, (each.name for each in fields(ConvertOptions)), "convert")
     return ConvertOptions(**choices)
 
 

@@ -1,6 +1,6 @@
 """The error for a name that is not there, with the name that was probably meant.
 
-In: a name and those that exist. Out: `UnknownNameError`.
+In: a name and those that exist. Out: `UnknownNameError`, or `OptionError` for a keyword.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 
-from penstock.errors import UnknownNameError
+from penstock.errors import OptionError, UnknownNameError
 from penstock.schema.refusal import show
 
 # Comparing is quadratic in the length of the names, and a file can hold keys of 64 kB by the thousand.
@@ -38,3 +38,21 @@ def unknown_name(name: object, names: Iterable[str], *, what: str = "field") -> 
     else:
         advice = f"There is no {what} at all."
     return UnknownNameError(f"no {what} {show(name)}", field=str(name), got=show(name), advice=advice)
+
+
+def check_keywords(given: Iterable[str], known: Iterable[str], owner: str) -> None:
+    """Refuse a keyword that a function does not have.
+
+    Raises:
+        OptionError: There is one.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            nearest = find_nearest(name, names)
+            raise OptionError(
+                f"option {name!r}",
+                expected=f"an option of {owner}",
+                got=repr(name),
+                advice=f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(names)}.",
+            )
