@@ -352,6 +352,8 @@ NB_MODULE(_native, m) {
   bind_places(m);
   bind_batching(m);
   bind_text(m);
+  bind_picture(m);
+  bind_pixels(m);
   m.def("scan_file", &scan_file, "fd"_a, "size"_a, "max_record_bytes"_a, "allow_trailing_zeros"_a);
   m.def("fetch", &fetch, "segments"_a);
 

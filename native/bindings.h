@@ -60,4 +60,8 @@ void bind_places(nb::module_& m);
 void bind_batching(nb::module_& m);
 void bind_text(nb::module_& m);
 
+// Encoded images (bindings_picture.cc), and their pixels (bindings_pixels.cc).
+void bind_picture(nb::module_& m);
+void bind_pixels(nb::module_& m);
+
 }  // namespace penstock

@@ -316,3 +316,39 @@ def count_tokens(
     strip: bool,
     split: bool,
 ) -> NDArray[np.int64]: ...
+
+# Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height; orientation;
+# components): native/picture.h
+def read_pictures(
+    arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> tuple[
+    NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]
+]: ...
+def read_png(
+    data: Buffer, out: NDArray[np.uint8] | None, channels: int, max_pixels: int
+) -> NDArray[np.uint8]: ...
+def inflate(stream: Buffer, size: int, slack: int = 0) -> bytes: ...
+
+# Pixels are uint8, channels side by side: 1, 3 or 4. `by_scalar` leaves vector code out; bytes are the same.
+# Rows of a single image may lie apart (windows of larger arrays); batches are C-contiguous.
+def resize(
+    source: NDArray[np.uint8],
+    out: NDArray[np.uint8],
+    box: tuple[float, float, float, float],
+    antialias: bool,
+    by_scalar: bool = False,
+) -> None: ...
+def orient(source: NDArray[np.uint8], out: NDArray[np.uint8], orientation: int) -> None: ...
+def flip(
+    images: NDArray[np.uint8], across: NDArray[np.bool_], down: NDArray[np.bool_], by_scalar: bool = False
+) -> None: ...
+def channel_means(images: NDArray[np.uint8], by_scalar: bool = False) -> NDArray[np.float64]: ...
+def recolour(images: NDArray[np.uint8], matrices: NDArray[np.float32], by_scalar: bool = False) -> None: ...
+def erase(images: NDArray[np.uint8], boxes: NDArray[np.int32], colour: NDArray[np.uint8]) -> None: ...
+def shift(images: NDArray[np.uint8], out: NDArray[np.uint8], offsets: NDArray[np.int32]) -> None: ...
+def scale_pixels(
+    images: NDArray[np.uint8],
+    factor: NDArray[np.float32],
+    offset: NDArray[np.float32],
+    by_scalar: bool = False,
+) -> NDArray[np.float32]: ...

@@ -205,11 +205,13 @@ class MissingPackageError(PenstockError, ImportError):
     """A package is not installed that the call needs."""
 
     @classmethod
-    def from_import(cls, error: ModuleNotFoundError, needed_by: str) -> MissingPackageError:
-        """Make the error for an import that failed."""
+    def from_import(
+        cls, error: ModuleNotFoundError, needed_by: str, extra: str = "convert"
+    ) -> MissingPackageError:
+        """Make the error for an import that failed; `extra` is what to install of Penstock to have it."""
         return cls(
             f"{needed_by} needs the package {error.name!r}, which is not installed",
-            advice="Run: pip install 'penstock[convert]'.",
+            advice=f"Run: pip install 'penstock[{extra}]'.",
         )
 
 

@@ -1,7 +1,7 @@
 """Columns, the one currency between the stages: many records, field by field, as arrays.
 
-In: nothing. Out: `Dense`, `Ragged`, `Bytes`, `Dictionary`, each with an optional presence mask, and the
-mapping `Columns`.
+In: nothing. Out: `Dense`, `Ragged`, `Bytes`, `Dictionary`, `Pictures`, each with an optional presence mask,
+and the mapping `Columns`.
 """
 
 from __future__ import annotations
@@ -171,6 +171,45 @@ class Dictionary:
         return f"Dictionary(rows={len(self)}, values={len(self.values)}{_mask_text(self.present)})"
 
 
+class Pictures:
+    """One decoded image a row, each of its own size: uint8 (height, width, channels), or None.
+
+    Nobody changes the pixels: a cache and any number of batches share them.
+    """
+
+    __slots__ = ("images", "present")
+
+    def __init__(self, images: Sequence[NDArray[np.uint8] | None], present: Mask | None = None) -> None:
+        self.images = images
+        self.present = present
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def size(self, row: int) -> tuple[int, int]:
+        """Return the height and the width of an image."""
+        height, width, _ = self._image(row).shape
+        return height, width
+
+    def decode(
+        self,
+        row: int,
+        denominator: int = 1,  # noqa: ARG002 - they are decoded
+        out: NDArray[np.uint8] | None = None,  # noqa: ARG002 - nor need they be moved
+    ) -> NDArray[np.uint8]:
+        """Return the pixels of an image."""
+        return self._image(row)
+
+    def __repr__(self) -> str:
+        return f"Pictures(rows={len(self)}{_mask_text(self.present)})"
+
+    def _image(self, row: int) -> NDArray[np.uint8]:
+        image = self.images[row]
+        if image is None:
+            raise ValueError(f"row {row} has no image")
+        return image
+
+
 class Deferred:
     """A column of large byte strings that are fetched when their record is written: only conversion has such.
 
@@ -212,8 +251,8 @@ class Deferred:
 
 Column: TypeAlias = Union[Dense, Bytes, Ragged]  # noqa: UP007 - classes defined above, evaluated here
 Columns: TypeAlias = Mapping[str, Column]
-# What a pipeline is fed with: strings may come as codes.
-CodedColumn: TypeAlias = Union[Dense, Bytes, Ragged, Dictionary]  # noqa: UP007
+# What a pipeline is fed with: strings may come as codes, images as pixels.
+CodedColumn: TypeAlias = Union[Dense, Bytes, Ragged, Dictionary, Pictures]  # noqa: UP007
 CodedColumns: TypeAlias = Mapping[str, CodedColumn]
 
 

@@ -31,7 +31,7 @@ ALLOWED_BELOW = {
 # Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
 HEAVY = {
     "keras": ("model", "export", "batch.keras"),  # the last: loaded by to_keras() alone
-    "tensorflow": ("batch.tensorflow",),  # loaded by to_tf() alone
+    "tensorflow": ("batch.tensorflow", "batch.graph.tensorflow"),  # loaded by to_tf() and to_tf_graph() alone
     "ray": (),  # one file of jobs/, once it is there
     "pandas": ("source",),
     "polars": ("source",),
@@ -39,8 +39,9 @@ HEAVY = {
     "PIL": ("encode", "decode"),
     "yaml": ("jobs", "transform.config"),
     "tokenizers": ("transform.tokenizer",),
-    "torch": (),
-    "jax": (),
+    "simplejpeg": ("decode",),
+    "torch": ("batch.torch",),  # loaded by to_torch() alone
+    "jax": ("batch.jax",),  # loaded by to_jax() alone
 }
 LONGEST_FILE = 500
 NO_CONCEPT = {"util", "utils", "common", "helper", "helpers", "misc", "manager"}

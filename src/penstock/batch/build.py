@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.bucket import BucketPlan
 from penstock.batch.cache import CachedStore, usual_cache_bytes
+from penstock.batch.growing import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
 from penstock.batch.options import LoadOptions
@@ -46,6 +48,7 @@ _log = logging.getLogger("penstock")
 _BLOCK_BYTES = 1 << 20
 _MUCH_LARGER = 8  # times the memory: a random read then hardly ever finds its page there
 _MOST_SPLITS = 256  # the number of a split is eight bits of what names a record in random draws
+_TRAINING, _WHOLE = "train", "all"  # the split to train on, and that of files which form none
 _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that no two of them meet
 _LONGEST_FACTS = 400  # characters of JSON; what is longer stands in a state as its digest
 
@@ -85,13 +88,17 @@ def make_loader(
     """
     if len(splits) > _MOST_SPLITS:
         raise OptionError("splits", expected=f"at most {_MOST_SPLITS} in a mixture", got=len(splits))
+    if options.augment is None:
+        options = replace(options, augment=all(_is_for_training(split, options) for split in splits))
     orders = [_make_order(split, options, number) for number, split in enumerate(splits)]
     for split, each in zip(splits, orders, strict=True):
         if len(each) == 0:
             raise _refuse_empty(split, options)
     order: Order = orders[0] if shares is None else MixedOrder(orders, shares, options.seed)
     sources = [_make_source(split, pipeline, options.threads) for split in splits]
-    stores = [_make_store(source, each, options) for source, each in zip(sources, orders, strict=True)]
+    stores = [
+        _make_store(source, each, pipeline, options) for source, each in zip(sources, orders, strict=True)
+    ]
     supply = Supply(sources, stores)
     plan = _make_plan(order, splits, pipeline, options)
     if plan.num_steps(0) == 0:
@@ -105,7 +112,7 @@ def make_loader(
         data=_join([split.fingerprint for split in splits]),
         pipeline=pipeline.fingerprint()[:32],
         order=_shorten({**order.describe(), "seed": options.seed, "filter": options.filter}),
-        batches=_shorten(_describe_batches(options)),
+        batches=_shorten(_describe_batches(options, pipeline)),
     )
     return Loader(LoaderParts(plan, supply, pipeline, options, identity))
 
@@ -120,12 +127,21 @@ def _make_source(split: LoadedSplit, pipeline: Transforming, num_threads: int) -
     return SplitSource(Scatter(split.rows, num_threads), plan, schema, split.losses, split.name)
 
 
-def _make_store(source: SplitSource, order: SplitOrder, options: LoadOptions) -> RowStore:
+def _is_for_training(split: LoadedSplit, options: LoadOptions) -> bool:
+    return split.name == _TRAINING or (split.name == _WHOLE and options.shuffle is not False)
+
+
+def _make_store(
+    source: SplitSource, order: SplitOrder, pipeline: Transforming, options: LoadOptions
+) -> RowStore:
     if options.cache is None:
         return DiskStore(source)
     most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes
     folder = None if options.cache == "memory" else Path(os.fspath(options.cache))
     stored = replace(order, shuffle="none", weights=None)
+    if pipeline.prepares:
+        prepare = partial(pipeline.prepare_to_keep, augments=options.augment is True)
+        return GrowingStore(source, len(stored), prepare, most, folder)
     return CachedStore(source, stored, most, folder)
 
 
@@ -220,8 +236,10 @@ def _make_plan(
     )
 
 
-def _describe_batches(options: LoadOptions) -> dict[str, Any]:
+def _describe_batches(options: LoadOptions, pipeline: Transforming) -> dict[str, Any]:
     facts: dict[str, Any] = {"batch_size": options.batch_size, "last": options.last}
+    if pipeline.augments:
+        facts["augment"] = options.augment
     if options.bucket_by is not None:
         facts |= {
             "bucket_by": options.bucket_by,

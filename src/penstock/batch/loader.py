@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
@@ -89,6 +89,7 @@ class Loader:
             parts.pipeline,
             parts.options.seed,
             pads=parts.options.last == "pad",
+            augments=parts.options.augment is True,
             meter=self._meter,
         )
         self.last_error: BaseException | None = None
@@ -100,6 +101,11 @@ class Loader:
     def options(self) -> LoadOptions:
         """What the caller chose."""
         return self._parts.options
+
+    @property
+    def pipeline(self) -> Transforming:
+        """What turns columns into arrays."""
+        return self._parts.pipeline
 
     @property
     def position(self) -> tuple[int, int]:
@@ -254,6 +260,39 @@ class Loader:
 
         return make_feed(self)
 
+    def to_torch(self) -> Any:
+        """Return a `torch.utils.data.IterableDataset` of the batches, for `DataLoader(…, batch_size=None)`.
+
+        Each iteration is the loader's next epoch. The tensors share the memory of the batch.
+
+        Raises:
+            OptionError: An output has strings, or lists of lists of any length.
+        """
+        from penstock.batch.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
+
+        return make_dataset(self)
+
+    def to_jax(self, device: Any = None, prefetch: int = 2, sizes: Sequence[int] | None = None) -> Any:
+        """Return an iterable of the batches as JAX arrays; each iteration is the loader's next epoch.
+
+        JAX compiles a function anew for every shape. So lengths that vary from batch to batch are padded to
+        one of a few `sizes`. The last batch of an epoch has fewer rows, another shape: `last="pad"` fills it
+        with records of weight 0, `last="drop"` leaves it out.
+
+        Args:
+            device: Where the arrays go: a `jax.Device` or a `Sharding`; JAX's own choice, if not given.
+            prefetch: How many batches are on their way there before they are asked for. The state counts only
+                what was taken.
+            sizes: The lengths that varying ones are padded to; beyond the greatest, its multiples. Powers of
+                two from 8 on, if not given; none, `()`, leaves them as they are.
+
+        Raises:
+            OptionError: An output has strings or is ragged, or a choice cannot be.
+        """
+        from penstock.batch.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
+
+        return make_feed(self, device, prefetch, sizes)
+
     def _iterate(
         self, epoch: int, step: int, stop: float, *, is_consumer: bool = False, last_step: int | None = None
     ) -> Iteration:
@@ -302,11 +341,19 @@ class Iteration:
         return self
 
     def __next__(self) -> Batch:
-        made = self._feed.take()
+        made = self.fetch()
         if made is None:
             raise StopIteration
-        self._loader._took(self._feed, made)
+        self.count(made)
         return made.batch
+
+    def fetch(self) -> MadeBatch | None:
+        """Return the next batch, None at the end; whoever hands it on later says so by `count`."""
+        return self._feed.take()
+
+    def count(self, made: MadeBatch) -> None:
+        """Let the loader's state be behind a batch that was fetched: the consumer has it now."""
+        self._loader._took(self._feed, made)
 
     def close(self) -> None:
         """End the threads; a second time does nothing."""

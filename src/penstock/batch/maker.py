@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.plan import BatchPlan, Ticket, cut_picks
 from penstock.batch.stats import Meter
-from penstock.batch.supply import Supply
+from penstock.batch.supply import MANY_ROWS, Supply
 from penstock.decode.gather import take_columns
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
 from penstock.schema.schema import Schema
+from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.types import Bytes, CodedColumns, Dictionary, Ragged
@@ -28,8 +29,6 @@ Arrays: TypeAlias = dict[str, Any]
 Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
 
 _E = TypeVar("_E", bound=Exception)
-
-_MANY_ROWS = 8
 
 
 class Transforming(Protocol):
@@ -60,6 +59,20 @@ class Transforming(Protocol):
     def check_schema(self, schema: Schema) -> None:
         """Refuse data whose fields are not those that it takes."""
 
+    @property
+    def augments(self) -> bool:
+        """Whether training batches differ from others."""
+
+    @property
+    def prepares(self) -> bool:
+        """Whether `prepare` does anything."""
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Do the dear part of `apply`; return the columns, and what is wrong with rows."""
+
+    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
+        """Do of it what is the same in every epoch."""
+
     def apply(
         self, columns: CodedColumns, num_rows: int, draws: Draws | None
     ) -> tuple[Arrays, Arrays, Arrays]:
@@ -89,17 +102,27 @@ class Maker:
         pipeline: Turns them into arrays.
         seed: Of the pipeline's random draws.
         pads: Whether a batch that is not full is padded with records of weight 0.
+        augments: Whether the batches are for training.
         meter: Is told what each part takes.
     """
 
     def __init__(
-        self, plan: BatchPlan, supply: Supply, pipeline: Transforming, seed: int, *, pads: bool, meter: Meter
+        self,
+        plan: BatchPlan,
+        supply: Supply,
+        pipeline: Transforming,
+        seed: int,
+        *,
+        pads: bool,
+        augments: bool,
+        meter: Meter,
     ) -> None:
         self._plan = plan
         self._supply = supply
         self._pipeline = pipeline
         self._seed = seed
         self._slots = plan.slots if pads else None
+        self._augments = augments
         self._meter = meter
         self.has_weights = bool(pipeline.weights) or pads
         self._targets = tuple(pipeline.targets)
@@ -131,23 +154,34 @@ class Maker:
     ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
         """Return the arrays of some records but those that a transform refuses, and which are in them."""
         num_rows = len(picks.rows)
+        columns, faults = self._pipeline.prepare(columns, self._draws(picks, epoch))
+        columns, picks = self._leave_out(columns, picks, faults, num_rows)
         while True:
-            draws = Draws(self._seed, epoch, record_keys(picks))
             try:
-                return self._pipeline.apply(columns, len(picks.rows), draws), picks
+                return self._pipeline.apply(columns, len(picks.rows), self._draws(picks, epoch)), picks
             except FieldError as error:
                 if error.path is not None or error.record is None or not 0 <= error.record < len(picks.rows):
                     raise
-                at = error.record
-                losses = self._supply.sources[0 if picks.sources is None else int(picks.sources[at])].losses
-                if losses.on_error == "raise":
-                    raise
-                losses.add(int(picks.rows[at]), self._name_record(error, picks))
-                if len(picks.rows) == 1 and num_rows >= _MANY_ROWS:
-                    # No record of many: what is wrong is the pipeline.
-                    raise self._name_record(error, picks) from error.__cause__
-                rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), at)
-                columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
+                columns, picks = self._leave_out(columns, picks, {error.record: error}, num_rows)
+
+    def _draws(self, picks: Picks, epoch: int) -> Draws:
+        return Draws(self._seed, epoch, record_keys(picks), augments=self._augments)
+
+    def _leave_out(
+        self, columns: CodedColumns, picks: Picks, faults: Faults, num_rows: int
+    ) -> tuple[CodedColumns, Picks]:
+        """Count bad rows and return the others, or raise the first one's error: as the policy says."""
+        if not faults:
+            return columns, picks
+        for at in sorted(faults):
+            source = self._supply.sources[0 if picks.sources is None else int(picks.sources[at])]
+            source.losses.add(int(picks.rows[at]), self._name_record(faults[at], picks))
+        if len(faults) == len(picks.rows) and num_rows >= MANY_ROWS:
+            # No record of many: what is wrong is the pipeline.
+            error = faults[max(faults)]
+            raise self._name_record(error, picks) from error.__cause__
+        rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
+        return take_columns(columns, rest), cut_picks(picks, rest)
 
     def _announce(self, ticket: Ticket) -> None:
         """Tell the kernel what is read soon, where that is not in memory anyway."""
@@ -179,9 +213,8 @@ class Maker:
             return error
         if not 0 <= error.record < len(picks.rows):
             return error
-        path, record = self._locate(picks, error.record)
-        facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
-        return type(error)(error.what, path=path, record=record, **facts).with_traceback(error.__traceback__)
+        number = 0 if picks.sources is None else int(picks.sources[error.record])
+        return self._supply.sources[number].locate(int(picks.rows[error.record]), error)
 
     def _name_records(self, picks: Picks) -> str:
         if not len(picks.rows):

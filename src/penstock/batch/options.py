@@ -48,9 +48,12 @@ class LoadOptions:
         num_threads: How many threads make batches; as many as there are cores, if not said. 0 makes them in
             the caller's thread. The batches are the same.
         prefetch_bytes: How large the batches that wait for the consumer may be together. Two always may.
-        cache: "memory", or a folder for a file: keeps decoded columns for later epochs.
+        cache: "memory", or a folder for a file: keeps decoded columns for later epochs, images as pixels of
+            the size that they are fed in.
         cache_bytes: How large that cache may be; a quarter of the memory, if not said. What does not fit is
             read anew in each epoch.
+        augment: Whether images are changed at random, as the pipeline says: for training. If not said, for a
+            split called "train" alone, and for files of no split if they are shuffled.
 
     Example:
         >>> LoadOptions(batch_size=64, shuffle=True, take=1000).take
@@ -76,6 +79,7 @@ class LoadOptions:
     prefetch_bytes: int = 64 << 20
     cache: str | os.PathLike[str] | None = None
     cache_bytes: int | None = None
+    augment: bool | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):  # whole numbers of NumPy are as good as others
@@ -97,6 +101,8 @@ class LoadOptions:
         for name in ("take", "num_threads", "cache_bytes"):
             if getattr(self, name) is not None:
                 _check_number(name, getattr(self, name), 0)
+        if self.augment is not None and not isinstance(self.augment, bool):
+            raise OptionError("augment", expected="True, False or None", got=show(self.augment))
         self._check_strings()
         self._check_shard()
         self._check_buckets()
@@ -172,6 +178,7 @@ class LoadChoices(TypedDict, total=False):
     prefetch_bytes: int
     cache: str | os.PathLike[str] | None
     cache_bytes: int | None
+    augment: bool | None
 
 
 def make_options(

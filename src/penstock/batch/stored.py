@@ -14,11 +14,12 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
+from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
 from penstock.transform.memory import align
 from penstock.transform.output import Output
 from penstock.transform.padding import step_shape
-from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Ragged
+from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Pictures, Ragged
 
 StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
@@ -74,9 +75,32 @@ class StoredValues:
         """Return what stands for the fingerprint of a pipeline."""
         return f"stored {self.schema.fingerprint()}"
 
+    @property
+    def augments(self) -> bool:
+        """Whether training batches differ from others: never."""
+        return False
+
+    @property
+    def prepares(self) -> bool:
+        """Whether there is anything to prepare: never."""
+        return False
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:  # noqa: ARG002
+        """Return the columns: there is nothing to do."""
+        return columns, {}
+
+    def prepare_to_keep(
+        self,
+        columns: CodedColumns,
+        *,
+        augments: bool,  # noqa: ARG002
+    ) -> tuple[CodedColumns, Faults]:
+        """Return the columns likewise."""
+        return columns, {}
+
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> StoredBatch:  # noqa: ARG002
         """Return inputs, targets and weights."""
-        parts: dict[str, dict[str, NDArray[Any] | Bytes | Ragged | Dictionary]] = {
+        parts: dict[str, dict[str, NDArray[Any] | Bytes | Ragged | Dictionary | Pictures]] = {
             "input": {},
             "target": {},
             "weight": {},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,16 @@ from penstock.decode.gather import join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.scattered import read_scattered
+from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
 from penstock.types import CodedColumns, Mask
+
+_E = TypeVar("_E", bound=FieldError)
+
+MANY_ROWS: Final = 8
+"""So many records of a batch can hardly all be bad by chance: under "skip" too that is an error."""
 
 # A record that takes longer than this to read was not in memory: the kernel is then told what comes next.
 _SLOW_SECONDS = 20e-6
@@ -71,6 +77,13 @@ class SplitSource:
     schema: Schema
     losses: Losses
     name: str
+
+    def locate(self, row: int, error: _E) -> _E:
+        """Say which record of which file it was, where only the row is known."""
+        shard, record = self.scatter.rows.locate(row)
+        facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
+        named = type(error)(error.what, path=str(shard.path), record=record, **facts)
+        return named.with_traceback(error.__traceback__)
 
 
 class DiskStore:

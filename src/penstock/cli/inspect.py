@@ -18,7 +18,9 @@ from penstock.cli.table import format_table, shorten, terminal_width
 from penstock.cli.telling import add_telling, told_fields
 from penstock.cli.wording import complain, escape, write_count, write_size, write_value
 from penstock.decode.sample import Sample
+from penstock.errors import OptionError
 from penstock.jobs.check import FileCheck
+from penstock.jobs.graph import write_graph
 from penstock.jobs.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.parsing import write_parser
 from penstock.schema.array import Sequence
@@ -29,7 +31,7 @@ SUMMARY = "show what is in TFRecord files"
 DESCRIPTION = """\
 Show what is in TFRecord files that anybody wrote: their fields with type, lengths and an example, counts,
 sizes and compression; of a folder with a manifest, also how it was made, and statistics of its fields. Reads
-every byte once, but for --compare. Exit status 1 if a file is damaged or no TFRecord."""
+every byte once, but for --compare and --pipeline. Exit status 1 if a file is damaged or no TFRecord."""
 EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
 
 _PAYLOADS = {
@@ -56,7 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--tf",
         action="store_true",
-        help="print Python code that parses the records with TensorFlow, and nothing else",
+        help="print Python code that parses the records with TensorFlow, and nothing else; with --pipeline, "
+        "code that makes batches of them",
+    )
+    parser.add_argument(
+        "--pipeline",
+        metavar="FILE",
+        help="with --tf: a fitted pipeline, as Pipeline.save writes it, which the code then carries out by "
+        "TensorFlow's operations alone",
+    )
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        help="with --pipeline: whose files the code reads; train, or the only one, if not given",
     )
     add_telling(parser)
     add_json(parser)
@@ -73,6 +87,12 @@ def run(args: argparse.Namespace) -> int:
     options = InspectOptions(read=read_options(args), num_samples=args.head, **told_fields(args))
     if args.compare is not None:
         return _compare(args, options)
+    for name, needed in (("pipeline", "tf"), ("split", "pipeline")):
+        if getattr(args, name) is not None and not getattr(args, needed):
+            raise OptionError(f"--{name}", expected=f"--{needed} beside it", got="none")
+    if args.pipeline is not None:
+        print(write_graph(args.paths, args.pipeline, args.split, options), end="")
+        return 0
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
     if args.tf:

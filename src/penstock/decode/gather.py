@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Ragged
+from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
 
 
 def take_columns(columns: CodedColumns, rows: NDArray[np.int64]) -> dict[str, CodedColumn]:
@@ -29,6 +29,8 @@ def take_column(column: CodedColumn, rows: NDArray[np.int64]) -> CodedColumn:
         return Dictionary(_take(column.codes, rows), column.values, present)
     if isinstance(column, Bytes):
         return Bytes.from_offsets(*_take_strings(column, rows), present)
+    if isinstance(column, Pictures):
+        return Pictures([column.images[row] for row in rows.tolist()], present)
     values = column.values
     if isinstance(values, np.ndarray):
         return Ragged(*_native.take_lists(values, column.offsets, rows), present)
@@ -60,6 +62,8 @@ def join_column(pieces: Sequence[CodedColumn]) -> CodedColumn:
         arena = _join([each.arena[: each.stops[-1] if len(each) else 0] for each in packed])
         lengths = np.concatenate([each.stops - each.starts for each in packed])
         return Bytes.from_offsets(arena, _offsets(lengths), present)
+    if isinstance(first, Pictures):
+        return Pictures([image for each in pieces for image in cast("Pictures", each).images], present)
     lists = [cast("Ragged", each) for each in pieces]
     lengths = np.concatenate([np.diff(each.offsets) for each in lists])
     values: Any
@@ -79,6 +83,8 @@ def column_bytes(column: CodedColumn) -> int:
         return mask + column.codes.nbytes
     if isinstance(column, Bytes):
         return mask + int((column.stops - column.starts).sum()) + 16 * len(column)
+    if isinstance(column, Pictures):
+        return mask + sum(image.nbytes for image in column.images if image is not None)
     values = column.values
     held = values.nbytes if isinstance(values, np.ndarray) else column_bytes(values)
     return mask + held + column.offsets.nbytes

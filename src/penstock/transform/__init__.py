@@ -6,20 +6,24 @@ In: columns. Out: arrays by name, of a type and a shape that are known before th
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.transform.augment import Augment
     from penstock.transform.category import Encode
     from penstock.transform.draws import Draws
+    from penstock.transform.image import Image
     from penstock.transform.keep import Keep
     from penstock.transform.number import Scale
     from penstock.transform.output import Output
     from penstock.transform.sequence import Pad
     from penstock.transform.text import Tokenize
 
-__all__ = ["Draws", "Encode", "Keep", "Output", "Pad", "Scale", "Tokenize"]
+__all__ = ["Augment", "Draws", "Encode", "Image", "Keep", "Output", "Pad", "Scale", "Tokenize"]
 
 # Loaded with the first use: importing a file of this folder must not load the others, nor the core.
 _FILES = {
+    "Augment": "augment",
     "Draws": "draws",
     "Encode": "category",
+    "Image": "image",
     "Keep": "keep",
     "Output": "output",
     "Pad": "sequence",

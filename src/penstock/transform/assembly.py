@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from penstock.errors import OptionError, PenstockError
+from penstock.errors import FieldError, OptionError, PenstockError
 from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
-from penstock.transform.base import Arrays, Transform
+from penstock.transform.base import Arrays, Prepared, Transform
 from penstock.transform.draws import Draws
 from penstock.transform.group import Group
 from penstock.transform.map import Mapped
@@ -20,6 +20,9 @@ from penstock.types import CodedColumn, CodedColumns
 
 Parts: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 """Inputs, targets, weights."""
+
+Faults: TypeAlias = Mapping[int, FieldError]
+"""What is wrong with rows, by their numbers."""
 
 _INPUT, _TARGET, _WEIGHT = range(3)
 _PLACES: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
@@ -37,6 +40,7 @@ class Assembly:
         fields: The names of those that are read, in the order of the schema.
         outputs: What inputs, targets and weights will be.
         dictionaries: The tables against which the core codes strings while it decodes.
+        augments: Whether training batches differ from others.
     """
 
     def __init__(
@@ -82,6 +86,36 @@ class Assembly:
         # A map gets strings as they are stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
+        # Likewise images: what a map takes as well is prepared when it is applied.
+        self._preparing = {name: each for name, each in fed.items() if each.prepares and name not in mapped}
+        self.augments = any(each.augments for each in fed.values()) or any(each.takes_draws for each in maps)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether `prepare` does anything."""
+        return bool(self._preparing)
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Do the dear part of the transforms; return the columns and what is wrong with rows."""
+        return self._prepare(columns, lambda each, name: each.prepare(name, columns[name], draws))
+
+    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
+        """Do of it what is the same in every epoch."""
+        return self._prepare(
+            columns, lambda each, name: each.prepare_to_keep(name, columns[name], augments=augments)
+        )
+
+    def _prepare(
+        self, columns: CodedColumns, do: Callable[[Transform, str], Prepared]
+    ) -> tuple[CodedColumns, Faults]:
+        if not self._preparing:
+            return columns, {}
+        prepared = dict(columns)
+        faults: dict[int, FieldError] = {}
+        for name, transform in self._preparing.items():
+            prepared[name], found = do(transform, name)
+            faults = {**found, **faults}  # the first field's, where a row has several
+        return prepared, faults
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
         """Return the arrays of a batch."""

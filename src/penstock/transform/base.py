@@ -9,13 +9,13 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.errors import OptionError
+from penstock.errors import FieldError, OptionError
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.summary import FieldStatistics
@@ -67,6 +67,18 @@ class Fitted:
         return cls(**loaded)
 
 
+class Prepared(NamedTuple):
+    """A column after the part of a transform that is dear.
+
+    Attributes:
+        column: With a row for each that was given.
+        faults: What is wrong with rows, by their numbers; what the column holds there means nothing.
+    """
+
+    column: CodedColumn
+    faults: Mapping[int, FieldError]
+
+
 _F = TypeVar("_F", bound=Fitted)
 
 
@@ -104,6 +116,14 @@ class Transform(ABC):
             FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of
                 the row in the batch: who read the rows knows which record of which file that is.
         """
+
+    def prepare(self, name: str, column: CodedColumn, draws: Draws | None) -> Prepared:  # noqa: ARG002
+        """Do what is dear, and name all bad rows at once; `apply` takes what comes out, without them."""
+        return Prepared(column, {})
+
+    def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool) -> Prepared:  # noqa: ARG002
+        """Do of it what is the same in every epoch; `prepare` takes what comes out."""
+        return Prepared(column, {})
 
     @abstractmethod
     def derive(self, name: str, field: Field) -> dict[str, Any]:
@@ -151,6 +171,16 @@ class Transform(ABC):
         return True
 
     @property
+    def prepares(self) -> bool:
+        """Whether `prepare` does anything."""
+        return False
+
+    @property
+    def augments(self) -> bool:
+        """Whether training batches differ from others."""
+        return False
+
+    @property
     def dictionary(self) -> _native.Vocabulary | None:
         """The table against which the core can code the strings of the field while it decodes."""
         return None
@@ -164,6 +194,15 @@ class Transform(ABC):
     def option_names(cls) -> tuple[str, ...]:
         """Return the names of the options."""
         return tuple(item.name for item in dataclasses.fields(cls) if item.init and item.name != "fitted")
+
+    @classmethod
+    def load_option(cls, place: str, name: str, form: object) -> Any:  # noqa: ARG003 - most are alike
+        """Read one option from JSON or YAML.
+
+        Raises:
+            SchemaError: It has another form; the message says where.
+        """
+        return load_value(place, form)
 
     def to_json(self) -> dict[str, Any]:
         """Return options and fitted state as dicts, lists and scalars, for `json.dumps`."""
@@ -183,7 +222,7 @@ class Transform(ABC):
         if given.get("kind", cls.kind) != cls.kind:
             raise fault_at(f"{place}.kind", repr(cls.kind), show(given.get("kind")))
         options = {
-            name: load_value(f"{place}.{name}", value)
+            name: cls.load_option(f"{place}.{name}", name, value)
             for name, value in given.items()
             if name not in ("kind", "fitted")
         }

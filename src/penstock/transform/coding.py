@@ -28,7 +28,7 @@ from penstock.transform.form import (
     load_optional,
 )
 from penstock.transform.vocabulary import Entry, Table, as_text, make_table
-from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Ragged
+from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Pictures, Ragged
 
 _Find: TypeAlias = Callable[..., NDArray[np.int32]]
 
@@ -106,8 +106,8 @@ class Coder:
         Raises:
             FieldError: A row has a value without a code, or none, and the slots have no place for that.
         """
-        if isinstance(column, Ragged):
-            raise TypeError(f"{column!r} has several values a row")
+        if isinstance(column, Ragged | Pictures):
+            raise TypeError(f"{column!r} has no single value a row")
         if isinstance(column, Dictionary):
             codes = _native.place_codes(column.codes, column.present, *self._slots)
         else:

@@ -30,6 +30,7 @@ class Draws:
         seed: Of the loader.
         epoch: Counted from 0; the same record gets other numbers in the next one.
         records: A key a row, which names its record in the data set.
+        augments: Whether the batch is for training, where images and the like are changed at random.
 
     Example:
         >>> import numpy as np
@@ -38,20 +39,23 @@ class Draws:
         (3, 2)
     """
 
-    __slots__ = ("_scope", "epoch", "records", "seed")
+    __slots__ = ("_scope", "augments", "epoch", "records", "seed")
 
-    def __init__(self, seed: int, epoch: int, records: NDArray[np.int64], scope: str = "") -> None:
+    def __init__(
+        self, seed: int, epoch: int, records: NDArray[np.int64], scope: str = "", *, augments: bool = True
+    ) -> None:
         self.seed = seed
         self.epoch = epoch
         self.records = records
         self._scope = scope
+        self.augments = augments
 
     def __len__(self) -> int:
         return len(self.records)
 
     def within(self, scope: str) -> Draws:
         """Return draws for the same records whose purposes are others: those of one map, say."""
-        return Draws(self.seed, self.epoch, self.records, f"{self._scope}{scope}/")
+        return Draws(self.seed, self.epoch, self.records, f"{self._scope}{scope}/", augments=self.augments)
 
     def words(self, purpose: str, count: int) -> NDArray[np.uint32]:
         """Return `count` random words of 32 bits a record, as (rows, count).

@@ -180,5 +180,5 @@ class Keep(Transform):
 
 def _advise(field: Field) -> str:
     if isinstance(field, Image | BytesField):
-        return "Decode it in Pipeline.map, or leave the field out: give None for it."
+        return "Images are decoded by Image(); other bytes in Pipeline.map, or not fed: give None for them."
     return "A model takes no strings: say Tokenize() or Encode()."

@@ -14,24 +14,28 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
-from penstock.transform.form import fault_at, load_value, need_object
+from penstock.transform.form import fault_at, need_object
+from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
-KINDS: Final[Mapping[str, type[Transform]]] = {cls.kind: cls for cls in (Scale, Encode, Tokenize, Pad, Keep)}
+KINDS: Final[Mapping[str, type[Transform]]] = {
+    cls.kind: cls for cls in (Scale, Encode, Tokenize, Image, Pad, Keep)
+}
 
 
 def choose_transform(name: str, field: Field) -> Transform | str:
     """Return the transform that a field gets by default, or why it gets none.
 
     Inputs: numbers are standardised, categories coded, texts tokenised, sequences of numbers padded, those of
-    strings coded and padded, tensors kept. Targets: numbers are kept as float32, categories coded from 0 on
-    without slots, sets of strings become multi-hot rows. A weight is a number. An id, an image and opaque
-    bytes are not fed.
+    strings coded and padded, tensors kept, images decoded. Targets: numbers are kept as float32, categories
+    coded from 0 on without slots, sets of strings become multi-hot rows. A weight is a number. An id and
+    opaque bytes are not fed.
 
     Raises:
         OptionError: The field cannot have its role.
@@ -66,12 +70,15 @@ _INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     Text: lambda _: Tokenize(),
     Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
     Sequence: _choose_sequence,
+    ImageField: lambda field: Image(missing="fill" if field.optional else "error"),
 }
 _TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     # Losses take floats. An int beyond 2^24 is rounded: give Keep() to have it as it is.
     Number: lambda _: Keep("float32"),
     Tensor: lambda _: Keep(),
     Sequence: _choose_set,
+    # A mask of classes would be blurred: whoever predicts pixels says Image(), and how to resize.
+    ImageField: _choose_nothing,
 }
 
 
@@ -118,7 +125,10 @@ def _load_options(name: str, field: Field, given: Mapping[str, object]) -> Trans
     if isinstance(usual, str):
         raise fault_at("$.kind", list_choices(KINDS), "nothing")
     allowed = usual.option_names()
-    options = {key: load_value(f"$.{key}", value) for key, value in need_object("$", given, allowed).items()}
+    options = {
+        key: usual.load_option(f"$.{key}", key, value)
+        for key, value in need_object("$", given, allowed).items()
+    }
     try:
         return dataclasses.replace(usual, **options)
     except OptionError as error:

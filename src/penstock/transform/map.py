@@ -58,6 +58,11 @@ class Mapped:
                 raise OptionError(f"outputs of {owner}", expected="numbers", got=output.describe())
         object.__setattr__(self, "_takes_draws", _takes_draws(owner, self.function))
 
+    @property
+    def takes_draws(self) -> bool:
+        """Whether the function draws."""
+        return bool(self.__dict__["_takes_draws"])
+
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Arrays:
         """Return what the function makes of a batch.
 
@@ -66,7 +71,7 @@ class Mapped:
             OptionError: The function draws, and there are no draws.
         """
         taken: dict[str, CodedColumn] = {name: columns[name] for name in self.fields}
-        if not self.__dict__["_takes_draws"]:
+        if not self.takes_draws:
             result = self.function(taken)
         elif draws is None:
             advice = "Give Draws(seed, epoch, records)."

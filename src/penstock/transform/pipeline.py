@@ -18,7 +18,7 @@ from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
-from penstock.transform.assembly import Assembly, Parts
+from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.base import MeasureLengths, Transform
 from penstock.transform.draws import Draws
 from penstock.transform.making import fit_assembly, fit_by_config
@@ -179,13 +179,40 @@ class Pipeline:
         self._assembly = Assembly(now.schema, now.transforms, maps, groups)
         return self
 
+    @property
+    def augments(self) -> bool:
+        """Whether training batches differ from others: by images that are changed at random, or by maps."""
+        return self._assembly.augments
+
+    @property
+    def prepares(self) -> bool:
+        """Whether `prepare` does anything: where images are decoded."""
+        return self._assembly.prepares
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None = None) -> tuple[CodedColumns, Faults]:
+        """Do the dear part of `apply`, which takes what comes out; it may be left to `apply`, too.
+
+        Returns:
+            The columns, and what is wrong with rows, by their numbers: those must be taken out.
+        """
+        return self._assembly.prepare(columns, draws)
+
+    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
+        """Do of `prepare`, which takes what comes out, what is the same in every epoch.
+
+        Args:
+            columns: As for `apply`.
+            augments: Whether they are for training.
+        """
+        return self._assembly.prepare_to_keep(columns, augments=augments)
+
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None = None) -> Parts:
         """Return the inputs, targets and weights of a batch.
 
         Args:
             columns: Of the fields that are read. Strings of a field in `dictionaries()` may come as codes.
             num_rows: How many records they are of.
-            draws: The randomness of the batch; only maps may need it.
+            draws: The randomness of the batch. Without it nothing is random; only maps may need it.
 
         Raises:
             FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of

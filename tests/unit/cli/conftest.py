@@ -12,15 +12,24 @@ def _wide(monkeypatch) -> None:
 
 @pytest.fixture
 def zoo(tmp_path):
-    """A folder with two splits."""
-    folder = tmp_path / "zoo"
+    """A folder with two splits; its photos are no more than the beginning of one."""
+    return write_animals(tmp_path / "zoo", b"\xff\xd8\xff")
+
+
+@pytest.fixture
+def herd(tmp_path):
+    """The same, with opaque bytes in the place of photos."""
+    return write_animals(tmp_path / "herd", b"\xff\xd7\xff")
+
+
+def write_animals(folder, photo):
     folder.mkdir()
     animals = [
         example(
             name=f"animal {n}",
             legs=n % 2 * 2 + 2,
             weight=n / 2,
-            photo=b"\xff\xd8\xff" + bytes(n),
+            photo=photo + bytes(n),
             tags=["a"] * (1 + n % 3),
         )
         for n in range(1, 31)

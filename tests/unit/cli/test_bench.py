@@ -119,8 +119,8 @@ def test_report_says_nothing_of_what_the_kernel_does_not_tell(capsys) -> None:
     assert "kernel" not in capsys.readouterr().out
 
 
-def test_bench_measures_and_prints_only_its_report_in_a_pipe(zoo, capsys) -> None:
-    assert main(["bench", str(zoo), "--batch-size", "8", "--batches", "7"]) == 0
+def test_bench_measures_and_prints_only_its_report_in_a_pipe(herd, capsys) -> None:
+    assert main(["bench", str(herd), "--batch-size", "8", "--batches", "7"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith("split 'train': 20 records, ")
@@ -157,8 +157,8 @@ def test_bench_shuffles_as_told(argv, shuffle, zoo, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["shuffle"] == shuffle
 
 
-def test_bench_passes_every_choice_on(zoo, tmp_path, capsys) -> None:
-    Pipeline.fit(ps.open(zoo), tags=None, name=None).save(tmp_path / "pipeline.json")
+def test_bench_passes_every_choice_on(herd, tmp_path, capsys) -> None:
+    Pipeline.fit(ps.open(herd), tags=None, name=None).save(tmp_path / "pipeline.json")
     argv = [
         "--pipeline",
         str(tmp_path / "pipeline.json"),
@@ -170,7 +170,7 @@ def test_bench_passes_every_choice_on(zoo, tmp_path, capsys) -> None:
         "memory",
     ]
     timing = ["--seconds", "0.05", "--consumer-seconds", "0.001"]
-    assert main(["bench", str(zoo), *argv, *timing, "--json"]) == 0
+    assert main(["bench", str(herd), *argv, *timing, "--json"]) == 0
     form = json.loads(capsys.readouterr().out)
     assert (form["threads"], form["consumer_seconds"], form["fields"]) == (0, 0.001, ["legs", "weight"])
     assert form["later_epochs"]["bytes_read"] == 0

@@ -34,8 +34,9 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
         assert typed in out
     assert "  photo: {type: image, format: png, from: path}  " in out
     assert "penstock: note: 'plot': leading zeros, as codes have them" in out
-    assert "\npetal_cm     input   float32 (n,)  petal_cm     Scale()\n" in out
-    assert "\n{'note': (64, 12), 'petal_cm': (64,), 'soil': (64,), " in out
+    assert "\nphoto        input   uint8 (n, 16, 16, 3)  photo        Image()\n" in out
+    assert "\npetal_cm     input   float32 (n,)          petal_cm     Scale()\n" in out
+    assert "\n{'photo': (64, 16, 16, 3), 'note': (64, 12), 'petal_cm': (64,), 'soil': (64,), " in out
     assert "\nThe 2 batches that are left are the same, byte for byte, as those of the first loader.\n" in out
     assert re.search(r"\nBottleneck: \w+\.\nAdvice: .+\.\n", out)
     assert f"penstock: error: {place}/more.csv: column 'photo' in row 8 (line 9): expected " in out

@@ -21,7 +21,7 @@ from record_files import example, write_gzip, write_plain
 
 
 def animals(count: int) -> list[bytes]:
-    return [example(legs=n % 3, weight=n / 7, photo=b"\xff\xd8\xff" + bytes(9)) for n in range(count)]
+    return [example(legs=n % 3, weight=n / 7, photo=b"\xff\xd7\xff" + bytes(9)) for n in range(count)]
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_saved_pipeline_is_used_and_what_it_does_not_read_is_named(zoo, tmp_path
 
 
 def test_data_of_which_nothing_is_fed_is_refused_with_advice(tmp_path) -> None:
-    write_plain(tmp_path / "a.tfrecord", [example(photo=b"\xff\xd8\xff" + bytes(9))] * 3)
+    write_plain(tmp_path / "a.tfrecord", [example(photo=b"\xff\xd7\xff" + bytes(9))] * 3)
     with pytest.raises(OptionError, match=r"got photo\. Say --no-pipeline"):
         run(tmp_path)
 

@@ -98,8 +98,9 @@ def test_demo_loads_an_epoch_and_goes_on_from_its_middle(tmp_path) -> None:
         if isinstance(step.result, BenchReport):
             break
     table = results["From fields to what a model takes"]
-    assert [line.split()[0] for line in table.splitlines()] == ["output", *facts["outputs"], "–", "–"]
+    assert [line.split()[0] for line in table.splitlines()] == ["output", *facts["outputs"], "–"]
     assert facts["outputs"] == {
+        "photo": "uint8 (n, 16, 16, 3)",
         "note": "int32 (n, ?)",
         "petal_cm": "float32 (n,)",
         "soil": "int32 (n,)",

@@ -8,6 +8,7 @@ import penstock as ps
 from penstock.errors import OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
+from penstock.transform import Image as Pixels
 from penstock.transform.fitting import find_source
 from penstock.transform.kinds import choose_transform
 from penstock.transform.pipeline import Pipeline
@@ -34,7 +35,8 @@ from record_files import example, write_plain
         (Sequence("int64", role="target"), Pad()),
         (Number(role="weight"), Keep("float32")),
         (Number(role="id"), "it identifies records"),
-        (Image(), "fields of type image have no transform by default; Pipeline.map takes them"),
+        (Image(), Pixels()),
+        (Image(optional=True), Pixels(missing="fill")),
         (Bytes(), "fields of type bytes have no transform by default; Pipeline.map takes them"),
         (Sequence("bytes"), "fields of type sequence have no transform by default; Pipeline.map takes them"),
         (Image(role="target"), "fields of type image have no transform by default; Pipeline.map takes them"),

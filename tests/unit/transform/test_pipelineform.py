@@ -25,7 +25,7 @@ def pipeline(shelter):
         (
             lambda form: form["transforms"]["age"].update(kind="scaled"),
             "$.transforms.age.kind",
-            "expected 'scale', 'encode', 'tokenize', 'pad' or 'keep', got 'scaled'",
+            "expected 'scale', 'encode', 'tokenize', 'image', 'pad' or 'keep', got 'scaled'",
         ),
         (
             lambda form: form["transforms"]["age"].update(method="x"),

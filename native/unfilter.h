@@ -1,0 +1,27 @@
+// The five filters of PNG undone, a row at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock {
+
+inline constexpr uint8_t kNumFilters = 5;  // none, left, above, average, Paeth's
+
+// Undoes `filter` of `size` bytes from `raw` into `out`; `above` is the row before it, undone, or zeros. `pixel_bytes`
+// are 1 to 8: bytes of a whole pixel, 1 where pixels are smaller. No two of the rows may share bytes.
+void unfilter(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size, size_t pixel_bytes);
+
+// The same byte by byte, as a check on the other.
+void unfilter_by_byte(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size,
+                      size_t pixel_bytes);
+
+namespace detail {
+
+using Unfilter = void (*)(const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size);
+
+// Vector code for one filter and pixels of 3 or 4 bytes; null where there is none.
+Unfilter unfilter_for_x86(uint8_t filter, size_t pixel_bytes);
+
+}  // namespace detail
+}  // namespace penstock

@@ -1,0 +1,69 @@
+"""JPEG into pixels, by libjpeg-turbo.
+
+In: the bytes of a JPEG. Out: uint8 pixels, in a given buffer where it fits. What is damaged is refused as a
+`ValueError`; nothing is ever filled in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+
+from penstock import _native
+
+_SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
+_END = "before marker 0xd9"  # bytes that are left over behind the last pixel: cameras write such, too
+_ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare ratios of colour to brightness
+
+
+def read_jpeg(
+    data: memoryview, size: tuple[int, int], channels: int, denominator: int, out: NDArray[np.uint8] | None
+) -> NDArray[np.uint8]:
+    """Return the pixels of a JPEG.
+
+    Args:
+        data: The whole file.
+        size: Height and width by its header.
+        channels: 1 for brightness, 3 for colours, 4 for colours and an alpha of 255.
+        denominator: 1, or 2, 4, 8 for an image that is so much smaller: each pixel is made of a block's low
+            frequencies, which takes less time than all of them.
+        out: Where to put the pixels, if it is of their shape.
+
+    Raises:
+        ValueError: The file is damaged, or ends too early; the text says how.
+    """
+    shape = (-(-size[0] // denominator), -(-size[1] // denominator), channels)
+    if out is None or out.shape != shape:
+        out = _native.empty(shape, "uint8")
+    try:
+        pixels = _decode(data, channels, denominator, out, strict=True)
+    except ValueError as error:
+        if _ODD in str(error):
+            # Other interfaces take them, and fill in what is damaged.
+            raise ValueError("its pixels are cut off, or its colours sampled in a rare ratio") from None
+        if _END not in str(error):
+            raise
+        pixels = _decode(data, channels, denominator, out, strict=False)
+    if pixels.shape != shape:
+        raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels where its header says otherwise")
+    return out
+
+
+def _decode(
+    data: memoryview, channels: int, denominator: int, out: NDArray[np.uint8], *, strict: bool
+) -> NDArray[np.uint8]:
+    # Never smaller than asked for, and at least so much smaller than the whole: one scale alone fits both.
+    height, width = out.shape[:2]
+    pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
+        data,
+        _SPACES[channels],
+        min_height=height,
+        min_width=width,
+        min_factor=denominator,
+        buffer=out,
+        strict=strict,
+    )
+    return pixels

@@ -1,0 +1,50 @@
+"""WebP, GIF and BMP into pixels, by Pillow.
+
+In: the bytes of a file. Out: uint8 pixels. Of what moves, the first frame. What is damaged is refused as a
+`ValueError`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+_MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Return the pixels of an image.
+
+    Args:
+        data: The whole file.
+        format: What its first bytes say that it is; no other decoder is tried.
+        size: Height and width by its header.
+        channels: 1 for brightness, 3 for colours, 4 for colours and alpha.
+
+    Raises:
+        ValueError: The file is damaged, or ends too early; the text says how.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=(format.upper(),)) as image:
+            if image.size != size[::-1]:
+                # The header that a decoder goes by need not be the one that was looked at.
+                raise ValueError(f"{image.width} x {image.height} pixels where its header says otherwise")
+            drawn = image.convert("RGBA" if _has_alpha(image) else "RGB")
+    except UnidentifiedImageError:
+        raise ValueError(f"no {format} that can be read") from None
+    except ValueError:
+        raise
+    except Exception as error:  # decoders raise whatever a damaged file makes them raise
+        raise ValueError(str(error) or type(error).__name__) from error
+    if channels == 1 and drawn.mode == "RGBA":
+        drawn = drawn.convert("RGB")  # without its alpha: hidden colours count, as in other formats
+    pixels = np.asarray(drawn.convert(_MODES[channels]))
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _has_alpha(image: Image.Image) -> bool:
+    return image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info

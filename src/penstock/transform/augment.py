@@ -1,0 +1,160 @@
+"""What is random about the images of a training batch, and in which order it is done.
+
+In: images of one size, and the batch's draws. Out: the images, each changed by numbers that depend on seed,
+epoch and record alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.errors import OptionError
+from penstock.schema.refusal import show
+from penstock.transform.brightness import brightness
+from penstock.transform.colour import ColourMaps, brightness_of, combine
+from penstock.transform.contrast import contrast
+from penstock.transform.cutout import cut_out
+from penstock.transform.draws import Draws
+from penstock.transform.flip import flip
+from penstock.transform.form import fault_at, load_value, need_object
+from penstock.transform.option import check_real, refuse_option
+from penstock.transform.saturation import saturation
+from penstock.transform.shift import shift
+
+_SHARES: Final = ("flip", "flip_down", "brightness", "contrast", "saturation", "crop", "cutout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment:
+    """Random changes to images, each from 0 (none) to 1.
+
+    They are made in this order, after the image has its size: crop, flips, colours, cut-out.
+
+    Attributes:
+        flip: How likely an image is mirrored left to right.
+        flip_down: How likely it is mirrored top to bottom.
+        crop: By what share of its sides an image is moved at most, any way: a random crop of the image, which
+            is padded by its own reflection.
+        brightness: How much brighter or darker it gets at most, of the whole range.
+        contrast: By how much the distance from its mean brightness grows or shrinks at most.
+        saturation: By how much the distance from grey does.
+        cutout: How long a square is painted over, of the shorter side.
+        area: With `resize="random"`, the least and the greatest share of an image that is taken.
+        aspect: Likewise its width over its height.
+
+    Example:
+        >>> Augment(flip=0.5, brightness=0.2).flip
+        0.5
+    """
+
+    flip: float = 0.0
+    flip_down: float = 0.0
+    crop: float = 0.0
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    cutout: float = 0.0
+    area: tuple[float, float] = (0.08, 1.0)
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+
+    def __post_init__(self) -> None:
+        for name in _SHARES:
+            value = check_real("Augment", name, getattr(self, name))
+            if not 0 <= value <= 1:
+                raise refuse_option("Augment", name, "a number from 0 to 1", show(value))
+            object.__setattr__(self, name, float(value))
+        for name, most in (("area", 1.0), ("aspect", 1000.0)):
+            object.__setattr__(self, name, _check_range(name, getattr(self, name), most))
+
+    @classmethod
+    def usual(cls) -> Augment:
+        """Return what suits photos of most things: mirrored, moved by a tenth, in a slightly other light."""
+        return cls(flip=0.5, crop=0.1, brightness=0.1, contrast=0.1, saturation=0.1)
+
+    @classmethod
+    def load(cls, place: str, form: object) -> Augment:
+        """Read a mapping of options.
+
+        Raises:
+            SchemaError: It is none; the message says where.
+        """
+        names = tuple(each.name for each in dataclasses.fields(cls))
+        given = need_object(place, form, names)
+        try:
+            return cls(**{name: load_value(f"{place}.{name}", value) for name, value in given.items()})
+        except OptionError as error:
+            raise fault_at(f"{place}.{error.field}", error.expected, error.got, error.advice) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options as JSON has them."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> NDArray[np.uint8]:
+        """Return the images of a batch with everything done to them; those given are changed."""
+        images = shift(images, self.crop, draws)
+        flip(images, self.flip, self.flip_down, draws)
+        maps = self._draw_colours(images, draws)
+        if maps is not None:
+            _native.recolour(images, maps.astype(np.float32))
+        if self.cutout:
+            cut_out(images, self.cutout, fill, draws)
+        return images
+
+    def _draw_colours(self, images: NDArray[np.uint8], draws: Draws) -> ColourMaps | None:
+        channels = min(images.shape[3], 3)  # alpha is no colour
+        maps: list[ColourMaps] = []
+        if self.brightness:
+            maps.append(brightness(self.brightness, channels, draws))
+        if self.contrast:
+            middles = brightness_of(_native.channel_means(images)[:, :channels])
+            if maps:
+                middles = middles + maps[0][:, 0, channels]
+            maps.append(contrast(self.contrast, channels, middles, draws))
+        if self.saturation and channels == 3:
+            maps.append(saturation(self.saturation, draws))
+        if not maps:
+            return None
+        whole = maps[0]
+        for each in maps[1:]:
+            whole = combine(whole, each)
+        return whole
+
+
+def load_augment(owner: str, given: object) -> Augment | None:
+    """Return what was given as an `Augment`: one, its options, True for the usual ones, or None.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if given is None or given is False:
+        return None
+    if given is True:
+        return Augment.usual()
+    if isinstance(given, Augment):
+        return given
+    if isinstance(given, Mapping):
+        names = [each.name for each in dataclasses.fields(Augment)]
+        for name in given:
+            if name not in names:
+                raise refuse_option(owner, "augment", f"only {', '.join(names)}", show(name))
+        return Augment(**given)
+    expected = "an Augment, a mapping of its options, True or None"
+    raise refuse_option(owner, "augment", expected, show(given))
+
+
+def _check_range(name: str, value: object, most: float) -> tuple[float, float]:
+    pair = tuple(value) if isinstance(value, tuple | list) else ()
+    if len(pair) != 2:
+        raise refuse_option("Augment", name, "two numbers, (least, greatest)", show(value))
+    low, high = (float(check_real("Augment", name, each)) for each in pair)
+    if not 0 < low <= high <= most:
+        raise refuse_option("Augment", name, f"0 < least <= greatest <= {most:g}", show(value))
+    return low, high

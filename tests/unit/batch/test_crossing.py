@@ -1,0 +1,36 @@
+"""Which outputs a framework is given, and how others are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from fed_pets import make_loader, make_pipeline, write_pets
+from penstock.batch.crossing import check_outputs
+from penstock.errors import OptionError
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    return write_pets(tmp_path_factory.mktemp("crossing") / "pets", 5, is_wide=True)
+
+
+def test_arrays_of_numbers_cross(wide) -> None:
+    check_outputs(make_loader(wide), "torch", lambda _: False)
+
+
+def test_stored_string_is_refused_by_name(wide) -> None:
+    loader = wide["train"].loader(batch_size=4)
+    with pytest.raises(
+        OptionError, match=r"output 'kind' for torch: expected numbers, got string \(n,\)"
+    ) as e:
+        check_outputs(loader, "torch", lambda _: True)
+    assert e.value.field == "kind"
+    assert "Encode()" in e.value.advice
+
+
+def test_ragged_output_is_refused_by_name_unless_the_framework_has_such(wide) -> None:
+    loader = make_loader(wide, make_pipeline(wide, tokens={"kind": "keep", "ragged": True}))
+    wanted = r"output 'tokens' for JAX: expected an array, got int64 ragged \(n, \?\)\. .*Pad\(\)"
+    with pytest.raises(OptionError, match=wanted):
+        check_outputs(loader, "JAX", lambda _: False)
+    check_outputs(loader, "torch", lambda output: output.name == "tokens")

@@ -1,0 +1,304 @@
+"""Encoded images into pixels: every format and form against Pillow, and what is refused."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from fit_sources import strings
+from penstock.decode.pixels import FORMATS, EncodedImages, PixelError, PixelRules
+from penstock.errors import MissingPackageError
+from pictures import (
+    animated,
+    bmp,
+    chunk,
+    exif,
+    gif,
+    grey,
+    jpeg,
+    odd_jpeg,
+    opened,
+    png,
+    png_start,
+    put_behind_start,
+    saved,
+    scene,
+    segment,
+    turned,
+    turned_jpeg,
+)
+
+PICTURE = scene(40, 56)
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def images(*data, channels=3, formats=FORMATS, max_pixels=50_000_000, orient=True):
+    return EncodedImages(strings(list(data)), PixelRules(channels, formats, max_pixels, orient))
+
+
+def decode(data, denominator=1, out=None, **rules):
+    """Return the pixels of a file; its size is asked for first, as whoever decodes must."""
+    encoded = images(data, **rules)
+    size = encoded.size(0)
+    pixels = encoded.decode(0, denominator, out)
+    assert pixels.dtype == np.uint8
+    assert pixels.shape == (*(-(-side // denominator) for side in size), rules.get("channels", 3))
+    return pixels
+
+
+def distance(found, wanted):
+    assert found.shape == wanted.shape
+    return int(np.abs(found.astype(int) - wanted.astype(int)).max())
+
+
+def refuse(data, **rules):
+    """Return the error of a file, wherever it is met."""
+    with pytest.raises(PixelError) as caught:
+        decode(data, **rules)
+    return caught.value
+
+
+JPEGS = {
+    "4:2:0": jpeg(PICTURE, subsampling="4:2:0"),
+    "4:2:2": jpeg(PICTURE, subsampling="4:2:2"),
+    "4:4:4": jpeg(PICTURE, subsampling="4:4:4"),
+    "4:1:1": jpeg(PICTURE, subsampling="4:1:1"),
+    "progressive": jpeg(PICTURE, progressive=True),
+    "restarts": jpeg(PICTURE, restart_marker_blocks=2),
+    "optimised": jpeg(PICTURE, optimize=True),
+    "odd sides": jpeg(scene(37, 51)),
+    "one pixel": jpeg(scene(1, 1)),
+    "one row": jpeg(scene(1, 300)),
+    "grey": jpeg(grey(PICTURE)),
+    "trailing bytes": jpeg(PICTURE) + b"trailing bytes" * 9,
+    "two in one": jpeg(PICTURE) + jpeg(PICTURE[::-1].copy()),
+    "stray bytes at the end": jpeg(PICTURE)[:-2] + b"\0\1\2\3\xff\xd9",
+    "filled": jpeg(PICTURE)[:-2] + b"\xff\xff\xff\xd9",
+    "with a profile": jpeg(PICTURE, icc_profile=b"junk" * 40_000),
+    "with a comment": put_behind_start(jpeg(PICTURE), segment(0xFE, b"\xff\xd8\xff\xc0" * 900)),
+}
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("form", JPEGS)
+def test_jpeg_is_what_pillow_decodes(form, channels):
+    with Image.open(io.BytesIO(JPEGS[form])) as image:
+        image.draft("L" if channels == 1 else None, None)  # brightness as it is stored
+        wanted = np.asarray(image.convert(MODES[channels])).reshape(*image.size[::-1], channels)
+    assert distance(decode(JPEGS[form], channels=channels), wanted) <= 1
+
+
+@pytest.mark.parametrize("form", ["cmyk", "ycck"])
+def test_jpeg_for_printers_is_converted_as_by_pillow(form):
+    data = bytearray(jpeg(PICTURE, "CMYK"))
+    if form == "ycck":
+        data[data.index(b"Adobe") + 11] = 2  # the transform, which says what the four components are
+    data = bytes(data)
+    assert distance(decode(data), opened(data, "RGB")) <= 1
+    assert distance(decode(data, channels=1), opened(data, "L")) <= 2
+    rgba = decode(data, channels=4)
+    assert np.array_equal(rgba[..., :3], decode(data))
+    assert (rgba[..., 3] == 255).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_jpeg_of_a_rare_sampling_is_what_pillow_decodes(channels):
+    assert distance(decode(odd_jpeg(), channels=channels), opened(odd_jpeg(), MODES[channels])) <= 1
+
+
+@pytest.mark.parametrize("denominator", [2, 4, 8])
+@pytest.mark.parametrize("sides", [(40, 56), (41, 57), (3, 5), (1, 1)])
+def test_jpeg_at_a_part_of_its_size_is_like_the_mean_of_its_blocks(denominator, sides):
+    picture = scene(*sides)
+    picture[:] = 40 + 100 * (np.arange(sides[1]) / sides[1])[None, :, None]  # without edges
+    found = decode(jpeg(picture, subsampling="4:4:4"), denominator)
+    grown = np.pad(picture, [(0, -side % denominator) for side in sides] + [(0, 0)], "edge").astype(float)
+    height, width = (len(each) for each in (grown, grown[0]))
+    blocks = grown.reshape(height // denominator, denominator, width // denominator, denominator, 3)
+    assert np.abs(found - blocks.mean(axis=(1, 3))).max() < 8
+
+
+def test_only_jpeg_has_parts_of_its_size():
+    for data in (png(PICTURE), saved(PICTURE, "WEBP", lossless=True), bmp(PICTURE)):
+        encoded = images(data)
+        encoded.size(0)
+        assert np.array_equal(encoded.decode(0, 4), PICTURE)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_photos_are_turned_upright(orientation, order):
+    note = exif(orientation, order)
+    stored = turned(PICTURE, orientation)
+    files = {
+        "jpeg": turned_jpeg(PICTURE, orientation, order, quality=100, subsampling="4:4:4"),
+        "png": png(stored, before=chunk(b"eXIf", note)),
+        "webp": saved(stored, "WEBP", lossless=True, exif=b"Exif\0\0" + note),
+    }
+    for format, data in files.items():
+        with Image.open(io.BytesIO(data)) as image:
+            upright = np.asarray(ImageOps.exif_transpose(image))
+        assert upright.shape == PICTURE.shape
+        found = decode(data)
+        assert images(data).size(0) == (40, 56)
+        assert distance(found, upright) == 0, format
+        if format != "jpeg":
+            assert np.array_equal(found, PICTURE)
+        as_stored = decode(data, orient=False)
+        assert as_stored.shape == stored.shape
+        assert np.array_equal(turned(found, orientation), as_stored)
+
+
+@pytest.mark.parametrize("orientation", [0, 9, 65535])
+def test_orientation_that_is_none_is_passed_over(orientation):
+    assert np.array_equal(decode(png(PICTURE, before=chunk(b"eXIf", exif(orientation)))), PICTURE)
+
+
+def test_note_that_is_damaged_is_passed_over():
+    note = exif(6)
+    for length in range(len(note) - 4):
+        assert np.array_equal(decode(png(PICTURE, before=chunk(b"eXIf", note[:length]))), PICTURE)
+
+
+SIXTEEN = np.arange(40 * 56 * 3).reshape(40, 56, 3) * 9 % 65536
+
+PNGS = {
+    "rgb": (png(PICTURE), PICTURE),
+    "rgba": (png(scene(40, 56, channels=4), 8, 6), scene(40, 56, channels=4)),
+    "grey": (png(grey(PICTURE), 8, 0), grey(PICTURE).repeat(3, axis=2)),
+    "grey and alpha": (png(PICTURE[..., :2], 8, 4), PICTURE[..., [0, 0, 0, 1]]),
+    "16 bits": (png(SIXTEEN, 16, 2), (SIXTEEN >> 8).astype(np.uint8)),
+    "interlaced": (png(PICTURE, interlaced=True), PICTURE),
+    "animated": (animated("PNG", [PICTURE, PICTURE[::-1].copy()]), PICTURE),
+    "by pillow": (saved(PICTURE, "PNG", optimize=True), PICTURE),
+}
+
+
+@pytest.mark.parametrize("form", PNGS)
+def test_png_is_converted_as_documented(form):
+    data, wanted = PNGS[form]
+    colours = wanted[..., :3]
+    assert np.array_equal(decode(data), colours)
+    alpha = wanted[..., 3:] if wanted.shape[2] == 4 else np.full((40, 56, 1), 255, np.uint8)
+    assert np.array_equal(decode(data, channels=4), np.concatenate([colours, alpha], axis=2))
+    assert np.array_equal(decode(data, channels=1), grey(colours))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+def test_png_of_a_palette_is_expanded_with_its_transparency(depth):
+    places = np.arange(40 * 56).reshape(40, 56, 1) % min(2**depth, 200)
+    table = (np.arange(600).reshape(200, 3) * 37 % 256).astype(np.uint8)[: 2**depth]
+    palette = chunk(b"PLTE", table.tobytes())
+    assert np.array_equal(decode(png(places, depth, 3, before=palette)), table[places[..., 0]])
+    data = png(places, depth, 3, before=palette + chunk(b"tRNS", bytes([7, 99])))
+    alpha = np.full(len(table), 255, np.uint8)
+    alpha[:2] = [7, 99]
+    assert np.array_equal(decode(data, channels=4)[..., 3], alpha[places[..., 0]])
+    assert np.array_equal(decode(data), table[places[..., 0]])
+
+
+ALPHA = scene(40, 56, channels=4)
+RASTERS = {
+    "webp": saved(PICTURE, "WEBP"),
+    "webp without loss": saved(PICTURE, "WEBP", lossless=True),
+    "webp with alpha": saved(ALPHA, "WEBP", lossless=True, exact=True),
+    "webp that moves": animated("WEBP", [PICTURE, PICTURE[::-1].copy()]),
+    "gif": saved(PICTURE, "GIF"),
+    "gif that moves": animated("GIF", [PICTURE, PICTURE[::-1].copy()]),
+    "gif of one pixel": gif((1, 1)),
+    "bmp": bmp(PICTURE),
+    "bmp from the top": bmp(PICTURE, is_upside_down=True),
+    "bmp of 32 bits": bmp(ALPHA),
+    "bmp of 8 bits": saved(PICTURE, "BMP", "P"),
+    "bmp of 1 bit": saved(PICTURE, "BMP", "1"),
+}
+
+
+@pytest.mark.parametrize("form", RASTERS)
+def test_other_formats_are_what_pillow_decodes(form):
+    data = RASTERS[form]
+    wanted = opened(data, "RGBA")
+    assert np.array_equal(decode(data), wanted[..., :3])
+    assert np.array_equal(decode(data, channels=4), wanted)
+    assert np.array_equal(decode(data, channels=1), grey(wanted[..., :3]))
+
+
+def test_pixels_go_where_they_belong_if_they_fit():
+    for data in (jpeg(PICTURE), png(PICTURE)):
+        batch = np.zeros((3, 40, 56, 3), np.uint8)
+        slot = batch[1]
+        assert decode(data, out=slot) is slot
+        assert np.array_equal(batch[1], opened(data))
+        assert not batch[[0, 2]].any()
+        other = np.zeros((40, 55, 3), np.uint8)
+        assert decode(data, out=other) is not other
+        assert not other.any()
+    upright = np.zeros((40, 56, 3), np.uint8)
+    assert decode(turned_jpeg(PICTURE, 6), out=upright) is upright
+
+
+def test_each_image_of_a_column_is_its_own():
+    encoded = images(jpeg(PICTURE), b"", png(PICTURE), b"text", bmp(scene(3, 4)))
+    assert [encoded.format(row) for row in range(5)] == ["jpeg", None, "png", None, "bmp"]
+    assert [encoded.size(row) for row in (0, 2, 4)] == [(40, 56), (40, 56), (3, 4)]
+    assert np.array_equal(encoded.decode(2), PICTURE)
+    assert np.array_equal(encoded.decode(4), scene(3, 4))
+
+
+def test_what_is_no_image_is_refused_by_its_first_bytes():
+    error = refuse(b"<html>not found</html>", formats=("jpeg", "png"))
+    assert (error.expected, error.got) == ("an image (jpeg or png)", "22 bytes that begin with b'<htm'")
+    assert refuse(b"", formats=("jpeg",)).got == "no bytes"
+    assert refuse(b"BMW and Audi").got == "12 bytes that begin with b'BMW '"
+
+
+@pytest.mark.parametrize("form", ["webp", "gif", "bmp"])
+def test_format_that_was_not_asked_for_is_refused_and_how_to_ask(form):
+    error = refuse(RASTERS[form], formats=("jpeg", "png"))
+    assert (error.expected, error.got) == ("jpeg or png", f"a {form}")
+    assert error.advice == f"Say Image(formats=('jpeg', 'png', '{form}'))."
+
+
+def test_image_of_too_many_pixels_is_refused_by_its_header():
+    error = refuse(png_start(6000, 70_000), max_pixels=419_999_999)
+    assert error.expected == "at most 419999999 pixels"
+    assert error.got == "a png of 70000 x 6000"
+    assert error.advice == "Say Image(max_pixels=…) if it may be so large."
+    assert decode(png(PICTURE), max_pixels=40 * 56).shape == PICTURE.shape
+    for data in (png(PICTURE), jpeg(PICTURE), *RASTERS.values()):
+        if opened(data).size > 40:
+            assert refuse(data, max_pixels=40 * 56 - 1).expected == "at most 2239 pixels"
+
+
+def test_image_that_is_damaged_is_refused_with_the_reason():
+    for data, format in ((jpeg(PICTURE), "jpeg"), (png(PICTURE), "png"), (RASTERS["webp"], "webp")):
+        error = refuse(data[: len(data) * 3 // 4])
+        assert error.expected == f"a whole {format}"
+        assert error.got.startswith("a damaged one (")
+    assert "Premature end of JPEG file" in refuse(jpeg(PICTURE)[:-2]).got
+
+
+def test_image_that_ends_before_its_size_is_refused():
+    for data, format in ((jpeg(PICTURE)[:30], "jpeg"), (png(PICTURE)[:20], "png"), (gif((1, 1))[:8], "gif")):
+        error = refuse(data)
+        assert error.expected == f"a whole {format}"
+        assert error.got == "one that ends, or is damaged, before it tells its size"
+
+
+@pytest.mark.parametrize(
+    ("module", "file", "data"),
+    [("simplejpeg", "jpeg", jpeg(PICTURE)), ("PIL", "raster", RASTERS["gif"])],
+)
+def test_decoder_that_is_not_installed_is_named(monkeypatch, module, file, data):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"penstock.decode.{file}", raising=False)
+    format = images(data).format(0)
+    with pytest.raises(MissingPackageError) as caught:
+        decode(data)
+    assert str(caught.value) == (
+        f"decoding {format} needs the package {module!r}, which is not installed. "
+        "Run: pip install 'penstock[images]'."
+    )
+    assert np.array_equal(decode(png(PICTURE)), PICTURE)  # needs neither

@@ -1,0 +1,329 @@
+"""read_png: every kind of PNG into its pixels, as Pillow has them; anything cut, damaged or too large is refused."""
+
+import io
+import struct
+import threading
+import time
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from penstock.decode.png import read_png
+from png_files import (
+    FORMS,
+    GREY,
+    GREY_ALPHA,
+    PALETTE,
+    RGB,
+    RGBA,
+    SIGNATURE,
+    chunk,
+    compress,
+    draw,
+    encode,
+    header,
+    pixels_of,
+    raw_rows,
+)
+
+END = chunk(b"IEND", b"")
+PHOTO = draw(RGB, 8, 9, 11, seed=3)
+
+
+def refuse(data, words, **options):
+    with pytest.raises(ValueError, match=words) as caught:
+        read_png(data, **options)
+    assert type(caught.value) is ValueError
+
+
+def with_stream(stream, drawing=PHOTO):
+    height, width = drawing.samples.shape[:2]
+    return header(width, height, drawing.depth, drawing.colour) + chunk(b"IDAT", stream) + END
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("with_hidden", [False, True])
+@pytest.mark.parametrize(("colour", "depth"), FORMS)
+def test_pixels_of_each_form_are_those_of_the_format(colour, depth, with_hidden, interlaced, channels):
+    for seed, (height, width) in enumerate([(1, 1), (2, 5), (13, 17), (40, 3)]):
+        drawing = draw(colour, depth, height, width, seed=seed, with_hidden=with_hidden)
+        got = read_png(encode(drawing, interlaced=interlaced), channels=channels)
+        assert got.dtype == np.uint8
+        assert got.flags.c_contiguous
+        np.testing.assert_array_equal(got, pixels_of(drawing, channels))
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("with_hidden", [False, True])
+@pytest.mark.parametrize(("colour", "depth"), FORMS)
+def test_pixels_are_those_of_pillow(colour, depth, with_hidden, interlaced):
+    drawing = draw(colour, depth, 12, 19, with_hidden=with_hidden)
+    data = encode(drawing, interlaced=interlaced)
+    image = Image.open(io.BytesIO(data))
+    if image.mode == "I;16":  # of which Pillow keeps all sixteen bits, and no alpha
+        np.testing.assert_array_equal(read_png(data, channels=1)[..., 0], np.asarray(image) >> 8)
+        return
+    if colour == PALETTE and with_hidden:
+        image = image.convert("RGBA")
+    np.testing.assert_array_equal(read_png(data, channels=3), np.asarray(image.convert("RGB")))
+    np.testing.assert_array_equal(read_png(data, channels=1)[..., 0], np.asarray(image.convert("L")))
+    # Pillow compares the high bytes alone of 16 bits, and of fewer than 8 what they are scaled to.
+    if not with_hidden or colour == PALETTE or depth == 8:
+        np.testing.assert_array_equal(read_png(data, channels=4), np.asarray(image.convert("RGBA")))
+
+
+@pytest.mark.parametrize("filter", range(5))
+@pytest.mark.parametrize("colour", [GREY, GREY_ALPHA, RGB, RGBA])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_each_filter_is_undone_at_each_pixel_size(colour, depth, filter):
+    for width in (1, 2, 3, 4, 5, 31, 64):
+        drawing = draw(colour, depth, 6, width, seed=width)
+        got = read_png(encode(drawing, filters=(filter,)), channels=4)
+        np.testing.assert_array_equal(got, pixels_of(drawing, 4))
+
+
+@pytest.mark.parametrize(
+    "deflate",
+    [
+        {"level": 0},
+        {"level": 1},
+        {"level": 9},
+        {"strategy": zlib.Z_FIXED},
+        {"strategy": zlib.Z_RLE},
+        {"strategy": zlib.Z_HUFFMAN_ONLY},
+    ],
+)
+@pytest.mark.parametrize("idat_bytes", [None, 1, 7, 100])
+def test_stream_of_any_make_in_any_pieces_gives_the_same(deflate, idat_bytes):
+    data = encode(PHOTO, idat_bytes=idat_bytes, **deflate)
+    np.testing.assert_array_equal(read_png(data), pixels_of(PHOTO, 3))
+
+
+def test_empty_chunks_of_pixels_are_passed_over():
+    data = encode(PHOTO, before=chunk(b"IDAT", b""), after=chunk(b"IDAT", b""))
+    np.testing.assert_array_equal(read_png(data), pixels_of(PHOTO, 3))
+
+
+def test_pixels_go_into_a_window_of_a_larger_array():
+    canvas = np.full((2, 20, 30, 3), 7, np.uint8)
+    window = canvas[1, 5:14, 10:21]
+    assert read_png(encode(PHOTO), window) is window
+    np.testing.assert_array_equal(window, pixels_of(PHOTO, 3))
+    window[...] = 7
+    assert (canvas == 7).all()
+
+
+@pytest.mark.parametrize("colour", [GREY, RGB, RGBA])
+def test_pixels_beside_a_window_are_left_alone(colour):
+    for channels in (1, 3, 4):
+        drawing = draw(colour, 8, 5, 6)
+        canvas = np.full((5, 8, channels), 9, np.uint8)
+        read_png(encode(drawing), canvas[:, 1:7], channels)
+        np.testing.assert_array_equal(canvas[:, 1:7], pixels_of(drawing, channels))
+        assert (canvas[:, ::7] == 9).all()
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((9, 11, 4), np.uint8),
+        np.empty((11, 9, 3), np.uint8),
+        np.empty((9, 11, 3), np.int8),
+        np.empty((9, 33), np.uint8),
+        np.empty((9, 22, 3), np.uint8)[:, ::2],
+        np.empty((9, 11, 6), np.uint8)[..., ::2],
+        np.empty((9, 11, 3), np.float32),
+    ],
+)
+def test_out_of_another_form_is_refused(out):
+    refuse(encode(PHOTO), r"out: expected uint8 of shape \(9, 11, 3\) with pixels side by side", out=out)
+
+
+def test_out_that_is_read_only_is_refused():
+    out = np.empty((9, 11, 3), np.uint8)
+    out.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        read_png(encode(PHOTO), out)
+
+
+@pytest.mark.parametrize("channels", [0, 2, 5])
+def test_number_of_channels_that_there_is_not_is_refused(channels):
+    refuse(encode(PHOTO), "channels: expected 1, 3 or 4", channels=channels)
+
+
+def test_any_buffer_is_read():
+    data = encode(PHOTO)
+    padded = np.frombuffer(b"xx" + data + b"yy", np.uint8)
+    for given in (bytearray(data), memoryview(data), memoryview(padded[2:-2])):
+        np.testing.assert_array_equal(read_png(given), pixels_of(PHOTO, 3))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        chunk(b"tEXt", b"Comment\0hello"),
+        chunk(b"iCCP", b"junk\0\0" + b"\xff" * 50),
+        chunk(b"zTXt", b"bomb\0\0" + zlib.compress(bytes(10_000_000), 9)),
+        chunk(b"eXIf", b"MM\0*"),
+        chunk(b"acTL", struct.pack(">II", 2, 0)) + chunk(b"fcTL", bytes(26)),
+        chunk(b"gAMA", b"")[:-1] + b"!",  # nobody asks for it, so nobody minds
+        chunk(b"PLTE", bytes(6)),  # a suggestion, in an image of all colours
+    ],
+)
+def test_chunks_that_do_not_matter_are_passed_over(before):
+    np.testing.assert_array_equal(read_png(encode(PHOTO, before=before)), pixels_of(PHOTO, 3))
+
+
+def test_frames_of_an_animation_are_passed_over():
+    after = chunk(b"fcTL", bytes(26)) + chunk(b"fdAT", bytes(4) + compress(bytes(33)))
+    np.testing.assert_array_equal(read_png(encode(PHOTO, after=after)), pixels_of(PHOTO, 3))
+
+
+def test_bytes_behind_the_end_are_passed_over():
+    np.testing.assert_array_equal(read_png(encode(PHOTO) + b"rubbish"), pixels_of(PHOTO, 3))
+    stream = compress(raw_rows(PHOTO)) + b"rubbish"
+    np.testing.assert_array_equal(read_png(with_stream(stream)), pixels_of(PHOTO, 3))
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("colour", [RGB, PALETTE])
+def test_every_cut_is_refused(colour, interlaced):
+    data = encode(draw(colour, 8, 6, 7, with_hidden=True), interlaced=interlaced, idat_bytes=50)
+    for size in range(len(data)):
+        refuse(data[:size], "cut short|begin")
+
+
+@pytest.mark.parametrize("colour", [RGB, PALETTE])
+def test_every_flipped_bit_is_refused(colour):
+    data = encode(draw(colour, 8, 3, 4, with_hidden=True), idat_bytes=40)
+    for at in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << bit
+            refuse_unless_ancillary(flipped, data, at)
+
+
+def refuse_unless_ancillary(flipped, data, at):
+    # The name and the size of tRNS: it may become a chunk that nobody needs, and pixels stay what they are.
+    try:
+        got = read_png(flipped, channels=3)
+    except ValueError as error:
+        assert str(error).startswith("damaged or unfit PNG: ")
+        return
+    place = data.find(b"tRNS")
+    assert place <= at < place + 4
+    np.testing.assert_array_equal(got, read_png(data, channels=3))
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        (b"", "is cut short|too few"),
+        (b"PK\3\4", "is no zlib stream"),
+        (compress(raw_rows(PHOTO))[:-1], "the stream of its pixels is cut short"),
+        (compress(raw_rows(PHOTO)[:-1]), "gives fewer bytes than expected"),
+        (compress(raw_rows(PHOTO) + b"\0"), "gives more bytes than expected"),
+        (compress(raw_rows(PHOTO) + bytes(10_000_000)), "gives more bytes than expected"),
+        (compress(raw_rows(PHOTO))[:-4] + b"\0\0\0\0", "gives bytes that its checksum does not fit"),
+        (compress(b"\5" + raw_rows(PHOTO)[1:]), "a row has filter 5, which there is not"),
+        (b"\x78\x9c\x07", "has a block of a type that there is not"),
+    ],
+)
+def test_damaged_stream_is_refused(stream, words):
+    refuse(with_stream(stream), words)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "does not begin as a PNG does"),
+        (b"GIF89a", "does not begin as a PNG does"),
+        (SIGNATURE, "cut short inside its header"),
+        (SIGNATURE + END, "does not begin with a header"),
+        (header(1, 1), "it is cut short"),
+        (header(1, 1) + END, "it has no pixels: there is no chunk IDAT"),
+        (header(0, 5), "the header is damaged: it says 0 x 5 pixels"),
+        (header(5, 2**31), "the header is damaged: it says 5 x 2147483648 pixels"),
+        (header(1, 1, 8, 1), "there is no colour type 1 with 8 bits"),
+        (header(1, 1, 4, RGB), "there is no colour type 2 with 4 bits"),
+        (header(1, 1, 16, PALETTE), "there is no colour type 3 with 16 bits"),
+        (header(1, 1, rest=(1, 0, 0)), "compression, filter or interlace method"),
+        (header(1, 1, rest=(0, 64, 0)), "compression, filter or interlace method"),
+        (header(1, 1, rest=(0, 0, 2)), "compression, filter or interlace method"),
+        (header(1, 1) + header(1, 1)[8:], "it has two headers"),
+        (header(1, 1) + chunk(b"CgBI", b""), "chunk CgBI is needed, and not known"),
+        (header(1, 1) + chunk(b"a!bc", b""), "a chunk has a damaged name"),
+        (header(1, 1, 8, PALETTE) + chunk(b"IDAT", b"x"), "it has no palette before its pixels"),
+        (header(1, 1, 8, PALETTE) + chunk(b"PLTE", bytes(4)), "chunk PLTE has 4 bytes, which are no palette"),
+        (header(1, 1) + chunk(b"PLTE", bytes(3)) * 2, "it has two chunks PLTE"),
+        (header(1, 1) + chunk(b"tRNS", bytes(6)) * 2, "it has two chunks tRNS"),
+        (header(1, 1) + chunk(b"tRNS", bytes(5)), "chunk tRNS has 5 bytes, which do not fit its colours"),
+        (header(1, 1) + chunk(b"IDAT", b"x") + chunk(b"PLTE", bytes(3)), "chunk PLTE comes after the pixels"),
+        (
+            header(1, 1) + chunk(b"IDAT", b"x") + chunk(b"tEXt", b"") + chunk(b"IDAT", b"x"),
+            "its chunks IDAT do not follow each other",
+        ),
+    ],
+)
+def test_file_that_is_no_png_of_any_kind_is_refused(data, words):
+    refuse(data, words)
+
+
+def test_chunk_whose_crc_does_not_fit_is_refused_by_name():
+    data = encode(PHOTO)
+    for name in (b"IHDR", b"IDAT", b"IEND"):
+        at = data.index(name) + 4 + struct.unpack(">I", data[data.index(name) - 4 : data.index(name)])[0]
+        damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        refuse(damaged, f"a chunk is damaged: the CRC of {name.decode()} does not fit")
+
+
+def test_colour_that_a_palette_lacks_is_refused():
+    drawing = draw(PALETTE, 4, 5, 5)
+    refuse(
+        encode(drawing._replace(palette=drawing.palette[:3])), "a pixel has a colour that its palette has not"
+    )
+
+
+@pytest.mark.parametrize(("width", "height"), [(60000, 60000), (20000, 20000), (2**31 - 1, 2**31 - 1)])
+def test_header_that_claims_too_much_is_refused_at_once(width, height):
+    data = header(width, height) + chunk(b"IDAT", compress(b"")) + END
+    assert len(data) < 80
+    refuse(data, f"it is of {width} x {height} pixels, more than the 50000000 allowed")
+
+
+def test_real_image_that_is_too_large_is_refused_unless_allowed():
+    data = encode(draw(GREY, 1, 300, 400))
+    refuse(data, "it is of 400 x 300 pixels, more than the 119999 allowed", max_pixels=119_999)
+    assert read_png(data, channels=1, max_pixels=120_000).shape == (300, 400, 1)
+
+
+def test_claim_that_the_stream_cannot_fill_is_refused_before_memory_is_taken():
+    data = header(7000, 7000, 16, RGBA) + chunk(b"IDAT", compress(bytes(1000))) + END
+    begin = time.perf_counter()
+    refuse(data, "it is cut short: 17 bytes of deflate are too few for 7000 x 7000 pixels", channels=4)
+    assert time.perf_counter() - begin < 0.05
+
+
+def test_too_many_chunks_are_refused():
+    refuse(header(1, 1) + chunk(b"tEXt", b"") * 100_000 + END, "it has more than 100000 chunks")
+
+
+def test_threads_decode_side_by_side():
+    drawings = [draw(RGB, 8, 120, 130, seed=seed) for seed in range(4)]
+    files = [encode(drawing) for drawing in drawings]
+    wrong = []
+
+    def work(number):
+        for _ in range(20):
+            if not np.array_equal(read_png(files[number]), pixels_of(drawings[number], 3)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

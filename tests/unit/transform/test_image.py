@@ -1,0 +1,366 @@
+"""Images as pixels of one size."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from fit_sources import fit, numbers, run, strings
+from penstock.errors import FieldError, OptionError
+from penstock.fields import Bytes, Tensor
+from penstock.fields import Image as ImageField
+from penstock.transform import Draws, Image, Output
+from pictures import bmp, grey, jpeg, png, saved, scene, turned_jpeg
+
+FIELD = ImageField()
+PICTURE = scene(40, 56)
+COLUMN = strings([png(scene(40, 56, seed)) for seed in range(6)])
+COUNT = len(COLUMN)
+
+
+def make(field=FIELD, column=COLUMN, **options):
+    """Return a fitted transform, for 12 x 10 pixels if nothing else is said."""
+    return fit(Image(**{"size": (12, 10), **options}), field, column)
+
+
+def draws(count=COUNT, seed=3, epoch=0, **options):
+    return Draws(seed, epoch, np.arange(count), **options)
+
+
+def shrunk(picture, size, box=None, filter=Pillow.Resampling.BILINEAR):
+    """Return a picture as Pillow resizes it; the box is top, left, height, width."""
+    corners = None if box is None else (box[1], box[0], box[1] + box[3], box[0] + box[2])
+    image = Pillow.fromarray(picture[..., 0] if picture.shape[2] == 1 else picture)
+    found = np.asarray(image.resize(size[::-1], filter, corners))
+    return found.reshape(*size, picture.shape[2])
+
+
+def check_like(found, wanted, most=2, mean=0.5):
+    assert found.shape == wanted.shape
+    difference = np.abs(found.astype(int) - wanted.astype(int))
+    assert difference.max() <= most
+    assert difference.mean() <= mean
+
+
+def test_image_of_the_size_is_given_as_it_is():
+    found = run(make(size=(40, 56)), COLUMN)
+    assert found.dtype == np.uint8
+    for row in range(COUNT):
+        assert np.array_equal(found[row], scene(40, 56, row))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_stretch_is_what_pillow_does(channels):
+    picture = scene(40, 56, channels=channels)
+    column = strings([png(picture, 8, {1: 0, 3: 2, 4: 6}[channels])])
+    for size in ((12, 10), (40, 20), (80, 100), (1, 1), (39, 57)):
+        found = run(make(size=size, channels=channels, column=column), column)[0]
+        # Pillow weighs colours by alpha; here every channel stands for itself.
+        wanted = np.concatenate([shrunk(picture[..., i : i + 1], size) for i in range(channels)], axis=2)
+        check_like(found, wanted, most=1)
+
+
+def test_pad_fits_and_fills_two_sides():
+    found = run(make(size=(20, 20), resize="pad", fill=(9, 8, 7)), COLUMN)[0]
+    assert (found[:3] == [9, 8, 7]).all()
+    assert (found[17:] == [9, 8, 7]).all()
+    check_like(found[3:17], shrunk(PICTURE, (14, 20)), most=1)
+    tall = strings([png(scene(50, 10))])
+    found = run(make(size=(20, 20), resize="pad", fill=200), tall)[0]
+    assert (found[:, :8] == 200).all()
+    assert (found[:, 12:] == 200).all()
+    check_like(found[:, 8:12], shrunk(scene(50, 10), (20, 4)), most=1)
+
+
+def test_crop_covers_from_the_middle():
+    found = run(make(size=(20, 20), resize="crop"), COLUMN)[0]
+    check_like(found, shrunk(PICTURE, (20, 20), (0, 8, 40, 40)), most=1)
+    found = run(make(size=(10, 28), resize="crop"), COLUMN)[0]
+    check_like(found, shrunk(PICTURE, (10, 28), (10, 0, 20, 56)), most=1)
+
+
+def test_random_is_crop_unless_it_augments():
+    random, crop = make(resize="random"), make(resize="crop", draft=False)
+    wanted = run(crop, COLUMN)
+    for given in (None, draws(augments=False)):
+        assert np.array_equal(random.apply("x", COLUMN, given)["x"], wanted)
+    assert not np.array_equal(random.apply("x", COLUMN, draws())["x"], wanted)
+
+
+def test_random_takes_the_parts_that_are_drawn():
+    from penstock.transform.framing import draw_boxes  # noqa: PLC0415
+
+    options = {"area": (0.2, 0.6), "aspect": (0.5, 2.0)}
+    found = make(resize="random", augment=options).apply("x", COLUMN, draws())["x"]
+    sizes = np.tile([[40, 56]], (COUNT, 1))
+    boxes = draw_boxes(draws().within("x"), "box", sizes, (0.2, 0.6), (0.5, 2.0))
+    for row, box in enumerate(boxes.tolist()):
+        check_like(found[row], shrunk(scene(40, 56, row), (12, 10), box), most=1)
+    assert len({tuple(box) for box in boxes.tolist()}) == COUNT
+
+
+def test_without_antialias_pixels_are_skipped():
+    stripes = np.zeros((64, 64, 3), np.uint8)
+    stripes[:, ::2] = 255
+    column = strings([png(stripes)])
+    smooth = run(make(size=(16, 16), column=column), column)
+    sharp = run(make(size=(16, 16), column=column, antialias=False), column)
+    assert np.abs(smooth[0, :, 2:-2].astype(int) - 127).max() < 35
+    # Four columns become one: those at 1.5, 5.5, … count, halves of a black and a white one; or next to them.
+    assert np.abs(sharp.astype(int) - 127.5).max() <= 1
+    grown = run(make(size=(80, 112)), COLUMN)
+    assert np.abs(grown.astype(int) - run(make(size=(80, 112), antialias=False), COLUMN)).max() <= 1
+
+
+def test_draft_is_hardly_another_picture():
+    picture = scene(400, 560)
+    column = strings([jpeg(picture), turned_jpeg(picture, 6)])
+    for resize in ("stretch", "pad", "crop"):
+        whole = run(make(column=column, draft=False, resize=resize), column)
+        draft = run(make(column=column, resize=resize), column)
+        assert not np.array_equal(whole, draft)  # it was decoded at an eighth
+        check_like(draft, whole, most=14, mean=1.5)
+    small = strings([jpeg(scene(17, 14))])  # not half as large again as its half
+    assert np.array_equal(run(make(draft=False), small), run(make(), small))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_channels_are_as_asked(channels):
+    column = strings([png(PICTURE), png(grey(PICTURE), 8, 0), png(scene(40, 56, channels=4), 8, 6)])
+    found = run(make(size=(40, 56), channels=channels, column=column), column)
+    assert found.shape == (3, 40, 56, channels)
+    if channels == 1:
+        assert np.array_equal(found[0], grey(PICTURE))
+        assert np.array_equal(found[1], grey(PICTURE))
+    else:
+        assert np.array_equal(found[0, ..., :3], PICTURE)
+        assert np.array_equal(found[1, ..., :3], grey(PICTURE).repeat(3, axis=2))
+    if channels == 4:
+        assert (found[:2, ..., 3] == 255).all()
+        assert np.array_equal(found[2], scene(40, 56, channels=4))
+
+
+def test_floats_are_scaled_then_standardised():
+    size = (40, 56)
+    whole = run(make(size=size), COLUMN)
+    plain = run(make(size=size, dtype="float32"), COLUMN)
+    assert plain.dtype == np.float32
+    assert np.array_equal(plain, whole.astype(np.float32))
+    unit = run(make(size=size, dtype="float32", scale=1 / 255), COLUMN)
+    assert unit == pytest.approx(whole / 255, abs=1e-6)
+    means, deviations = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    found = run(make(size=size, dtype="float32", scale=1 / 255, mean=means, deviation=deviations), COLUMN)
+    assert found == pytest.approx((whole / 255 - means) / deviations, abs=1e-5)
+    found = run(make(size=size, dtype="float32", mean=127.5, deviation=127.5), COLUMN)
+    assert found == pytest.approx(whole / 127.5 - 1, abs=1e-5)
+
+
+def test_upright_unless_told():
+    column = strings([turned_jpeg(PICTURE, 8, quality=100)])
+    upright = run(make(size=(40, 56), column=column), column)
+    check_like(upright[0], PICTURE, most=255, mean=4)
+    stored = run(make(size=(56, 40), orient=False, column=column), column)
+    assert np.array_equal(stored[0], upright[0].swapaxes(0, 1)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [([(40, 56)] * 3, (40, 56)), ([(40, 56), (40, 57)], (224, 224)), ([(41, 56), (40, 56)], (224, 224))],
+)
+def test_size_if_not_given_is_that_of_all_images_or_224(sizes, wanted):
+    column = strings([jpeg(scene(*size)) for size in sizes])
+    assert make(column=column, size=None).fitted.size == wanted
+    assert make(column=column, size=None).size is None
+    assert make(column=column, size=None).outputs("x") == (Output("x", "uint8", (*wanted, 3)),)
+    assert Image().is_measured(FIELD)
+    assert not Image(size=8).is_measured(FIELD)
+
+
+def test_size_of_no_image_is_224():
+    transform = make(ImageField(optional=True), strings([None]), size=None, missing="fill")
+    assert transform.fitted.size == (224, 224)
+
+
+def test_size_is_one_number_or_two():
+    assert make(size=9).outputs("x") == (Output("x", "uint8", (9, 9, 3)),)
+    assert make(size=[9, 7], channels=1).outputs("x") == (Output("x", "uint8", (9, 7, 1)),)
+    assert make(size=(np.int64(9), 7), dtype="float32").outputs("x") == (Output("x", "float32", (9, 7, 3)),)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "wanted"),
+    [
+        (ImageField(), None, ("jpeg", "png")),
+        (ImageField("png"), None, ("jpeg", "png")),
+        (ImageField("webp"), None, ("jpeg", "png", "webp")),
+        (ImageField("webp"), ("gif",), ("gif",)),
+        (ImageField(), "bmp", ("bmp",)),
+        (ImageField(), ["bmp", "jpeg", "bmp"], ("jpeg", "bmp")),
+    ],
+)
+def test_formats_are_the_safe_ones_and_that_of_the_field(field, given, wanted):
+    assert make(field, strings([]), formats=given).fitted.formats == wanted
+
+
+def test_format_that_is_not_decoded_is_an_error_that_says_how():
+    transform = make()
+    with pytest.raises(FieldError) as caught:
+        run(transform, strings([png(PICTURE), bmp(PICTURE)]))
+    assert str(caught.value) == (
+        "image of field 'x' of record 1: expected jpeg or png, got a bmp. "
+        "Say Image(formats=('jpeg', 'png', 'bmp'))."
+    )
+    taken = make(size=(40, 56), formats=("png", "bmp"))
+    assert np.array_equal(run(taken, strings([bmp(PICTURE)]))[0], PICTURE)
+
+
+def test_image_beyond_max_pixels_is_an_error():
+    with pytest.raises(FieldError) as caught:
+        run(make(max_pixels=2239), COLUMN)
+    assert str(caught.value) == (
+        "image of field 'x' of record 0: expected at most 2239 pixels, got a png of 56 x 40. "
+        "Say Image(max_pixels=…) if it may be so large."
+    )
+    run(make(max_pixels=2240), COLUMN)
+
+
+def test_all_bad_rows_are_named_at_once_and_the_others_are_sound():
+    column = strings([COLUMN[0], b"", COLUMN[2], COLUMN[3][:200], b"text"])
+    for resize in ("stretch", "pad", "crop", "random"):
+        transform = make(resize=resize)
+        for prepared in (
+            transform.prepare("x", column, draws(5)),
+            transform.prepare_to_keep("x", column, augments=True),
+        ):
+            assert sorted(prepared.faults) == [1, 3, 4]
+            assert [prepared.faults[row].record for row in (1, 3, 4)] == [1, 3, 4]
+            assert {error.field for error in prepared.faults.values()} == {"x"}
+            assert len(prepared.column) == 5
+        assert np.array_equal(
+            transform.prepare("x", column, None).column.values[[0, 2]],
+            transform.prepare("x", COLUMN, None).column.values[[0, 2]],
+        )
+        with pytest.raises(FieldError, match="of record 1: expected an image"):
+            transform.apply("x", column, None)
+
+
+OPTIONAL = ImageField(optional=True)
+GAPS = strings([png(PICTURE), None, png(scene(40, 56, 2))])
+
+
+def test_missing_image_is_refused_when_fitted():
+    with pytest.raises(OptionError) as caught:
+        make(OPTIONAL, GAPS)
+    assert str(caught.value) == (
+        "Image for field 'x': expected a value in each record, got 1 of 3 without one. "
+        "Say what they get: Image(missing='fill')."
+    )
+
+
+def test_missing_image_is_an_error_when_applied():
+    transform = make(OPTIONAL, COLUMN)
+    with pytest.raises(FieldError) as caught:
+        run(transform, GAPS)
+    assert str(caught.value) == (
+        "image of field 'x' of record 1: expected one, got none. Say what it gets: Image(missing='fill')."
+    )
+    assert not transform.takes_missing
+
+
+@pytest.mark.parametrize("resize", ["stretch", "pad", "crop", "random"])
+def test_missing_image_is_filled_if_asked_for(resize):
+    transform = make(OPTIONAL, GAPS, missing="fill", fill=(1, 2, 3), resize=resize)
+    assert transform.takes_missing
+    for given in (None, draws(3)):
+        found = transform.apply("x", GAPS, given)["x"]
+        assert (found[1] == [1, 2, 3]).all()
+        assert not (found[0] == [1, 2, 3]).all()
+    held = transform.prepare_to_keep("x", GAPS, augments=True)
+    assert not held.faults
+    assert np.array_equal(
+        transform.apply("x", held.column, draws(3))["x"], transform.apply("x", GAPS, draws(3))["x"]
+    )
+
+
+def test_default_of_a_field_is_an_image_like_others():
+    field = ImageField(optional=True, default=png(PICTURE))
+    transform = make(field, COLUMN, size=(40, 56))
+    column = strings([png(scene(40, 56, 1)), png(PICTURE)])
+    column.present = np.array([True, False])  # as the decoder has it: the default stands in its place
+    assert np.array_equal(run(transform, column)[1], PICTURE)
+
+
+def test_other_fields_have_no_images():
+    with pytest.raises(OptionError) as caught:
+        make(Tensor((2, 2), "uint8"), numbers([[[1, 2], [3, 4]]], "uint8", (2, 2)))
+    assert "Image for field 'x': expected encoded images, got a field of type tensor" in str(caught.value)
+    assert str(caught.value).endswith("Arrays of pixels are tensors: say Keep().")
+    with pytest.raises(OptionError, match="expected encoded images, got a field of type bytes"):
+        make(Bytes(), COLUMN)
+
+
+def test_augments_with_draws_alone():
+    transform = make(augment={"flip": 1.0})
+    plain = run(transform, COLUMN)
+    assert np.array_equal(transform.apply("x", COLUMN, draws(augments=False))["x"], plain)
+    assert np.array_equal(transform.apply("x", COLUMN, draws())["x"], plain[:, :, ::-1])
+    assert transform.augments
+    assert make(resize="random").augments
+    assert not make().augments
+
+
+EVERYTHING = {"flip": 0.5, "crop": 0.2, "brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "cutout": 0.3}
+
+
+@pytest.mark.parametrize("resize", ["stretch", "random"])
+def test_what_is_random_depends_on_seed_epoch_and_record_alone(resize):
+    transform = make(resize=resize, augment=EVERYTHING)
+    together = transform.apply("x", COLUMN, draws())["x"]
+    for row in reversed(range(COUNT)):
+        alone = transform.apply("x", strings([COLUMN[row]]), Draws(3, 0, np.array([row])))["x"]
+        assert np.array_equal(alone[0], together[row])
+    for other in (draws(seed=4), draws(epoch=1)):
+        assert not np.array_equal(transform.apply("x", COLUMN, other)["x"], together)
+    # Two fields of one record are changed apart.
+    assert not np.array_equal(transform.apply("y", COLUMN, draws())["y"], together)
+
+
+@pytest.mark.parametrize("resize", ["stretch", "pad", "crop", "random"])
+@pytest.mark.parametrize("augments", [False, True])
+def test_prepared_columns_give_the_same_arrays(resize, augments):
+    column = strings([jpeg(scene(40 + 7 * i, 90 - 9 * i, i)) for i in range(COUNT)])
+    transform = make(resize=resize, augment=EVERYTHING, fill=5)
+    given = draws(augments=augments)
+    wanted = transform.apply("x", column, given)["x"]
+    held = transform.prepare_to_keep("x", column, augments=augments).column
+    prepared = transform.prepare("x", held, given).column
+    assert np.array_equal(transform.apply("x", prepared, given)["x"], wanted)
+    prepared = transform.prepare("x", column, given).column
+    assert np.array_equal(transform.apply("x", prepared, given)["x"], wanted)
+
+
+def test_part_of_the_very_size_is_the_same_from_a_whole_picture():
+    column = strings([png(scene(12, 12, seed)) for seed in range(4)])
+    transform = make(size=12, resize="random", augment={"area": (1, 1), "aspect": (1, 1)}, column=column)
+    held = transform.prepare_to_keep("x", column, augments=True).column
+    for images in (column, held):
+        found = transform.apply("x", images, draws(4))["x"]
+        assert np.array_equal(found, np.stack([scene(12, 12, seed) for seed in range(4)]))
+
+
+@pytest.mark.parametrize("resize", ["stretch", "pad", "crop", "random"])
+def test_empty_batch_has_no_rows(resize):
+    transform = make(resize=resize, augment=EVERYTHING)
+    for given in (None, draws(0)):
+        assert transform.apply("x", strings([]), given)["x"].shape == (0, 12, 10, 3)
+    held = transform.prepare_to_keep("x", strings([]), augments=True).column
+    assert transform.apply("x", held, draws(0))["x"].shape == (0, 12, 10, 3)
+
+
+def test_webp_and_gif_are_decoded_where_the_field_says_so():
+    for format, options in (("webp", {"lossless": True}), ("gif", {})):
+        data = saved(PICTURE, format.upper(), **options)
+        transform = make(ImageField(format), strings([data]), size=(40, 56))
+        with Pillow.open(io.BytesIO(data)) as image:
+            assert np.array_equal(run(transform, strings([data]))[0], np.asarray(image.convert("RGB")))

@@ -1,0 +1,170 @@
+"""Options of `Image`: what is refused, their JSON and YAML, and images in a pipeline."""
+
+import json
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from fit_sources import fit, strings
+from penstock.errors import OptionError, SchemaError
+from penstock.fields import Image as ImageField
+from penstock.transform import Augment, Draws, Image, Output
+from pictures import jpeg, opened, png, scene
+
+COLUMN = strings([png(scene(40, 56, seed)) for seed in range(3)])
+EVERYTHING = {"flip": 0.5, "crop": 0.2, "brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "cutout": 0.3}
+
+
+def make(**options):
+    return fit(Image(**{"size": (12, 10), **options}), ImageField(), COLUMN)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"size": 0}, "size of Image: expected a whole number from 1 to 16384, got 0."),
+        ({"size": (3,)}, "size of Image: expected (height, width), or one number for both, got (3,)."),
+        ({"size": "big"}, "size of Image: expected a whole number from 1 to 16384, got 'big'."),
+        ({"resize": "fit"}, "resize of Image: expected 'stretch', 'pad', 'crop' or 'random', got 'fit'."),
+        ({"channels": 2}, "channels of Image: expected 1, 3 or 4, got 2."),
+        ({"channels": 3.0}, "channels of Image: expected 1, 3 or 4, got 3.0."),
+        ({"channels": True}, "channels of Image: expected 1, 3 or 4, got True."),
+        ({"dtype": "int8"}, "dtype of Image: expected 'uint8' or 'float32', got 'int8'."),
+        ({"antialias": 1}, "antialias of Image: expected True or False, got 1."),
+        ({"orient": None}, "orient of Image: expected True or False, got None."),
+        ({"fill": 256}, "fill of Image: expected whole numbers from 0 to 255, got 256."),
+        ({"fill": 0.5}, "fill of Image: expected whole numbers from 0 to 255, got 0.5."),
+        ({"fill": (1, 2)}, "fill of Image: expected a number, or 3, one a channel, got (1, 2)."),
+        ({"missing": 0}, "missing of Image: expected 'error' or 'fill', got 0."),
+        ({"max_pixels": 0}, "max_pixels of Image: expected a whole number from 1 to 1099511627776, got 0."),
+        (
+            {"scale": 1 / 255},
+            "scale of Image: expected dtype=\"float32\" beside it, got dtype='uint8'. Say so.",
+        ),
+        ({"dtype": "float32", "deviation": 0}, "deviation of Image: expected numbers above 0, got 0."),
+        (
+            {"dtype": "float32", "mean": (1, 2)},
+            "mean of Image: expected a number, or 3, one a channel, got (1, 2).",
+        ),
+        (
+            {"formats": ("tiff",)},
+            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got ('tiff',).",
+        ),
+        (
+            {"formats": ()},
+            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got ().",
+        ),
+        ({"augment": {"flip": 2}}, "flip of Augment: expected a number from 0 to 1, got 2."),
+        (
+            {"augment": 3},
+            "augment of Image: expected an Augment, a mapping of its options, True or None, got 3.",
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, text):
+    with pytest.raises(OptionError) as caught:
+        Image(**options)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"size": (9, 7), "resize": "random", "augment": EVERYTHING},
+        {"size": 8, "dtype": "float32", "scale": 1 / 255, "mean": (1, 2, 3), "deviation": 2.5},
+        {"augment": True, "formats": ("gif",), "fill": (1, 2, 3), "missing": "fill", "channels": np.int64(3)},
+        {"antialias": False, "draft": False, "orient": False, "max_pixels": 9999, "dtype": np.float32},
+    ],
+)
+def test_json_comes_back_as_it_was(options):
+    for transform in (Image(**options), make(**options)):
+        form = json.loads(json.dumps(transform.to_json()))
+        again = Image.from_json(form)
+        assert again == transform
+        assert again.to_json() == form
+    if "augment" in options:
+        assert isinstance(again.augment, Augment)
+        assert form["augment"]["flip"] == 0.5
+
+
+def test_json_that_is_wrong_says_where():
+    with pytest.raises(SchemaError, match=r"\$\.augment\.flips?"):
+        Image.from_json({"kind": "image", "augment": {"flips": 1}})
+    with pytest.raises(SchemaError, match=r"\$\.augment\.crop.*from 0 to 1, got 7"):
+        Image.from_json({"kind": "image", "augment": {"crop": 7}})
+    form = make().to_json()
+    for size in ([0, 5], [5], [5, 5, 5], [1 << 20, 5]):
+        with pytest.raises(SchemaError, match=r"\$\.fitted\.size"):
+            Image.from_json({**form, "fitted": {**form["fitted"], "size": size}})
+    with pytest.raises(SchemaError, match="formats"):
+        Image.from_json({**form, "fitted": {**form["fitted"], "formats": ["exe"]}})
+
+
+@pytest.fixture
+def photos(tmp_path):
+    samples = [{"photo": jpeg(scene(30, 40, i)), "label": i % 2} for i in range(8)]
+    return ps.convert(samples, tmp_path / "photos", target="label", fields={"photo": ImageField()})
+
+
+def test_image_fields_are_decoded_by_default(photos):
+    pipeline = ps.Pipeline.fit(photos)
+    assert isinstance(pipeline.transforms["photo"], Image)
+    assert pipeline.inputs["photo"] == Output("photo", "uint8", (30, 40, 3))
+
+
+def test_options_come_as_a_dict_too(photos):
+    options = {"size": [16, 20], "augment": {"flip": 1.0}, "dtype": "float32"}
+    for form in (options, {"kind": "image", **options}):
+        pipeline = ps.Pipeline.fit(photos, photo=form)
+        transform = pipeline.transforms["photo"]
+        assert transform.augment == Augment(flip=1.0)
+        assert pipeline.inputs["photo"] == Output("photo", "float32", (16, 20, 3))
+    with pytest.raises((OptionError, SchemaError), match="from 0 to 1, got 3"):
+        ps.Pipeline.fit(photos, photo={"augment": {"flip": 3}})
+
+
+def test_options_come_from_yaml_too(photos, tmp_path):
+    path = tmp_path / "feed.yaml"
+    path.write_text("fields:\n  photo: {size: [16, 20], resize: pad, augment: {flip: 0.5, area: [0.2, 1]}}\n")
+    transform = ps.Pipeline.fit_config(photos, path).transforms["photo"]
+    assert transform.augment == Augment(flip=0.5, area=(0.2, 1.0))
+    assert (transform.size, transform.resize) == ((16, 20), "pad")
+    path.write_text("fields:\n  photo:\n    augment:\n      flip: 3\n")
+    with pytest.raises((OptionError, SchemaError), match="from 0 to 1, got 3"):
+        ps.Pipeline.fit_config(photos, path)
+
+
+def test_pipeline_comes_back_from_its_file_and_gives_the_same(photos, tmp_path):
+    pipeline = ps.Pipeline.fit(photos, photo=Image(size=16, resize="random", augment=True))
+    pipeline.save(tmp_path / "pipeline.json")
+    again = ps.Pipeline.load(tmp_path / "pipeline.json")
+    assert again.fingerprint() == pipeline.fingerprint()
+    columns = photos["train"].columns() if "train" in photos.splits else photos["all"].columns()
+    count = len(columns["photo"])
+    first, second = (
+        each.apply(columns, count, Draws(3, 0, np.arange(count)))[0]["photo"] for each in (pipeline, again)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_map_takes_images_as_they_are_stored(photos):
+    def sizes(columns):
+        return {"bytes": np.array([len(each) for each in columns["photo"]], np.int64)}
+
+    pipeline = ps.Pipeline.fit(photos, photo=Image(size=16))
+    pipeline.map(sizes, fields=["photo"], outputs=[Output("bytes", "int64")], keep=True)
+    split = photos[photos.splits[0]]
+    inputs, _ = next(iter(split.loader(pipeline, batch_size=3, num_threads=0)))
+    assert inputs["photo"].shape == (3, 16, 16, 3)
+    assert inputs["bytes"].tolist() == [len(split[row]["photo"]) for row in range(3)]
+
+
+def test_pixels_of_a_photo_are_those_that_pillow_shows(photos):
+    split = photos[photos.splits[0]]
+    loader = split.loader(ps.Pipeline.fit(photos), batch_size=4, num_threads=0, augment=False)
+    for batch, start in zip(loader, range(0, 8, 4), strict=False):
+        for at, found in enumerate(batch[0]["photo"]):
+            wanted = opened(split[start + at]["photo"])
+            assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1
