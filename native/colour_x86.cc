@@ -44,13 +44,25 @@ PENSTOCK_AVX2 size_t add_channels(const uint8_t* from, size_t pixels, uint64_t* 
   return done;
 }
 
-// One channel of eight pixels, four in a lane, as floats.
+struct alignas(32) Mask {
+  int8_t places[32];
+};
+
+// In each lane, one channel of four pixels as whole words of 32 bits.
+constexpr Mask channel_mask(int channels, int channel) {
+  Mask mask{};
+  for (int i = 0; i < 32; i++) mask.places[i] = static_cast<int8_t>(i % 4 == 0 ? i % 16 / 4 * channels + channel : -1);
+  return mask;
+}
+
+template <int kChannels>
+constexpr Mask kChannelMasks[3] = {channel_mask(kChannels, 0), channel_mask(kChannels, 1), channel_mask(kChannels, 2)};
+
+// One channel of eight pixels as floats.
 template <int kChannels>
 PENSTOCK_AVX2_INLINE __m256 channel_of(__m256i pixels, int channel) {
-  alignas(32) int8_t mask[32];
-  for (int i = 0; i < 32; i++) mask[i] = static_cast<int8_t>(i % 4 == 0 ? i % 16 / 4 * kChannels + channel : -1);
-  return _mm256_cvtepi32_ps(
-      _mm256_shuffle_epi8(pixels, _mm256_load_si256(reinterpret_cast<const __m256i*>(mask))));
+  const auto* const mask = reinterpret_cast<const __m256i*>(kChannelMasks<kChannels> + channel);
+  return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(pixels, _mm256_load_si256(mask)));
 }
 
 PENSTOCK_AVX2_INLINE __m256i bytes_of(__m256 red, __m256 green, __m256 blue, const __m256* row) {

@@ -53,7 +53,9 @@ constexpr LiteralMeanings kLiterals;
 constexpr DistanceMeanings kDistances;
 constexpr LengthMeanings kLengths;
 
-constexpr HuffmanEntry with_code(HuffmanEntry meaning, unsigned bits) { return meaning + (bits << 8 | bits); }
+constexpr HuffmanEntry with_code(HuffmanEntry meaning, unsigned bits) {
+  return meaning + ((meaning & kLiteral ? 1 : bits) << 8 | bits);
+}
 
 // The code that follows `code` among those of `bits` bits, both with their first bit lowest, as they are in the stream.
 inline unsigned next_reversed(unsigned code, unsigned bits) {
@@ -159,11 +161,23 @@ bool make_table(const Sorted& sorted, const HuffmanEntry* meanings, bool may_be_
   return true;
 }
 
+// Downwards, for what follows a code lies at a lower index, and must still be one literal.
+void pair_literals(LiteralTable& table) {
+  for (size_t i = size_t{1} << kLiteralIndexBits; i-- > 0;) {
+    const HuffmanEntry first = table.entries[i], second = table.entries[i >> bits_of(first)];
+    const unsigned bits = bits_of(first) + bits_of(second);
+    if ((first & second & kLiteral) == 0 || bits > kLiteralIndexBits) continue;
+    table.entries[i] = (value_of(second) << 8 | value_of(first)) << 16 | kLiteral | 2u << 8 | bits;
+  }
+}
+
 }  // namespace
 
-bool make_literal_table(const uint8_t* lengths, size_t count, LiteralTable& table) {
+bool make_literal_table(const uint8_t* lengths, size_t count, bool with_pairs, LiteralTable& table) {
   if (lengths[256] == 0) return false;  // a block that could not end
-  return make_table(Sorted(lengths, count), kLiterals.of, true, table);
+  if (!make_table(Sorted(lengths, count), kLiterals.of, true, table)) return false;
+  if (with_pairs) pair_literals(table);
+  return true;
 }
 
 bool make_distance_table(const uint8_t* lengths, size_t count, DistanceTable& table) {

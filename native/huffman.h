@@ -7,8 +7,9 @@
 namespace penstock {
 
 // An entry of a table, in one word. From the lowest bit: 8 bits, how many bits of the stream it takes, those of its
-// extra number included; 4 bits, how many of them are the code (of a link: how many index the second table); 4 flags;
-// 16 bits, its value: the byte of a literal, the base of a length or a distance, where a second table begins.
+// extra number included; 4 bits, how many of them are the code (of a link: how many index the second table; of literals:
+// how many they are, 1 or 2); 4 flags; 16 bits, its value: the bytes of literals, the base of a length or a distance,
+// where a second table begins.
 using HuffmanEntry = uint32_t;
 
 inline constexpr HuffmanEntry kLiteral = 0x8000;
@@ -18,6 +19,7 @@ inline constexpr HuffmanEntry kLink = 0x1000;
 
 inline unsigned bits_of(HuffmanEntry entry) { return entry & 0xff; }
 inline unsigned code_bits_of(HuffmanEntry entry) { return entry >> 8 & 15; }
+inline unsigned num_literals_of(HuffmanEntry entry) { return entry >> 8 & 15; }
 inline unsigned value_of(HuffmanEntry entry) { return entry >> 16; }
 
 inline constexpr unsigned kMostCodeBits = 15;
@@ -38,7 +40,10 @@ using LengthTable = HuffmanTable<kLengthIndexBits, 128>;
 // Fill a table from the code lengths of the symbols, 0 for a symbol without a code. False if they are no code: more
 // codes than there is room for, or fewer. One code alone, of one bit, may leave room; and none at all is a code of
 // distances, that no stream may use.
-bool make_literal_table(const uint8_t* lengths, size_t count, LiteralTable& table);
+//
+// With pairs, two literals whose codes fit an index together are one entry: photos are mostly literals of 3 to 6 bits,
+// and take 0.65 of the time. To make the pairs takes 2 µs.
+bool make_literal_table(const uint8_t* lengths, size_t count, bool with_pairs, LiteralTable& table);
 bool make_distance_table(const uint8_t* lengths, size_t count, DistanceTable& table);
 bool make_length_table(const uint8_t* lengths, size_t count, LengthTable& table);
 

@@ -9,6 +9,7 @@
 namespace penstock {
 namespace {
 
+constexpr size_t kPairsPay = 1500;  // bytes of the stream that must be left for pairs of literals to be made
 constexpr size_t kFastInput = 24;  // bytes that a round of the fast loop may read ahead
 
 inline void store64(uint8_t* p, uint64_t value) { std::memcpy(p, &value, sizeof value); }
@@ -87,6 +88,14 @@ inline void copy_fast(uint8_t* out, size_t distance, size_t length) {
   } while (out < stop);
 }
 
+// One byte or two; two are written in any case.
+inline void put_literals(BitReader& bits, HuffmanEntry entry, uint8_t*& out) {
+  const auto both = static_cast<uint16_t>(value_of(entry));
+  std::memcpy(out, &both, sizeof both);
+  out += num_literals_of(entry);
+  bits.drop(bits_of(entry));
+}
+
 struct Codes {
   LiteralTable literals;
   DistanceTable distances;
@@ -112,19 +121,22 @@ __attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const
          out <= output.end) {
     bits.refill_fast();
     HuffmanEntry entry = literals[bits.buffer & kLiteralMask];
-    // Three literals take at most 33 bits, a length then 20.
+    // Five entries of literals take at most 55 bits; three, and a length behind them, 53.
     if (entry & kLiteral) {
-      bits.drop(bits_of(entry));
-      *out++ = static_cast<uint8_t>(value_of(entry));
+      put_literals(bits, entry, out);
       entry = literals[bits.buffer & kLiteralMask];
       if (entry & kLiteral) {
-        bits.drop(bits_of(entry));
-        *out++ = static_cast<uint8_t>(value_of(entry));
+        put_literals(bits, entry, out);
         entry = literals[bits.buffer & kLiteralMask];
         if (entry & kLiteral) {
-          bits.drop(bits_of(entry));
-          *out++ = static_cast<uint8_t>(value_of(entry));
-          continue;
+          put_literals(bits, entry, out);
+          entry = literals[bits.buffer & kLiteralMask];
+          if (entry & kLiteral) {
+            put_literals(bits, entry, out);
+            entry = literals[bits.buffer & kLiteralMask];
+            if (entry & kLiteral) put_literals(bits, entry, out);
+            continue;
+          }
         }
       }
     }
@@ -134,8 +146,7 @@ __attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const
         entry = follow(literals, entry, bits.buffer);
       }
       if (entry & kLiteral) {
-        bits.drop(bits_of(entry));
-        *out++ = static_cast<uint8_t>(value_of(entry));
+        put_literals(bits, entry, out);
         continue;
       }
       if (entry & kSpecial) {
@@ -220,8 +231,11 @@ InflateFault run_careful(BitReader& in, const Codes& codes, Output& output) {
     if (!read_symbol(in, codes.literals, entry, bits)) return InflateFault::kCut;
     if (entry & kSpecial) return entry & kBlockEnd ? InflateFault::kNone : InflateFault::kCode;
     if (entry & kLiteral) {
-      if (output.at >= output.end) return InflateFault::kTooLong;
-      *output.at++ = static_cast<uint8_t>(value_of(entry));
+      const size_t count = num_literals_of(entry);
+      if (output.at > output.end || count > static_cast<size_t>(output.end - output.at)) return InflateFault::kTooLong;
+      const auto both = static_cast<uint16_t>(value_of(entry));
+      std::memcpy(output.at, &both, count);
+      output.at += count;
       continue;
     }
     const size_t length = number_of(entry, bits);
@@ -266,7 +280,7 @@ struct FixedCodes {
     std::fill(lengths + 144, lengths + 256, uint8_t{9});
     std::fill(lengths + 256, lengths + 280, uint8_t{7});
     std::fill(lengths + 280, lengths + 288, uint8_t{8});
-    make_literal_table(lengths, 288, codes.literals);
+    make_literal_table(lengths, 288, false, codes.literals);
     std::fill(lengths, lengths + 32, uint8_t{5});
     make_distance_table(lengths, 32, codes.distances);
   }
@@ -299,7 +313,7 @@ InflateFault read_lengths(BitReader& in, const LengthTable& table, uint8_t* leng
   return InflateFault::kNone;
 }
 
-InflateFault read_codes(BitReader& in, Codes& codes) {
+InflateFault read_codes(BitReader& in, bool with_pairs, Codes& codes) {
   static constexpr uint8_t kOrder[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
   in.refill();
   if (in.count < 14) return InflateFault::kCut;
@@ -315,7 +329,7 @@ InflateFault read_codes(BitReader& in, Codes& codes) {
   if (!make_length_table(lengths, 19, table)) return InflateFault::kLengths;
   const InflateFault fault = read_lengths(in, table, lengths, num_literals + num_distances);
   if (fault != InflateFault::kNone) return fault;
-  const bool fits = make_literal_table(lengths, num_literals, codes.literals) &&
+  const bool fits = make_literal_table(lengths, num_literals, with_pairs, codes.literals) &&
                     make_distance_table(lengths + num_literals, num_distances, codes.distances);
   return fits ? InflateFault::kNone : InflateFault::kLengths;
 }
@@ -330,7 +344,7 @@ InflateFault run_blocks(BitReader& in, Output& output) {
     InflateFault fault = InflateFault::kBlock;
     if (type == 0) fault = run_stored(in, output);
     if (type == 1) fault = run_block(in, fixed_codes(), output);
-    if (type == 2) fault = read_codes(in, own);
+    if (type == 2) fault = read_codes(in, in.left() >= kPairsPay, own);
     if (type == 2 && fault == InflateFault::kNone) fault = run_block(in, own, output);
     if (fault != InflateFault::kNone) return fault;
     if (output.at > output.end) return InflateFault::kTooLong;

@@ -46,7 +46,7 @@ class Painter {
       : layout_(layout), channels_(channels), out_(out), row_bytes_(row_bytes), expander_(layout.form, channels) {
     const auto widest = static_cast<size_t>(row_size(layout, layout.width));
     nothing_.resize(widest);
-    if (!expander_.copies() || layout.interlaced) {
+    if (!is_direct()) {
       for (std::vector<uint8_t>& row : rows_) row.resize(widest);
     }
     if (layout.interlaced) pixels_.resize(static_cast<size_t>(layout.width) * channels);
@@ -65,20 +65,40 @@ class Painter {
     const uint32_t width = pass.width(layout_), height = pass.height(layout_);
     if (width == 0) return {};
     const auto size = static_cast<size_t>(row_size(layout_, width));
-    const bool is_direct = expander_.copies() && !layout_.interlaced;
+    const size_t pixel_bytes = std::max(layout_.form.bits() / 8, 1u);
     const uint8_t* above = nothing_.data();
-    for (uint32_t y = 0; y < height; y++, raw += size + 1) {
-      if (*raw >= kNumFilters) return "a row has filter " + std::to_string(*raw) + ", which there is not";
-      uint8_t* const target = out_ + static_cast<ptrdiff_t>(pass.top + y * pass.down) * row_bytes_;
-      uint8_t* const row = is_direct ? target : rows_[y % 2].data();
-      unfilter(*raw, raw + 1, above, row, size, std::max(layout_.form.bits() / 8, 1u));
-      above = row;
-      if (is_direct) continue;
-      uint8_t* const pixels = layout_.interlaced ? pixels_.data() : target;
-      if (!expander_.expand(row, width, pixels)) return "a pixel has a colour that its palette has not";
-      if (layout_.interlaced) spread(pixels, width, pass, target);
+    for (uint32_t y = 0; y < height;) {
+      uint8_t* const row = row_of(pass, y);
+      uint32_t undone = 1;
+      if (y + 1 < height && raw[0] == kPaethFilter && raw[size + 1] == kPaethFilter &&
+          unfilter_two({raw + 1, raw + size + 2, row, row_of(pass, y + 1)}, above, size, pixel_bytes)) {
+        undone = 2;
+      } else if (*raw < kNumFilters) {
+        unfilter(*raw, raw + 1, above, row, size, pixel_bytes);
+      } else {
+        return "a row has filter " + std::to_string(*raw) + ", which there is not";
+      }
+      for (raw += undone * (size + 1); undone > 0; undone--, y++) {
+        above = row_of(pass, y);
+        if (!is_direct() && !place(above, width, pass, y)) return "a pixel has a colour that its palette has not";
+      }
     }
     return {};
+  }
+
+  // Whether rows are made where they are to be, and need nothing more.
+  bool is_direct() const { return expander_.copies() && !layout_.interlaced; }
+  uint8_t* target_of(const Pass& pass, uint32_t y) const {
+    return out_ + static_cast<ptrdiff_t>(pass.top + y * pass.down) * row_bytes_;
+  }
+  uint8_t* row_of(const Pass& pass, uint32_t y) { return is_direct() ? target_of(pass, y) : rows_[y % 3].data(); }
+
+  bool place(const uint8_t* row, uint32_t width, const Pass& pass, uint32_t y) {
+    uint8_t* const target = target_of(pass, y);
+    uint8_t* const pixels = layout_.interlaced ? pixels_.data() : target;
+    if (!expander_.expand(row, width, pixels)) return false;
+    if (layout_.interlaced) spread(pixels, width, pass, target);
+    return true;
   }
 
   void spread(const uint8_t* pixels, uint32_t width, const Pass& pass, uint8_t* target) const {
@@ -94,7 +114,7 @@ class Painter {
   uint8_t* const out_;
   const ptrdiff_t row_bytes_;
   Expander expander_;
-  std::vector<uint8_t> nothing_, rows_[2], pixels_;
+  std::vector<uint8_t> nothing_, rows_[3], pixels_;  // rows: one, the one below it, and the one above both
 };
 
 // The stream in one piece.

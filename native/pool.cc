@@ -1,6 +1,9 @@
 #include "pool.h"
 
 #include <pthread.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -44,6 +47,11 @@ struct Pool {
     const size_t size = kSmallest << index;
     void* block = std::aligned_alloc(size >= kHugePage ? kHugePage : kAlignment, size);
     if (block == nullptr) throw std::bad_alloc();
+#ifdef __linux__
+    // Most systems give huge pages to those alone who ask: decoding 224 x 224 pixels into small ones took 320 µs, and
+    // 265 µs into huge ones.
+    if (size >= kHugePage) madvise(block, size, MADV_HUGEPAGE);
+#endif
     return static_cast<uint8_t*>(block);
   }
 

@@ -32,13 +32,36 @@ void resize_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
 
 namespace detail {
 
-inline constexpr uint32_t kRowTotal = 65535;           // weights of rows: 16 bits for each
-inline constexpr unsigned kColumnBits = 14;            // weights of columns: 15 bits and a sign
-inline constexpr size_t kRowPadding = 64;              // bytes behind a row that vector code reads and does not use
+inline constexpr uint32_t kRowTotal = 65535;  // weights of rows: 16 bits for each
+inline constexpr unsigned kColumnBits = 14;   // weights of columns: 15 bits and a sign
+inline constexpr size_t kRowPadding = 64;     // bytes behind a row that vector code reads and does not use
 
-// `out` = the sum of `num` rows of `bytes` bytes with these weights, which add up to kRowTotal.
-void blend_rows_avx2(const uint8_t* rows, ptrdiff_t stride, const uint32_t* weights, size_t num, size_t bytes,
-                     uint8_t* out);
+// `num` rows of `bytes` bytes with weights that add up to kRowTotal; the `num_next` rows from `next` on come soon.
+struct RowBlend {
+  const uint8_t* rows;
+  ptrdiff_t stride;
+  const uint32_t* weights;
+  size_t num, bytes;
+  const uint8_t* next;
+  size_t num_next;
+};
+
+// The sums of bytes from `begin`, an even place, on. Products lose their low bytes, halves on average. A byte at an odd
+// place is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
+inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out) {
+  for (size_t i = begin; i < blend.bytes; i++) {
+    const uint8_t* p = blend.rows + i;
+    uint32_t sum = 0;
+    for (size_t j = 0; j < blend.num; j++, p += blend.stride) {
+      const uint32_t word = static_cast<uint32_t>(*p << 8) | (i % 2 == 0 ? 0u : p[-1]);
+      sum += word * blend.weights[j] >> 16;
+    }
+    const uint32_t below = i % 2 == 0 ? 0 : out[i - 1];
+    out[i] = static_cast<uint8_t>((sum - (below < sum ? below : sum) + 128 + blend.num / 2) >> 8);
+  }
+}
+
+void blend_rows_avx2(const RowBlend& blend, uint8_t* out);
 
 // Weights of columns in the order in which the vector code takes them.
 struct ColumnLanes {

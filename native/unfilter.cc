@@ -39,10 +39,12 @@ constexpr Undo kUndo[kMostPixelBytes] = {undo<1>, undo<2>, undo<3>, undo<4>, und
 
 struct Choices {
   detail::Unfilter of[kNumFilters][kMostPixelBytes + 1] = {};
+  detail::UnfilterTwo of_two[kMostPixelBytes + 1] = {};
 
   Choices() {
-    for (uint8_t filter = 1; filter < kNumFilters; filter++) {
-      for (size_t bytes = 1; bytes <= kMostPixelBytes; bytes++) {
+    for (size_t bytes = 1; bytes <= kMostPixelBytes; bytes++) {
+      of_two[bytes] = detail::unfilter_two_for_x86(bytes);
+      for (uint8_t filter = 1; filter < kNumFilters; filter++) {
         of[filter][bytes] = detail::unfilter_for_x86(filter, bytes);
       }
     }
@@ -69,6 +71,12 @@ void unfilter(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t*
   } else {
     unfilter_by_byte(filter, raw, above, out, size, pixel_bytes);
   }
+}
+
+bool unfilter_two(const RowPair& rows, const uint8_t* above, size_t size, size_t pixel_bytes) {
+  const detail::UnfilterTwo chosen = choices.of_two[pixel_bytes];
+  if (chosen != nullptr) chosen(rows, above, size);
+  return chosen != nullptr;
 }
 
 }  // namespace penstock

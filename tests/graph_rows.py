@@ -16,7 +16,7 @@ from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import example, write_gzip, write_plain
 
 NUM_RECORDS = 23
-FLOATS = np.array([0.5, -0.0, 1e-45, 3.4e38, -7.25, 1 / 3, 1e9], np.float32)
+FLOATS = np.array([0.5, -0.0, 1e-37, 3.4e38, -7.25, 1 / 3, 1e9], np.float32)
 INTS = (0, -1, 2**63 - 1, -(2**63), 127, 128, 16384)
 WORDS = ("cat", "dog", "eel", "emu", "Ünï")
 TEXTS = (

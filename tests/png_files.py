@@ -78,7 +78,7 @@ def pixels_of(drawing, channels):
 def encode(
     drawing, *, interlaced=False, filters=(0, 1, 2, 3, 4), before=b"", after=b"", idat_bytes=None, **deflate
 ):
-    """Return a PNG file; rows take the filters in turn, chunks `before` and `after` stand around the pixels."""
+    """Return a PNG file; rows take the filters in turn, other chunks stand before and after the pixels."""
     height, width = drawing.samples.shape[:2]
     head = struct.pack(">IIBBBBB", width, height, drawing.depth, drawing.colour, 0, 0, interlaced)
     colours = b"" if drawing.palette is None else chunk(b"PLTE", drawing.palette.tobytes())

@@ -317,13 +317,11 @@ def count_tokens(
     split: bool,
 ) -> NDArray[np.int64]: ...
 
-# Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height; orientation;
-# components): native/picture.h
+# Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
+# orientation; components): native/picture.h
 def read_pictures(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> tuple[
-    NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]
-]: ...
+) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]]: ...
 def read_png(
     data: Buffer, out: NDArray[np.uint8] | None, channels: int, max_pixels: int
 ) -> NDArray[np.uint8]: ...

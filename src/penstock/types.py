@@ -186,28 +186,19 @@ class Pictures:
     def __len__(self) -> int:
         return len(self.images)
 
-    def size(self, row: int) -> tuple[int, int]:
-        """Return the height and the width of an image."""
-        height, width, _ = self._image(row).shape
-        return height, width
+    def image(self, row: int) -> NDArray[np.uint8]:
+        """Return the pixels of an image.
 
-    def decode(
-        self,
-        row: int,
-        denominator: int = 1,  # noqa: ARG002 - they are decoded
-        out: NDArray[np.uint8] | None = None,  # noqa: ARG002 - nor need they be moved
-    ) -> NDArray[np.uint8]:
-        """Return the pixels of an image."""
-        return self._image(row)
-
-    def __repr__(self) -> str:
-        return f"Pictures(rows={len(self)}{_mask_text(self.present)})"
-
-    def _image(self, row: int) -> NDArray[np.uint8]:
+        Raises:
+            ValueError: The row has none.
+        """
         image = self.images[row]
         if image is None:
             raise ValueError(f"row {row} has no image")
         return image
+
+    def __repr__(self) -> str:
+        return f"Pictures(rows={len(self)}{_mask_text(self.present)})"
 
 
 class Deferred:

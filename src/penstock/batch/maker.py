@@ -229,12 +229,12 @@ class Maker:
 
 
 def record_keys(picks: Picks) -> NDArray[np.int64]:
-    """Return what names each record in random draws: its row, and in a mixture its split and pass as well."""
+    """Return what names each record in random draws: its row, its split, and which time it comes."""
     keys = picks.rows
     if picks.sources is not None:
         keys = keys | (picks.sources.astype(np.int64) << 40)
-    if picks.epochs is not None:
-        keys = keys | ((picks.epochs & 0x7FFF) << 48)
+    if picks.turns is not None:
+        keys = keys | ((picks.turns & 0x7FFF) << 48)
     return keys
 
 

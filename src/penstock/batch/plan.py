@@ -120,5 +120,5 @@ def cut_picks(picks: Picks, chosen: NDArray[np.int64] | NDArray[np.bool_] | slic
     return Picks(
         picks.rows[chosen],
         None if picks.sources is None else picks.sources[chosen],
-        None if picks.epochs is None else picks.epochs[chosen],
+        None if picks.turns is None else picks.turns[chosen],
     )

@@ -19,8 +19,6 @@ from penstock.schema.refusal import show
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded
 from penstock.transform.pipeline import Pipeline
-from penstock.transform.sequence import Pad
-from penstock.transform.text import Tokenize
 
 # Shorter rows cost about as much as rows of 8, and each size costs a compilation.
 _LEAST = 8
@@ -84,7 +82,7 @@ def find_paddings(pipeline: Transforming) -> dict[str, Padding]:
     transforms = pipeline.transforms if isinstance(pipeline, Pipeline) else {}
     for name, transform in transforms.items():
         if isinstance(transform, Padded):
-            paddings[name] = Padding(_find_value(transform), transform.length)
+            paddings[name] = Padding(transform.padding, transform.length)
             if transform.mask:
                 paddings[f"{name}_mask"] = Padding(False, transform.length)
     return paddings
@@ -103,12 +101,6 @@ def pad_array(array: NDArray[Any], output: Output, padding: Padding, sizes: Size
     padded[...] = padding.value
     padded[tuple(map(slice, array.shape))] = array
     return padded
-
-
-def _find_value(transform: Padded) -> float:
-    if isinstance(transform, Pad):
-        return transform.value
-    return transform._cutter.padding if isinstance(transform, Tokenize) else 0
 
 
 def _is_size(number: object) -> bool:

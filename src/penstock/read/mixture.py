@@ -23,6 +23,7 @@ from penstock.schema.refusal import count, show
 # Every source has its share of each stretch of so many positions, to within a few.
 _WINDOW = 1024
 _MIX = 6  # what the random numbers are for, beside those of order.py
+_WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
 _SHARE_UNITS = 1 << 32
 
 
@@ -88,12 +89,12 @@ class MixedOrder:
             raise IndexError(f"an epoch has {self._size} positions; there are no positions {start} to {stop}")
         sources, counters = self._stretch(epoch * self._size + start, epoch * self._size + stop)
         rows = np.empty(len(sources), np.int64)
-        epochs = np.empty(len(sources), np.int64)
+        turns = np.empty(len(sources), np.int64)
         for number in range(len(self._orders)):
             places = np.flatnonzero(sources == number)
             if len(places):
-                rows[places], epochs[places] = self._take(number, counters[number], len(places))
-        return Picks(rows, sources, epochs)
+                rows[places], turns[places] = self._take(number, counters[number], len(places))
+        return Picks(rows, sources, turns)
 
     def describe(self) -> dict[str, object]:
         """Return what decides the order, as a small object for JSON; each source by a digest of its own."""
@@ -107,17 +108,19 @@ class MixedOrder:
         }
 
     def _take(self, number: int, first: int, num_wanted: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows and passes of the records of a source from its `first` on."""
+        """Return rows and turns of the records of a source from its `first` on."""
         order, length = self._orders[number], len(self._orders[number])
-        rows, epochs = [], []
+        rows, turns = [], []
         at, end = first, first + num_wanted
         while at < end:
             epoch, start = divmod(at, length)
             stop = min(length, start + end - at)
-            rows.append(order.pick(epoch, start, stop).rows)
-            epochs.append(np.full(stop - start, epoch, np.int64))
+            picks = order.pick(epoch, start, stop)
+            rows.append(picks.rows)
+            passes = np.full(stop - start, epoch, np.int64)
+            turns.append(passes if picks.turns is None else passes + _WEIGHTED_STEP * picks.turns)
             at += stop - start
-        return np.concatenate(rows), np.concatenate(epochs)
+        return np.concatenate(rows), np.concatenate(turns)
 
     def _stretch(self, start: int, stop: int) -> _Stretch:
         """Find the sources of positions that are counted from the first epoch on."""

@@ -33,12 +33,13 @@ class Picks(NamedTuple):
     Attributes:
         rows: The row of each in its split.
         sources: Of a mixture: the number of its split.
-        epochs: Of a mixture: the pass over that split.
+        turns: What tells apart the times that one record comes in an epoch: of a mixture the pass over its
+            split, with weights the position.
     """
 
     rows: NDArray[np.int64]
     sources: NDArray[np.int32] | None = None
-    epochs: NDArray[np.int64] | None = None
+    turns: NDArray[np.int64] | None = None
 
 
 class Order(Protocol):
@@ -131,7 +132,8 @@ class SplitOrder:
         if not 0 <= start <= stop <= len(self):
             raise IndexError(f"an epoch has {len(self)} positions; there are no positions {start} to {stop}")
         places = self._shuffle(epoch, start, stop) + self.skip
-        return Picks(places if self.bitmap is None else self.bitmap.select(places))
+        rows = places if self.bitmap is None else self.bitmap.select(places)
+        return Picks(rows, turns=None if self._sums is None else np.arange(start, stop, dtype=np.int64))
 
     def describe(self) -> dict[str, object]:
         """Return what decides the order, as a small object for JSON."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.decode.pixels import EncodedImages, PixelError, PixelRules
+from penstock.decode.pixels import EncodedImages, PixelError, PixelRules, Pixels
 from penstock.errors import FieldError
 from penstock.transform.base import Prepared
 from penstock.transform.draws import Draws
@@ -27,10 +27,30 @@ class Images(Protocol):
     def size(self, row: int) -> Size:
         """Return height and width."""
 
-    def decode(
-        self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.uint8]:
+    def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
         """Return the pixels; in `out`, if they are of its shape."""
+
+
+class HeldPictures:
+    """The pictures that a cache holds, which need no decoding."""
+
+    def __init__(self, column: Pictures) -> None:
+        self._column = column
+
+    def size(self, row: int) -> Size:
+        """Return height and width."""
+        height, width, _ = self._column.image(row).shape
+        return height, width
+
+    def decode(
+        self,
+        row: int,
+        denominator: int = 1,  # noqa: ARG002 - they are whole
+        out: NDArray[np.uint8] | None = None,  # noqa: ARG002 - and others share them
+    ) -> Pixels:
+        """Return the pixels."""
+        image = self._column.image(row)
+        return Pixels(image, (0.0, 0.0, float(image.shape[0]), float(image.shape[1])))
 
 
 @dataclass(frozen=True)
@@ -91,7 +111,7 @@ class Drawing:
             if row in faults or (present is not None and not present[row]):
                 continue
             try:
-                held[row] = images.decode(row)
+                held[row] = images.decode(row).values
             except PixelError as error:
                 faults[row] = _fault(name, row, error)
         return Prepared(Pictures(held, column.present), faults)
@@ -100,7 +120,7 @@ class Drawing:
         if isinstance(column, Bytes):
             return EncodedImages(column, self.rules)
         if isinstance(column, Pictures):
-            return column
+            return HeldPictures(column)
         raise TypeError(f"{column!r} holds no images")
 
     def _draw(self, images: Images, row: int, size: Size, at: Frame, slot: NDArray[np.uint8]) -> None:
@@ -114,11 +134,11 @@ class Drawing:
         # Where parts are drawn at random, a cache holds the whole image: so it is whole without one, too.
         denominator = choose_draft(at) if self.draft and self.resize != "random" else 1
         straight = slot if is_whole and target is slot else None
-        pixels = images.decode(row, denominator, straight)
+        pixels, area = images.decode(row, denominator, straight)
         if pixels is straight:
             return
-        down, across = pixels.shape[0] / size[0], pixels.shape[1] / size[1]
-        box = (at.box[0] * down, at.box[1] * across, at.box[2] * down, at.box[3] * across)
+        down, across = area[2] / size[0], area[3] / size[1]
+        box = (area[0] + at.box[0] * down, area[1] + at.box[1] * across, at.box[2] * down, at.box[3] * across)
         _native.resize(pixels, target, box, self.antialias)
 
 

@@ -180,5 +180,5 @@ class Keep(Transform):
 
 def _advise(field: Field) -> str:
     if isinstance(field, Image | BytesField):
-        return "Images are decoded by Image(); other bytes in Pipeline.map, or not fed: give None for them."
+        return "Image() decodes images; other bytes go through Pipeline.map, or give None for them."
     return "A model takes no strings: say Tokenize() or Encode()."

@@ -62,6 +62,11 @@ class Padded(Transform):
         wide = -(-np.maximum(cut, 1) // self.multiple) * self.multiple  # an empty batch has one column, too
         return wide if self.length is None else np.minimum(wide, self.length)
 
+    @property
+    def padding(self) -> float:
+        """What shorter rows are filled up with."""
+        return 0
+
     def _check_padding(self) -> None:
         owner = type(self).__name__
         for option in ("length", "multiple", "step_length"):

@@ -95,6 +95,11 @@ class Pad(Padded):
         fitted = need_fitted(self, name, self.fitted)
         return self._list_outputs(name, self.dtype or fitted.dtype, fitted.shape)
 
+    @property
+    def padding(self) -> float:
+        """What shorter rows are filled up with."""
+        return self.value
+
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
         """Return the sequences of a batch."""
         if not isinstance(column, Ragged):

@@ -194,6 +194,11 @@ class Tokenize(Padded):
     def _specials(self) -> tuple[str, ...]:
         return ("", UNKNOWN) if self.output == "index" else (UNKNOWN,)
 
+    @property
+    def padding(self) -> float:
+        """The id that shorter rows are filled up with."""
+        return self._need_cutter().padding
+
     def _need_cutter(self) -> WordCutter | FileTokenizer:
         if self.tokenizer is None:
             need_fitted(self, "", self.fitted)

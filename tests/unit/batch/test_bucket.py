@@ -122,7 +122,7 @@ def test_mixture_takes_the_lengths_of_each_source():
     for ticket in plan.tickets(0, 0):
         total = [lengths[source][row] for row, source in zip(*ticket.picks[:2], strict=True)]
         assert len(total) * max(total) <= 30
-        assert len(ticket.picks.epochs) == len(total)
+        assert len(ticket.picks.turns) == len(total)
 
 
 def test_epochs_can_be_counted_while_they_are_iterated():

@@ -1,4 +1,4 @@
-"""read_png: every kind of PNG into its pixels, as Pillow has them; anything cut, damaged or too large is refused."""
+"""read_png: every PNG into pixels, as Pillow has them; what is cut, damaged or too large is refused."""
 
 import io
 import struct
@@ -199,23 +199,13 @@ def test_every_cut_is_refused(colour, interlaced):
 @pytest.mark.parametrize("colour", [RGB, PALETTE])
 def test_every_flipped_bit_is_refused(colour):
     data = encode(draw(colour, 8, 3, 4, with_hidden=True), idat_bytes=40)
-    for at in range(len(data)):
+    # The name of tRNS may become that of a chunk that nobody needs.
+    needless = range(data.index(b"tRNS"), data.index(b"tRNS") + 4)
+    for at in set(range(len(data))) - set(needless):
         for bit in range(8):
             flipped = bytearray(data)
             flipped[at] ^= 1 << bit
-            refuse_unless_ancillary(flipped, data, at)
-
-
-def refuse_unless_ancillary(flipped, data, at):
-    # The name and the size of tRNS: it may become a chunk that nobody needs, and pixels stay what they are.
-    try:
-        got = read_png(flipped, channels=3)
-    except ValueError as error:
-        assert str(error).startswith("damaged or unfit PNG: ")
-        return
-    place = data.find(b"tRNS")
-    assert place <= at < place + 4
-    np.testing.assert_array_equal(got, read_png(data, channels=3))
+            refuse(flipped, "^damaged or unfit PNG: ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""read_pictures: headers of images of all formats, as the schema reads them, with orientation and components."""
+"""read_pictures: headers of all formats as the schema reads them, with orientation and components."""
 
 import struct
 

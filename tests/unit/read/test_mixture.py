@@ -24,7 +24,7 @@ def test_shares_are_met_whatever_the_sizes():
     assert np.bincount(picks.sources).tolist() == [3072, 1024]
     small = picks.rows[picks.sources == 0]
     assert small.tolist() == [i % 5 for i in range(3072)]
-    assert picks.epochs[picks.sources == 0].tolist() == [i // 5 for i in range(3072)]
+    assert picks.turns[picks.sources == 0].tolist() == [i // 5 for i in range(3072)]
 
 
 def test_positions_go_on_from_epoch_to_epoch():
@@ -49,7 +49,7 @@ def test_position_far_out_is_found_at_once():
     picks = mixed.pick(10**6, 10**9 - 10, 10**9)
     assert time.perf_counter() - began < 0.1
     # Source 0 has had half of 10^15 positions: it is in its pass 500 000.
-    assert set(picks.epochs[picks.sources == 0].tolist()) <= {500_000, 500_001}
+    assert set(picks.turns[picks.sources == 0].tolist()) <= {500_000, 500_001}
 
 
 def test_mixture_of_a_seed_never_changes():
@@ -57,7 +57,7 @@ def test_mixture_of_a_seed_never_changes():
     picks = mixed.pick(2, 0, 13)
     assert picks.sources.tolist() == SOURCES
     assert picks.rows.tolist() == ROWS
-    assert picks.epochs.tolist() == PASSES
+    assert picks.turns.tolist() == PASSES
 
 
 SOURCES = [1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 0]

@@ -253,9 +253,7 @@ def test_options_come_as_a_mapping_true_or_an_object():
     assert load_augment("Image", given) is given
     with pytest.raises(OptionError, match=r"augment of Image: expected only flip, .*, got 'flips'\."):
         load_augment("Image", {"flips": 0.5})
-    with pytest.raises(
-        OptionError, match="expected an Augment, a mapping of its options, True or None, got 7"
-    ):
+    with pytest.raises(OptionError, match="a mapping of its options, True or None, got 7"):
         load_augment("Image", 7)
 
 

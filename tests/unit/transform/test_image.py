@@ -125,6 +125,27 @@ def test_draft_is_hardly_another_picture():
     assert np.array_equal(run(make(draft=False), small), run(make(), small))
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("sides", [(97, 99), (110, 131), (385, 393)])
+def test_draft_of_any_size_and_orientation_is_hardly_another_picture(sides, orientation):
+    # The last of the blocks of a draft lies partly beyond the picture, or the first where that is mirrored.
+    column = strings([turned_jpeg(scene(*sides), orientation, quality=95)])
+    for resize in ("stretch", "crop"):
+        whole = run(make(column=column, size=16, draft=False, resize=resize), column)
+        draft = run(make(column=column, size=16, resize=resize), column)
+        check_like(draft, whole, most=16, mean=1.2)
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (1, 3000), (3000, 1), (3, 1000)])
+def test_extreme_images_have_their_size(sides):
+    column = strings([png(scene(*sides))])
+    for size in ((8, 8), (1, 5), (60, 7)):
+        check_like(run(make(column=column, size=size), column)[0], shrunk(scene(*sides), size), most=1)
+        for resize in ("pad", "crop", "random"):
+            transform = make(column=column, size=size, resize=resize)
+            assert transform.apply("x", column, draws(1))["x"].shape == (1, *size, 3)
+
+
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_channels_are_as_asked(channels):
     column = strings([png(PICTURE), png(grey(PICTURE), 8, 0), png(scene(40, 56, channels=4), 8, 6)])
@@ -148,12 +169,12 @@ def test_floats_are_scaled_then_standardised():
     assert plain.dtype == np.float32
     assert np.array_equal(plain, whole.astype(np.float32))
     unit = run(make(size=size, dtype="float32", scale=1 / 255), COLUMN)
-    assert unit == pytest.approx(whole / 255, abs=1e-6)
+    assert np.allclose(unit, whole / 255, rtol=0, atol=1e-6)
     means, deviations = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     found = run(make(size=size, dtype="float32", scale=1 / 255, mean=means, deviation=deviations), COLUMN)
-    assert found == pytest.approx((whole / 255 - means) / deviations, abs=1e-5)
+    assert np.allclose(found, (whole / 255 - means) / deviations, rtol=0, atol=1e-5)
     found = run(make(size=size, dtype="float32", mean=127.5, deviation=127.5), COLUMN)
-    assert found == pytest.approx(whole / 127.5 - 1, abs=1e-5)
+    assert np.allclose(found, whole / 127.5 - 1, rtol=0, atol=1e-5)
 
 
 def test_upright_unless_told():

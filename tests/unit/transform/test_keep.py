@@ -100,8 +100,16 @@ def test_sequence_is_given_ragged_where_asked():
         ),
         (Keep(), Category(), "A model takes no strings: say Tokenize() or Encode()."),
         (Keep(), Sequence("string"), "A model takes no strings: say Tokenize() or Encode()."),
-        (Keep(), Image(), "Images are decoded by Image(); other bytes in Pipeline.map, or not fed: give None for them."),
-        (Keep(), Bytes(), "Images are decoded by Image(); other bytes in Pipeline.map, or not fed: give None for them."),
+        (
+            Keep(),
+            Image(),
+            "Image() decodes images; other bytes go through Pipeline.map, or give None for them.",
+        ),
+        (
+            Keep(),
+            Bytes(),
+            "Image() decodes images; other bytes go through Pipeline.map, or give None for them.",
+        ),
         (Keep(), Sequence(), "expected one shape for all records, got a field of type sequence"),
         (Keep(ragged=True), Number(), "expected a sequence, with ragged=True, got a field of type number"),
         (Keep("int32"), Number(), "dtype of Keep: expected a dtype that float32 becomes without loss"),

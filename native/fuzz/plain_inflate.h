@@ -1,0 +1,16 @@
+// Inflating as the standard tells it, bit by bit: what the fast way is compared with.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bytes.h"
+
+namespace penstock::fuzz {
+
+// Whether a zlib stream gives exactly `size` bytes, which are then in `out`.
+bool inflate_plainly(Span stream, size_t size, std::vector<uint8_t>& out);
+
+uint32_t adler_of(Span bytes);
+
+}  // namespace penstock::fuzz

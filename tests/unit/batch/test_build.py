@@ -1,0 +1,129 @@
+"""When images are augmented: by the split, or as told; and what a state says of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from loaded_batches import freeze_all
+from penstock.errors import OptionError, StateError
+from picture_sets import SCHEMA, fit_photos, open_photos, photo, photo_record, write_photos
+from record_files import write_plain
+
+IMAGES = [photo(number) for number in range(7)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for split in ("train", "validation", "test"):
+        write_photos(tmp_path / "photos", IMAGES, split=split)
+    return tmp_path / "photos"
+
+
+def load(split, augment=None, image=None, **choices):
+    pipeline = fit_photos(split, **(image or {"augment": {"flip": 1.0}}))
+    if augment is not None:
+        choices["augment"] = augment
+    return split.loader(pipeline, batch_size=3, num_threads=0, **choices)
+
+
+def is_augmented(loader, split):
+    """Say whether images come mirrored; the numbers tell them apart, in whatever order they come."""
+    plain = {n: image for inputs, _ in load(split, False) for n, image in pair(inputs)}
+    found = {n: image for inputs, _ in loader for n, image in pair(inputs)}
+    assert found.keys() == plain.keys()
+    mirrored = {np.array_equal(found[n], plain[n][:, ::-1]) for n in plain}
+    assert mirrored in ({True}, {np.array_equal(found[n], plain[n]) for n in plain} ^ {True, False})
+    return mirrored == {True}
+
+
+def pair(inputs):
+    return list(zip(inputs["n"].tolist(), inputs["image"], strict=True))
+
+
+@pytest.mark.parametrize("shuffle", [False, True, "block"])
+def test_train_is_augmented_and_others_are_not_unless_told(folder, shuffle):
+    for name, usual in (("train", True), ("validation", False), ("test", False)):
+        split = open_photos(folder, name)
+        assert is_augmented(load(split, shuffle=shuffle), split) is usual
+        assert is_augmented(load(split, True, shuffle=shuffle), split)
+        assert not is_augmented(load(split, False, shuffle=shuffle), split)
+
+
+def test_files_of_no_split_are_augmented_if_they_are_shuffled(tmp_path):
+    path = write_plain(tmp_path / "some.tfrecord", [photo_record(n, image) for n, image in enumerate(IMAGES)])
+    split = ps.open(path, schema=SCHEMA)["all"]
+    assert not is_augmented(load(split), split)
+    assert is_augmented(load(split, shuffle=True), split)
+    assert is_augmented(load(split, shuffle="block"), split)
+    assert is_augmented(load(split, True), split)
+    assert not is_augmented(load(split, False, shuffle=True), split)
+
+
+def test_mixture_is_augmented_if_all_of_it_is_for_training(folder):
+    train, test = open_photos(folder), open_photos(folder, "test")
+    for splits, usual in (([train, train], True), ([train, test], False), ([test, test], False)):
+        pipeline = fit_photos(train, augment={"flip": 1.0})
+        choices = {"batch_size": 3, "num_threads": 0}
+        found = freeze_all(ps.mix(splits).loader(pipeline, **choices))
+        for augment in (False, True):
+            told = freeze_all(ps.mix(splits).loader(pipeline, augment=augment, **choices))
+            assert (found == told) is (augment is usual)
+
+
+@pytest.mark.parametrize("value", ["yes", 1, 0, "train"])
+def test_choice_that_is_none_is_refused(folder, value):
+    with pytest.raises(OptionError, match=r"^augment: expected True, False or None, got "):
+        load(open_photos(folder), value)
+
+
+@pytest.mark.parametrize("image", [{"augment": {"flip": 1.0}}, {"resize": "random"}])
+def test_state_of_an_augmented_loader_is_refused_by_one_without(folder, image):
+    split = open_photos(folder)
+    loaders = {augment: load(split, augment, image) for augment in (True, False)}
+    for augment, loader in loaders.items():
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+        load(split, augment, image).load_state_dict(state)
+        with pytest.raises(StateError) as caught:
+            loaders[not augment].load_state_dict(state)
+        assert f"'augment': expected {not augment}, got {augment}" in str(caught.value)
+
+
+def test_state_says_nothing_of_it_where_nothing_is_random(folder):
+    split = open_photos(folder)
+    state = load(split, True, {"size": 8}).state_dict()
+    assert "augment" not in json.dumps(state)
+    load(split, False, {"size": 8}).load_state_dict(state)
+
+
+def test_batches_do_not_depend_on_size_order_threads_or_rank(folder):
+    split = open_photos(folder)
+    image = {"resize": "random", "augment": True}
+
+    def by_number(batch_size=3, ranks=1, **choices):
+        pipeline = fit_photos(split, **image)
+        found = {}
+        for rank in range(ranks):
+            loader = split.loader(pipeline, batch_size=batch_size, seed=9, shard=(rank, ranks), **choices)
+            for inputs, _ in loader:
+                found |= {n: pixels.tobytes() for n, pixels in pair(inputs)}
+        return found
+
+    wanted = by_number()
+    assert len(wanted) == len(IMAGES)
+    for choices in (
+        {"batch_size": 1},
+        {"batch_size": 100},
+        {"shuffle": True},
+        {"shuffle": "block"},
+        {"num_threads": 0},
+        {"num_threads": 4},
+        {"ranks": 2},
+        {"ranks": 3, "shuffle": True},
+        {"cache": "memory"},
+        {"last": "drop", "batch_size": 7},
+    ):
+        found = by_number(**choices)
+        assert {n: found[n] for n in wanted} == wanted, choices
