@@ -52,7 +52,7 @@ types: $(VENV)/.check
 ATTACKS := tests/unit/native $(wildcard tests/property/test_core_*.py) tests/property/test_dataset_values.py \
   $(wildcard tests/faults/test_wire_*.py) tests/faults/test_framing.py tests/faults/test_between_frames.py \
   tests/faults/test_compression_faults.py tests/faults/test_file_faults.py tests/faults/test_memory.py \
-  tests/faults/test_policy.py tests/property/test_wire_protobuf.py
+  tests/faults/test_policy.py tests/property/test_wire_protobuf.py tests/property/test_png.py tests/unit/decode/test_png.py
 
 # The core built with g++'s address and undefined-behaviour sanitizers: its fuzz targets over mutations of known
 # inputs, then the tests that attack it through Python.

@@ -42,7 +42,7 @@ using LengthTable = HuffmanTable<kLengthIndexBits, 128>;
 // distances, that no stream may use.
 //
 // With pairs, two literals whose codes fit an index together are one entry: photos are mostly literals of 3 to 6 bits,
-// and take 0.65 of the time. To make the pairs takes 2 µs.
+// and take 0.65 of the time. To make the pairs takes 3 µs, which 1400 bytes of such a stream earn.
 bool make_literal_table(const uint8_t* lengths, size_t count, bool with_pairs, LiteralTable& table);
 bool make_distance_table(const uint8_t* lengths, size_t count, DistanceTable& table);
 bool make_length_table(const uint8_t* lengths, size_t count, LengthTable& table);

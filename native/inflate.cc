@@ -4,258 +4,14 @@
 
 #include "adler32.h"
 #include "bigendian.h"
-#include "huffman.h"
+#include "symbols.h"
 
 namespace penstock {
 namespace {
 
-constexpr size_t kPairsPay = 1500;  // bytes of the stream that must be left for pairs of literals to be made
-constexpr size_t kFastInput = 24;  // bytes that a round of the fast loop may read ahead
+constexpr size_t kPairsPay = 1500;  // bytes that must be left of a stream for pairs of literals to pay
 
-inline void store64(uint8_t* p, uint64_t value) { std::memcpy(p, &value, sizeof value); }
-
-// The stream as bits, the first one lowest. `buffer` may hold more bits of the stream than `count` says: they are or-ed
-// in again when they are due.
-struct BitReader {
-  const uint8_t* at;
-  const uint8_t* end;
-  uint64_t buffer = 0;
-  unsigned count = 0;
-
-  explicit BitReader(Span bytes) : at(bytes.begin()), end(bytes.end()) {}
-
-  size_t left() const { return static_cast<size_t>(end - at); }
-  // At least 56 bits; only where eight bytes can be read.
-  void refill_fast() {
-    buffer |= load64(at) << count;
-    at += (63 - count) >> 3;
-    count |= 56;
-  }
-  void refill() {
-    for (; count < 56 && at < end; count += 8) buffer |= static_cast<uint64_t>(*at++) << count;
-  }
-  void drop(unsigned bits) {
-    buffer >>= bits;
-    count -= bits;
-  }
-  unsigned peek(unsigned bits) const { return static_cast<unsigned>(buffer) & ((1u << bits) - 1); }
-  unsigned take(unsigned bits) {
-    const unsigned value = peek(bits);
-    drop(bits);
-    return value;
-  }
-  // Back to the first whole byte that was not taken.
-  void align() {
-    at -= count >> 3;
-    buffer = 0;
-    count = 0;
-  }
-};
-
-// The base of an entry and its extra number, which follows the code in `bits`.
-inline unsigned number_of(HuffmanEntry entry, uint64_t bits) {
-  const auto taken = static_cast<uint32_t>(bits & ((uint64_t{1} << bits_of(entry)) - 1));
-  return value_of(entry) + (taken >> code_bits_of(entry));
-}
-
-inline HuffmanEntry follow(const HuffmanEntry* table, HuffmanEntry link, uint64_t bits) {
-  return table[value_of(link) + (static_cast<unsigned>(bits) & ((1u << code_bits_of(link)) - 1))];
-}
-
-// Copies `length` bytes from `distance` before; up to 32 bytes behind them are written over.
-inline void copy_fast(uint8_t* out, size_t distance, size_t length) {
-  const uint8_t* from = out - distance;
-  uint8_t* const stop = out + length;
-  if (PENSTOCK_LIKELY(distance >= 8)) {
-    do {
-      store64(out, load64(from));
-      store64(out + 8, load64(from + 8));
-      out += 16;
-      from += 16;
-    } while (out < stop);
-    return;
-  }
-  // Fewer bytes than a word come again and again: a word is made of them once.
-  const unsigned shift = static_cast<unsigned>(distance) * 8;
-  uint64_t word = load64(from) & ((uint64_t{1} << shift) - 1);
-  word |= word << shift;
-  if (shift < 32) word |= word << 2 * shift;
-  if (shift < 16) word |= word << 4 * shift;
-  const size_t step = 8 - 8 % distance;
-  do {
-    store64(out, word);
-    out += step;
-  } while (out < stop);
-}
-
-// One byte or two; two are written in any case.
-inline void put_literals(BitReader& bits, HuffmanEntry entry, uint8_t*& out) {
-  const auto both = static_cast<uint16_t>(value_of(entry));
-  std::memcpy(out, &both, sizeof both);
-  out += num_literals_of(entry);
-  bits.drop(bits_of(entry));
-}
-
-struct Codes {
-  LiteralTable literals;
-  DistanceTable distances;
-};
-
-struct Output {
-  uint8_t* begin;
-  uint8_t* at;
-  uint8_t* end;       // of the bytes expected
-  uint8_t* room_end;  // of what may be written
-};
-
-// Symbols as long as neither the stream nor the room for what comes out is near its end. `ended` says that the block is.
-__attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const Codes& codes, Output& output,
-                                                            bool& ended) {
-  const HuffmanEntry* const literals = codes.literals.entries;
-  const HuffmanEntry* const distances = codes.distances.entries;
-  constexpr unsigned kLiteralMask = (1u << kLiteralIndexBits) - 1, kDistanceMask = (1u << kDistanceIndexBits) - 1;
-  BitReader bits = in;
-  uint8_t* out = output.at;
-  InflateFault fault = InflateFault::kNone;
-  while (bits.left() >= kFastInput && output.room_end - out >= static_cast<ptrdiff_t>(kInflateSlack) &&
-         out <= output.end) {
-    bits.refill_fast();
-    HuffmanEntry entry = literals[bits.buffer & kLiteralMask];
-    // Five entries of literals take at most 55 bits; three, and a length behind them, 53.
-    if (entry & kLiteral) {
-      put_literals(bits, entry, out);
-      entry = literals[bits.buffer & kLiteralMask];
-      if (entry & kLiteral) {
-        put_literals(bits, entry, out);
-        entry = literals[bits.buffer & kLiteralMask];
-        if (entry & kLiteral) {
-          put_literals(bits, entry, out);
-          entry = literals[bits.buffer & kLiteralMask];
-          if (entry & kLiteral) {
-            put_literals(bits, entry, out);
-            entry = literals[bits.buffer & kLiteralMask];
-            if (entry & kLiteral) put_literals(bits, entry, out);
-            continue;
-          }
-        }
-      }
-    }
-    if (PENSTOCK_UNLIKELY(entry & kSpecial)) {
-      if (entry & kLink) {
-        bits.drop(kLiteralIndexBits);
-        entry = follow(literals, entry, bits.buffer);
-      }
-      if (entry & kLiteral) {
-        put_literals(bits, entry, out);
-        continue;
-      }
-      if (entry & kSpecial) {
-        bits.drop(bits_of(entry));
-        ended = entry & kBlockEnd;
-        if (!ended) fault = InflateFault::kCode;
-        break;
-      }
-    }
-    const size_t length = number_of(entry, bits.buffer);
-    bits.drop(bits_of(entry));
-    bits.refill_fast();
-    entry = distances[bits.buffer & kDistanceMask];
-    if (PENSTOCK_UNLIKELY(entry & kSpecial)) {
-      if (entry & kLink) {
-        bits.drop(kDistanceIndexBits);
-        entry = follow(distances, entry, bits.buffer);
-      }
-      if (entry & kSpecial) {
-        fault = InflateFault::kCode;
-        break;
-      }
-    }
-    const size_t distance = number_of(entry, bits.buffer);
-    bits.drop(bits_of(entry));
-    if (PENSTOCK_UNLIKELY(distance > static_cast<size_t>(out - output.begin))) {
-      fault = InflateFault::kDistance;
-      break;
-    }
-    copy_fast(out, distance, length);
-    out += length;
-  }
-  in = bits;
-  output.at = out;
-  return fault;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("bmi,bmi2"), flatten)) InflateFault run_fast_bmi2(BitReader& in, const Codes& codes,
-                                                                        Output& output, bool& ended) {
-  return run_fast(in, codes, output, ended);
-}
-#endif
-
-InflateFault run_fast_plain(BitReader& in, const Codes& codes, Output& output, bool& ended) {
-  return run_fast(in, codes, output, ended);
-}
-
-using RunFast = InflateFault (*)(BitReader&, const Codes&, Output&, bool&);
-
-RunFast choose_run() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("bmi2")) return run_fast_bmi2;
-#endif
-  return run_fast_plain;
-}
-
-const RunFast run_fast_here = choose_run();
-
-// The next symbol, its bits taken and checked to be there; `bits` are those that it began with, after a link if any.
-template <typename Table>
-inline bool read_symbol(BitReader& in, const Table& table, HuffmanEntry& entry, uint64_t& bits) {
-  in.refill();
-  entry = table.entries[in.peek(Table::index_bits)];
-  if (entry & kLink) {
-    if (in.count < Table::index_bits) return false;
-    in.drop(Table::index_bits);
-    entry = follow(table.entries, entry, in.buffer);
-  }
-  if (bits_of(entry) > in.count) return false;
-  bits = in.buffer;
-  in.drop(bits_of(entry));
-  return true;
-}
-
-// The same, one symbol at a time with every limit looked at, up to the end of the block.
-InflateFault run_careful(BitReader& in, const Codes& codes, Output& output) {
-  HuffmanEntry entry = 0;
-  uint64_t bits = 0;
-  for (;;) {
-    if (!read_symbol(in, codes.literals, entry, bits)) return InflateFault::kCut;
-    if (entry & kSpecial) return entry & kBlockEnd ? InflateFault::kNone : InflateFault::kCode;
-    if (entry & kLiteral) {
-      const size_t count = num_literals_of(entry);
-      if (output.at > output.end || count > static_cast<size_t>(output.end - output.at)) return InflateFault::kTooLong;
-      const auto both = static_cast<uint16_t>(value_of(entry));
-      std::memcpy(output.at, &both, count);
-      output.at += count;
-      continue;
-    }
-    const size_t length = number_of(entry, bits);
-    if (!read_symbol(in, codes.distances, entry, bits)) return InflateFault::kCut;
-    if (entry & kSpecial) return InflateFault::kCode;
-    const size_t distance = number_of(entry, bits);
-    if (distance > static_cast<size_t>(output.at - output.begin)) return InflateFault::kDistance;
-    if (output.at > output.end || length > static_cast<size_t>(output.end - output.at)) return InflateFault::kTooLong;
-    for (size_t i = 0; i < length; i++, output.at++) *output.at = *(output.at - distance);
-  }
-}
-
-InflateFault run_block(BitReader& in, const Codes& codes, Output& output) {
-  bool ended = false;
-  const InflateFault fault = run_fast_here(in, codes, output, ended);
-  if (fault != InflateFault::kNone || ended) return fault;
-  return run_careful(in, codes, output);
-}
-
-InflateFault run_stored(BitReader& in, Output& output) {
+InflateFault run_stored(BitReader& in, Inflated& output) {
   in.drop(in.count & 7);
   in.align();
   if (in.left() < 4) return InflateFault::kCut;
@@ -272,7 +28,7 @@ InflateFault run_stored(BitReader& in, Output& output) {
 }
 
 struct FixedCodes {
-  Codes codes;
+  BlockCodes codes;
 
   FixedCodes() {
     uint8_t lengths[288];
@@ -286,7 +42,7 @@ struct FixedCodes {
   }
 };
 
-const Codes& fixed_codes() {
+const BlockCodes& fixed_codes() {
   static const FixedCodes instance;
   return instance.codes;
 }
@@ -313,7 +69,7 @@ InflateFault read_lengths(BitReader& in, const LengthTable& table, uint8_t* leng
   return InflateFault::kNone;
 }
 
-InflateFault read_codes(BitReader& in, bool with_pairs, Codes& codes) {
+InflateFault read_codes(BitReader& in, bool with_pairs, BlockCodes& codes) {
   static constexpr uint8_t kOrder[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
   in.refill();
   if (in.count < 14) return InflateFault::kCut;
@@ -334,8 +90,8 @@ InflateFault read_codes(BitReader& in, bool with_pairs, Codes& codes) {
   return fits ? InflateFault::kNone : InflateFault::kLengths;
 }
 
-InflateFault run_blocks(BitReader& in, Output& output) {
-  Codes own;
+InflateFault run_blocks(BitReader& in, Inflated& output) {
+  BlockCodes own;
   for (bool is_last = false; !is_last;) {
     in.refill();
     if (in.count < 3) return InflateFault::kCut;
@@ -343,9 +99,9 @@ InflateFault run_blocks(BitReader& in, Output& output) {
     const unsigned type = in.take(2);
     InflateFault fault = InflateFault::kBlock;
     if (type == 0) fault = run_stored(in, output);
-    if (type == 1) fault = run_block(in, fixed_codes(), output);
+    if (type == 1) fault = run_symbols(in, fixed_codes(), output);
     if (type == 2) fault = read_codes(in, in.left() >= kPairsPay, own);
-    if (type == 2 && fault == InflateFault::kNone) fault = run_block(in, own, output);
+    if (type == 2 && fault == InflateFault::kNone) fault = run_symbols(in, own, output);
     if (fault != InflateFault::kNone) return fault;
     if (output.at > output.end) return InflateFault::kTooLong;
   }
@@ -378,7 +134,7 @@ InflateFault inflate_zlib(Span stream, uint8_t* out, size_t size, size_t room) {
     return InflateFault::kHeader;
   }
   BitReader in(Span{stream.data + 2, stream.size - 2});
-  Output output{out, out, out + size, out + room};
+  Inflated output{out, out, out + size, out + room};
   const InflateFault fault = run_blocks(in, output);
   if (fault != InflateFault::kNone) return fault;
   in.drop(in.count & 7);

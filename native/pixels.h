@@ -30,8 +30,8 @@ void shift_images(const Images& images, const int32_t* offsets, uint8_t* out);
 
 namespace detail {
 
-// Reverses the pixels of a row in place.
-void mirror_row_avx2(uint8_t* row, size_t width, size_t channels);
+// The pixels of a row in reverse.
+void mirror_row_avx2(const uint8_t* row, size_t width, size_t channels, uint8_t* out);
 
 }  // namespace detail
 }  // namespace penstock

@@ -33,6 +33,7 @@ void resize_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
 namespace detail {
 
 inline constexpr uint32_t kRowTotal = 65535;  // weights of rows: 16 bits for each
+inline constexpr uint32_t kRowHalf = 127;     // what is added before a sum of rows loses its low byte
 inline constexpr unsigned kColumnBits = 14;   // weights of columns: 15 bits and a sign
 inline constexpr size_t kRowPadding = 64;     // bytes behind a row that vector code reads and does not use
 
@@ -48,6 +49,7 @@ struct RowBlend {
 
 // The sums of bytes from `begin`, an even place, on. Products lose their low bytes, halves on average. A byte at an odd
 // place is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
+// Halves are rounded down, as those of columns are rounded up: where an image shrinks to its half, all would get brighter.
 inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out) {
   for (size_t i = begin; i < blend.bytes; i++) {
     const uint8_t* p = blend.rows + i;
@@ -57,7 +59,7 @@ inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out
       sum += word * blend.weights[j] >> 16;
     }
     const uint32_t below = i % 2 == 0 ? 0 : out[i - 1];
-    out[i] = static_cast<uint8_t>((sum - (below < sum ? below : sum) + 128 + blend.num / 2) >> 8);
+    out[i] = static_cast<uint8_t>((sum - (below < sum ? below : sum) + kRowHalf + blend.num / 2) >> 8);
   }
 }
 

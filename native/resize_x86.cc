@@ -37,7 +37,7 @@ PENSTOCK_AVX2_INLINE void blend_bytes(const uint8_t* rows, ptrdiff_t stride, con
     even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(v, 8), weights[j]));
     odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(v, weights[j]));
   }
-  const __m256i half = _mm256_set1_epi16(static_cast<int16_t>(128 + num / 2));
+  const __m256i half = _mm256_set1_epi16(static_cast<int16_t>(kRowHalf + num / 2));
   even = _mm256_srli_epi16(_mm256_add_epi16(even, half), 8);
   odd = _mm256_add_epi16(_mm256_subs_epu16(odd, even), half);
   odd = _mm256_and_si256(odd, _mm256_set1_epi16(static_cast<int16_t>(0xff00)));
@@ -100,7 +100,7 @@ constexpr Mask kPairMasks[3] = {pair_mask(kChannels, 0, false), pair_mask(kChann
 // The sums of two places, by pairs of taps: a load holds four pixels, or five of three channels.
 template <int kChannels, size_t kSteps>
 PENSTOCK_AVX2_INLINE __m256i blend_pairs(const uint8_t* low, const uint8_t* high, const int16_t* weights, size_t steps,
-                                    const __m256i* masks) {
+                                         const __m256i* masks) {
   const size_t num = kSteps == 0 ? steps : kSteps;
   __m256i sum = _mm256_set1_epi32(1 << (kColumnBits - 1));
   for (size_t step = 0; step < num; step += 2, low += 4 * kChannels, high += 4 * kChannels) {

@@ -35,7 +35,7 @@ inline void store_last(uint8_t* p, __m128i v) {
   std::memcpy(p, &word, kPixelBytes);
 }
 
-// Runs `step` over all pixels but the last by four bytes at once, of which the fourth is written over by the next pixel.
+// Runs `step` over all pixels but the last by four bytes at once; what is too many of them, the next pixel writes over.
 template <size_t kPixelBytes, typename Step>
 __attribute__((always_inline)) inline void run(const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size,
                                                Step& step) {
@@ -108,8 +108,8 @@ PENSTOCK_SSE41 __attribute__((flatten)) void undo_paeth(const uint8_t* raw, cons
   run<kPixelBytes>(raw, above, out, size, step);
 }
 
-// Two rows in the two halves of a register. The lower row is two pixels behind, so that what is above it was made not in
-// the step before but in the one before that, and the chain from step to step grows no longer.
+// Two rows in the two halves of a register. The lower row is two pixels behind: what is above it was made two steps
+// before, and the chain from step to step grows no longer.
 template <size_t kPixelBytes>
 PENSTOCK_SSE41 __attribute__((flatten)) void undo_two_paeth(const RowPair& rows, const uint8_t* above, size_t size) {
   constexpr size_t kLag = 2 * kPixelBytes;

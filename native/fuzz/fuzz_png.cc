@@ -94,7 +94,8 @@ void decode_built(Input& in) {
   const auto size = static_cast<size_t>(inflated_bytes(layout));
   const Span given = in.rest();
   Bytes rows(size);
-  for (size_t i = 0; i < size && given.size != 0; i++) rows[i] = static_cast<uint8_t>(given.data[i % given.size] % (choices & 4 ? 5 : 255));
+  const uint8_t below = choices & 4 ? kNumFilters : 255;  // rows of filters alone, or of anything
+  for (size_t i = 0; i < size && given.size != 0; i++) rows[i] = given.data[i % given.size] % below;
   const Bytes stream = store(Span{rows.data(), rows.size()});
   const size_t middle = choices & 8 ? stream.size() / 2 : stream.size();
   append_chunk(file, "IDAT", Span{stream.data(), middle});

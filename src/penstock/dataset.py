@@ -410,9 +410,9 @@ class Split:
         For TPU hosts, the tf.data service, and whoever wants no Python between files and model; elsewhere
         `loader(…).to_tf()` is faster, and its shuffle and state are exact. Unshuffled, the batches are the
         loader's without augmentation: ints, codes and floats to the last bit ("log1p" and float pixels to one
-        unit of it; numbers below 1.2e-38 become 0), pixels that are resized within 1 of 255. Not seen here: a
-        damaged record's neighbours, as iteration ends at it; that a record lacks a list, which is an empty
-        one then; EXIF in a PNG. `penstock inspect --tf --pipeline` prints the same as code.
+        unit of it; numbers below 1.2e-38 become 0), pixels that are resized within 1 of 255. What differs:
+        iteration ends at a damaged record; a list that a record lacks is an empty one; CMYK is converted by
+        TensorFlow, and EXIF in a PNG not seen. `penstock inspect --tf --pipeline` prints the same as code.
 
         Args:
             pipeline: What is made of the records.

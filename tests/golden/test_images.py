@@ -38,16 +38,16 @@ def picture(height: int, width: int, number: int):
 IMAGES = strings([png(picture(40 + 9 * n, 90 - 7 * n, n)) for n in range(6)])
 
 DIGESTS = {
-    "stretch": "1846c07a1e357f94225fb566e61d50c795ea3dbe5c9f0001fb2f70203775ce8d",
-    "pad": "9b1e4dbc31c970e0ddcca0aa964b788852690f1692ba73c5299b4ae466a7ff58",
-    "crop": "c3de55898d0d3b5e8eea3fd475b4279e41e85c8c0df68a31e8953ef5eb6068e8",
-    "random": "0adba62251d848e2a3be92cc7a855934d1b2031354627456ee3a388e585abd81",
-    "larger": "3cfd5771caf0144e5ed9b1ebf01335c1d6624f1f963fdb891c3808efdb48d47f",
-    "aliased": "67859481186a3ab650338de34dab78f463bf9ab6abdcc4c721a0ccc72f2ff54e",
-    "grey": "e7a0603fb8b2e409b975e1e4070b455ae83dece1fe517b4f782c84a94333631a",
-    "changed": "6f199bff87b1c25e996078f6459e84d6914122560f4e96b1016d56eead8a2b91",
-    "drawn and changed": "3335e1f361faa1d2c8a3b7a891fe478a6709ba2cc4161dda25e8010611c832a5",
-    "floats": "01af586d1f45dc2c7d5ad25f4618e28cc81ee056723dbd12f8a86d6a54b8a2c1",
+    "stretch": "c3ee2868eae7a1ac4e05e938c909421e87a61695ad494bc7fc309cb10c0480b2",
+    "pad": "12614b44fddf9febdc485fff558a9288eb915e09bd0dd558e8d3d413513c96e8",
+    "crop": "8eb8de02d0e72655380ebe764d3d9ec37f233e72597f7383ad69e447d2927fbe",
+    "random": "973e1a4f712eec4dc8d5b415bbae0d65fb49247e202247ad2b3c59b2092ad67d",
+    "larger": "87be5062a4dd4f170610837781e03e6412f9998074ee8227e931f723f08db937",
+    "aliased": "fcc99e1646b6031561fc95af732ca37a58e181d2fd79fd7d472d35786411a900",
+    "grey": "e2b88cb95f653d8fd2278a9a9f03ac60062341d5cb6acfad6a799dab98b5f40b",
+    "changed": "b812b3bc2c2562b78f75f1595c37ee7b4606576898602e9dcd307b5c4b006010",
+    "drawn and changed": "3ea4ccc622341241b4aad540373831cb68e7bd8034a7c2fcfa7dda2b51dabac0",
+    "floats": "135aa5b5c727965333544a98dbf2f9449a0b7976036f4a2cf95196a9d763f50c",
 }
 OPTIONS = {
     "stretch": {},

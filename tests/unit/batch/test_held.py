@@ -110,5 +110,5 @@ def test_pictures_in_a_file_are_the_same(tmp_path):
     assert shown(moved) == shown(given)
     assert moved.image(2).shape[:2] == (7, 5)
     with pytest.raises(ValueError, match="row 1 has no image"):
-        moved.size(1)
+        moved.image(1)
     assert shown(move_to_file({"x": Pictures([None])}, tmp_path)["x"]) == [None]

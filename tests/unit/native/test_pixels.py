@@ -144,7 +144,8 @@ def test_shift_reads_the_reflected_place(data):
 
 @pytest.mark.parametrize("by_scalar", [False, True])
 @pytest.mark.parametrize(
-    "shape", [(2, 5, 7, 3), (3, 4, 4), (9, 1), (7,), (1, 50, 3), (13, 5), (6, 24), (0, 3), (3, 0)]
+    "shape",
+    [(2, 5, 7, 3), (3, 4, 4), (9, 1), (7,), (1, 50, 3), (13, 5), (6, 24), (0, 3), (3, 0), (700001, 3)],
 )
 def test_scale_pixels_is_the_product_and_the_sum_of_float32(shape, by_scalar):
     rng = np.random.default_rng(1)

@@ -1,5 +1,7 @@
 """Resized pixels are those of Pillow within a level or so, with and without vector code the same bytes."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -132,7 +134,7 @@ def test_box_gives_what_pillow_gives_for_it(box, size):
     assert difference(plain, by_definition(source, *size, box=box, antialias=False)).max() < 1.05
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_box_and_size_is_within_rounding_of_the_definition(data):
     channels = data.draw(st.sampled_from([1, 3, 4]))
@@ -168,7 +170,7 @@ def test_one_colour_stays_that_colour(level, height, width):
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize(
     ("height", "width", "tall", "wide"),
-    [(12000, 4, 1, 1), (4, 12000, 1, 1), (12000, 3, 2, 5), (3, 12000, 5, 2), (1300, 1300, 10, 10)],
+    [(12000, 4, 1, 1), (4, 12000, 1, 1), (12000, 3, 2, 5), (3, 12000, 5, 2), (1300, 300, 10, 2)],
 )
 def test_very_large_scales_do_not_overflow(height, width, tall, wide, channels):
     source = picture(height, width, channels)
@@ -202,6 +204,15 @@ def test_nothing_is_written_beside_a_window_of_a_larger_array(width, channels):
     np.testing.assert_array_equal(window, resized(source, 11, width))
     canvas[3:14, 4 : 4 + width] = 201
     assert (canvas == 201).all()
+
+
+def test_threads_with_other_sizes_do_not_disturb_each_other():
+    sources = [picture(60 + n, 90 - n) for n in range(8)]
+    expected = [resized(source, 31, 33) for source in sources]
+    with ThreadPoolExecutor(4) as pool:
+        got = pool.map(lambda n: resized(sources[n % 8], 31, 33), range(200))
+        for n, pixels in enumerate(got):
+            np.testing.assert_array_equal(pixels, expected[n % 8])
 
 
 def test_rows_of_the_source_may_lie_apart_or_upside_down():

@@ -1,0 +1,100 @@
+"""`Encode` as TensorFlow's operations: a lookup table a field.
+
+In: sites of strings and ints, one a record or many. Out: statements, and a term for the codes or rows.
+"""
+
+from __future__ import annotations
+
+from penstock.batch.graph.parse import read_lists, read_values
+from penstock.batch.graph.sequence import pad_lists
+from penstock.batch.graph.site import Site, tf
+from penstock.batch.graph.tree import Term
+from penstock.transform.base import need_fitted
+from penstock.transform.category import Encode
+from penstock.transform.coding import NO_CODE, UNKNOWN_ERROR, EncodeFit
+from penstock.transform.vocabulary import Entry
+
+
+def write_encode(site: Site, transform: Encode) -> dict[str, Term]:
+    """Write what `Encode` does.
+
+    Raises:
+        OptionError: It hashes, by a hash that TensorFlow does not have.
+    """
+    if transform.output == "hash":
+        site.refuse("a vocabulary, as TensorFlow has no such hash", f"{transform!r}")
+    fitted = need_fitted(transform, site.name, transform.fitted)
+    if not fitted.num_levels:
+        codes = _code_rows(site, transform, fitted)
+        if transform.output == "one_hot":
+            codes = site.bind(tf.one_hot(codes, transform.num_codes))
+        return {site.name: codes}
+    lists = read_lists(site)
+    is_set = transform.output in ("multi_hot", "count")
+    if is_set and fitted.num_levels == 2:
+        lists = site.bind(lists.merge_dims(1, 2))
+    if is_set or fitted.num_levels == 1:
+        codes = site.bind(_look_up(site, transform, fitted, lists))
+    else:  # tables take no lists of lists
+        codes = site.bind(lists.with_flat_values(_look_up(site, transform, fitted, lists.flat_values)))
+    _check_codes(site, transform, codes.flat_values)
+    if is_set:
+        return {
+            site.name: count_codes(site, codes, transform.num_codes, is_count=transform.output == "count")
+        }
+    return pad_lists(site, transform, codes, () if fitted.num_levels == 1 else (None,), 0)
+
+
+def count_codes(site: Site, codes: Term, num_codes: int, *, is_count: bool) -> Term:
+    """Return rows that say how often each code occurs in a list, or whether it does."""
+    counted = tf.math.bincount(
+        codes,
+        minlength=num_codes,
+        maxlength=num_codes,
+        axis=-1,
+        dtype=tf.float32,
+        binary_output=not is_count,
+    )
+    return site.bind(site.shape(counted, num_codes))
+
+
+def _code_rows(site: Site, transform: Encode, fitted: EncodeFit) -> Term:
+    """Return the code of each record."""
+    if (
+        site.field.optional
+        and fitted.default is None
+        and not (fitted.can_lack and transform.missing == "error")
+    ):
+        # A ragged tensor: records without a value have no code, and get theirs at the end.
+        kind = tf.int64 if fitted.dtype == "int64" else tf.string
+        values = site.parse(tf.io.RaggedFeature(kind))
+        codes = site.bind(_look_up(site, transform, fitted, values))
+        _check_codes(site, transform, codes.flat_values)
+        has_slot = fitted.can_lack and transform.output == "index"
+        return site.bind(codes.to_tensor(0 if has_slot else NO_CODE, shape=[None, 1])[:, 0])
+    lack = "refuse" if fitted.default is None else "fill"
+    values, _ = read_values(site, lack, fitted.default)  # type: ignore[arg-type]
+    codes = site.bind(_look_up(site, transform, fitted, values))
+    _check_codes(site, transform, codes)
+    return codes
+
+
+def _look_up(site: Site, transform: Encode, fitted: EncodeFit, values: Term) -> Term:
+    first = transform.num_codes - len(fitted.values)
+    unknown = UNKNOWN_ERROR if transform.unknown == "error" else first - 1
+    return look_up(site, values, fitted.values, first, unknown, "fitted", "values")
+
+
+def look_up(
+    site: Site, values: Term, entries: tuple[Entry, ...], first: int, unknown: int, *path: str
+) -> Term:
+    """Return the codes of values by a table; `path` is where in the transform's JSON form its entries are."""
+    if not entries:  # TensorFlow takes no empty table
+        return tf.ones_like(values, dtype=tf.int32) * unknown
+    return site.give_table(entries, first, unknown, *path).lookup(values)
+
+
+def _check_codes(site: Site, transform: Encode, codes: Term) -> None:
+    if transform.unknown == "error":
+        message = f"field {site.name!r}: a value that has no code"
+        site.check(tf.debugging.assert_greater_equal(codes, 0, message))

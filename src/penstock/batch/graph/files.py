@@ -1,0 +1,155 @@
+"""The files of a split as a data set of batches: read, shuffled, cut, fetched ahead.
+
+In: what is read, and the choices. Out: constants on top, and the statements that bind `dataset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from penstock.batch.build import LoadedSplit
+from penstock.batch.graph.site import tf
+from penstock.batch.graph.statement import Block, Statement, When
+from penstock.batch.graph.tree import Term, function
+from penstock.batch.options import LoadOptions, check_whole
+from penstock.errors import OptionError
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.types import Payload
+
+_COMPRESSIONS: Final = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
+_READ_BYTES: Final = 8 << 20  # of a file at once
+_MOST_SHUFFLED: Final = 10_000
+_SHUFFLED_BYTES: Final = 256 << 20
+_MOST_SEED: Final = 2**63 - 1
+
+Last = Literal["short", "drop"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """Choices of a pipeline of TensorFlow's operations.
+
+    Attributes:
+        batch_size: Records of a batch.
+        shuffle: Whether files and, within a window, records come in another order in each epoch.
+        seed: Of that order.
+        last: What becomes of the records that do not fill a batch: a "short" one, or "drop" them, so that all
+            batches have one shape.
+        shuffle_records: How many records that window holds; 10,000, if not said, or fewer of large ones.
+    """
+
+    batch_size: int = 32
+    shuffle: bool = False
+    seed: int = 0
+    last: Last = "short"
+    shuffle_records: int | None = None
+
+    def __post_init__(self) -> None:
+        LoadOptions(batch_size=self.batch_size, seed=self.seed)
+        if not isinstance(self.shuffle, bool):
+            raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
+        if self.seed > _MOST_SEED:
+            raise OptionError("seed", expected=f"at most {_MOST_SEED}, as TensorFlow takes", got=self.seed)
+        if self.last not in ("short", "drop"):
+            advice = "Batches that are padded with records of weight 0 come from loader(…).to_tf()."
+            raise OptionError("last", expected="'short' or 'drop'", got=show(self.last), advice=advice)
+        if self.shuffle_records is not None and check_whole("shuffle_records", self.shuffle_records) < 1:
+            expected = "a whole number of at least 1"
+            raise OptionError("shuffle_records", expected=expected, got=self.shuffle_records)
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """What is read.
+
+    Attributes:
+        paths: The files, in the order of their records.
+        compressions: How each is compressed: "none", "gzip" or "zlib".
+        payload: What the records are.
+        schema: What they hold.
+        record_bytes: What a record takes, on average.
+    """
+
+    paths: tuple[str, ...]
+    compressions: tuple[str, ...]
+    payload: Payload
+    schema: Schema
+    record_bytes: int
+
+
+def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
+    """Return what is read of a split.
+
+    Raises:
+        OptionError: It has no records, or some that are known to be damaged.
+    """
+    shards = split.rows.shards
+    if not len(split.rows):
+        raise OptionError(f"split {split.name!r}", expected="at least one record", got="none")
+    for shard in shards:
+        if shard.index.damages:
+            raise OptionError(
+                f"split {split.name!r} as TensorFlow operations",
+                expected="sound files, as TensorFlow ends at the first damaged record",
+                got=f"{len(shard.index.damages)} damaged in {shard.path}",
+                advice="Run 'penstock repair', or feed it by loader(…).to_tf().",
+            )
+    num_bytes = sum(shard.index.identity.size for shard in shards)
+    return GraphSource(
+        tuple(str(shard.path.absolute()) for shard in shards),
+        tuple(shard.index.compression for shard in shards),
+        payload,
+        split.schema,
+        num_bytes // len(split.rows),
+    )
+
+
+def give_choices(top: Block, source: GraphSource, options: GraphOptions) -> None:
+    """Write the constants that say what is read, and how."""
+    top.give("FILES", list(source.paths))
+    if len(set(source.compressions)) > 1:
+        top.give("COMPRESSIONS", [_COMPRESSIONS[each] for each in source.compressions])
+    top.give("BATCH_SIZE", options.batch_size)
+    top.give("SHUFFLE", options.shuffle)
+    top.give("SEED", options.seed)
+    usual = max(options.batch_size, min(_MOST_SHUFFLED, _SHUFFLED_BYTES // max(1, source.record_bytes)))
+    top.give("SHUFFLE_RECORDS", options.shuffle_records or usual)
+
+
+def write_chain(source: GraphSource, options: GraphOptions) -> Sequence[Statement]:
+    """Write the data set: files, records, batches."""
+    is_mixed = len(set(source.compressions)) > 1
+    files = Term.name("FILES")
+    elements: Any = (files, Term.name("COMPRESSIONS")) if is_mixed else files
+    parameters = ("file", "compression") if is_mixed else ("file",)
+
+    def read(file: Term, compression: Term | None = None) -> Term:
+        kind: Any = _COMPRESSIONS[source.compressions[0]] if compression is None else compression
+        return tf.data.TFRecordDataset(file, compression_type=kind, buffer_size=_READ_BYTES)
+
+    mixed, stored, rest = Block(), Block(), Block()
+    dataset = mixed.bind("dataset", tf.data.Dataset.from_tensor_slices(elements))
+    dataset = mixed.bind("dataset", dataset.shuffle(Term.name("len")(files), seed=Term.name("SEED")))
+    reads = dataset.interleave(
+        function(*parameters, body=read),
+        cycle_length=16,
+        block_length=16,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    )
+    mixed.bind("dataset", reads)
+    mixed.bind("dataset", dataset.shuffle(Term.name("SHUFFLE_RECORDS"), seed=Term.name("SEED")))
+    if is_mixed:
+        each = tf.data.Dataset.from_tensor_slices(elements)
+        stored.bind("dataset", each.interleave(function(*parameters, body=read), cycle_length=1))
+    else:
+        stored.bind("dataset", read(files))
+    rest.bind("dataset", dataset.batch(Term.name("BATCH_SIZE"), drop_remainder=options.last == "drop"))
+    prepare = Term.name("prepare")
+    rest.bind("dataset", dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True))
+    rest.bind("dataset", dataset.prefetch(tf.data.AUTOTUNE))
+    choice = When(Term.name("SHUFFLE").node, tuple(mixed.statements), tuple(stored.statements))
+    return (choice, *rest.statements)

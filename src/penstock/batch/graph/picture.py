@@ -1,0 +1,189 @@
+"""The function of a program that makes pixels of one encoded image.
+
+In: an `Image` and what the field's images are. Out: a definition: look at the header, choose the part that is
+taken, decode, turn upright, resize, as `transform/drawing.py` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.batch.graph.orientation import give_orientation
+from penstock.batch.graph.site import Site, tf
+from penstock.batch.graph.statement import Block, Define
+from penstock.batch.graph.tree import Term, function, lift
+from penstock.transform.base import need_fitted
+from penstock.transform.framing import DRAFT_MARGIN, DRAFTS
+from penstock.transform.image import Image
+
+_LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue are
+_TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides
+# By orientation: whether the first row, and the first column, were the last before the image was turned.
+_REVERSED: Final = ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0))
+_DENOMINATORS: Final = (1, *reversed(DRAFTS))
+
+_data, _is_jpeg, _size, _wanted, _box, _window, _draft, _share, _orientation = (
+    Term.name(name)
+    for name in ("data", "is_jpeg", "size", "wanted", "box", "window", "draft", "share", "orientation")
+)
+
+
+def find_fill(transform: Image) -> Any:
+    """Return what stands where there is no image: one number for all channels, or one for each."""
+    return plain(transform.__dict__["_fill"])
+
+
+def plain(numbers: Any) -> Any:
+    """Return one number where all are equal, else the list of them."""
+    values = np.asarray(numbers).tolist()
+    return values[0] if len(set(values)) == 1 else values
+
+
+class PictureReader:
+    """Writes the function.
+
+    Args:
+        site: The field.
+        transform: What is made of its images.
+        formats: Which there are among them: "jpeg", "png" or both.
+    """
+
+    def __init__(self, site: Site, transform: Image, formats: tuple[str, ...]) -> None:
+        self._site = site
+        self._transform = transform
+        self._has_png = "png" in formats
+        self._has_jpeg = "jpeg" in formats
+        self._resize_by = "crop" if transform.resize == "random" else transform.resize
+        self._has_drafts = self._has_jpeg and transform.draft and transform.resize != "random"
+        self._turns = self._has_jpeg and transform.orient
+        self._sides = list(need_fitted(transform, site.name, transform.fitted).size)
+        self._block = Block()
+
+    def define(self, name: str) -> Define:
+        """Return the function, by a name."""
+        block = self._block
+        if self._has_jpeg and self._has_png:
+            block.bind("is_jpeg", tf.io.is_jpeg(_data))
+        self._write_size()
+        find, turn = give_orientation(self._site.page) if self._turns else (None, None)
+        if find is not None:
+            block.bind("orientation", self._choose(find(_data), tf.constant(1)))
+            block.bind("size", tf.where(_orientation < _TURNED, _size, tf.reverse(_size, [0])))
+        block.bind("size", tf.cast(_size, tf.float64))
+        block.bind("wanted", tf.constant(self._sides, tf.float64))
+        self._write_frame()
+        pixels = block.bind("pixels", self._decode())
+        if turn is not None:
+            pixels = block.bind("pixels", turn(pixels, _orientation))
+        words = f"Return the pixels of one image of {self._site.variable}."
+        return Define(name, ("data",), words, block.finish(self._resize(pixels)))
+
+    def _write_size(self) -> None:
+        """Bind `size`, and refuse what claims too many pixels."""
+        of_jpeg = tf.image.extract_jpeg_shape(_data)[:2]
+        head = tf.strings.substr(_data, 16, 8)
+        of_png = tf.reverse(tf.io.decode_raw(head, tf.int32, little_endian=False), [0])
+        size = self._block.bind("size", self._choose(of_jpeg, of_png))
+        self._block.note("One that claims more pixels is refused: the decoder finds none in no bytes.")
+        num_pixels = tf.reduce_prod(tf.cast(size, tf.int64))
+        self._block.bind("data", tf.where(num_pixels <= self._transform.max_pixels, _data, ""))
+
+    def _write_frame(self) -> None:
+        """Bind `box`, the part of the image that is taken, or `window`, what it fills of the output."""
+        block, taken, filled = self._block, _size, _wanted
+        if self._resize_by == "pad":
+            scale = block.bind("scale", tf.reduce_min(_wanted / _size))
+            filled = block.bind("window", tf.maximum(tf.minimum(tf.round(_size * scale), _wanted), 1))
+        elif self._resize_by == "crop":
+            scale = block.bind("scale", tf.reduce_max(_wanted / _size))
+            taken = block.bind("box", tf.minimum(_size, _wanted / scale))
+        if self._has_drafts:
+            block.note("A JPEG is decoded at 1/2, 1/4 or 1/8 where that still is larger than the output.")
+            room = tf.reduce_min(taken / filled)
+            least = [each * DRAFT_MARGIN for each in _DENOMINATORS[1:]]
+            draft = tf.reduce_sum(tf.cast(room >= least, tf.int32))
+            if self._has_png:
+                draft = tf.where(_is_jpeg, draft, 0)
+            block.bind("draft", draft)
+            shares = tf.constant([1 / each for each in _DENOMINATORS], tf.float64)
+            block.bind("share", tf.gather(shares, _draft))
+
+    def _decode(self) -> Term:
+        """Return the pixels of the whole image."""
+        if not self._has_jpeg:
+            return self._decode_png()
+        if not self._has_drafts:
+            return self._choose(self._decode_jpeg(1), self._decode_png())
+        decode = self._block.define("decode", "ratio", body=self._decode_jpeg)
+        branches = [function(body=lambda ratio=each: decode(ratio)) for each in _DENOMINATORS]
+        return self._choose(tf.switch_case(_draft, branches), self._decode_png())
+
+    def _decode_jpeg(self, ratio: Term | int) -> Term:
+        channels = min(self._transform.channels, 3)
+        pixels = tf.io.decode_jpeg(_data, channels=channels, ratio=ratio, dct_method="INTEGER_ACCURATE")
+        if self._transform.channels < 4:
+            return pixels
+        return tf.pad(pixels, [[0, 0], [0, 0], [0, 1]], constant_values=255)
+
+    def _decode_png(self) -> Term:
+        channels = self._transform.channels
+        pixels = tf.io.decode_png(_data, channels=max(channels, 3))
+        if channels > 1:
+            return pixels
+        bright = tf.reduce_sum(tf.cast(pixels, tf.int32) * list(_LUMA), axis=-1, keepdims=True)
+        return tf.cast((bright + 32768) // 65536, tf.uint8)
+
+    def _resize(self, pixels: Term) -> Term:
+        """Return the pixels of the output."""
+        pads = self._resize_by == "pad"
+        shape = self._block.bind("shape", tf.cast(_window, tf.int32)) if pads else Term(lift(self._sides))
+        if self._has_drafts or self._resize_by == "crop":
+            resized = self._translate(pixels, shape)
+        else:
+            resized = tf.image.resize(pixels, shape, antialias=self._transform.antialias)
+        rounded = tf.saturate_cast(tf.round(resized), tf.uint8)
+        return self._pad(self._block.bind("pixels", rounded), shape) if pads else rounded
+
+    def _translate(self, pixels: Term, shape: Term) -> Term:
+        """Return the part that is taken, whose corner may lie between pixels, in the size that is wanted."""
+        block, is_cropped = self._block, self._resize_by == "crop"
+        box, corner = (_box, (_size - _box) / 2) if is_cropped else (_size, None)
+        if self._has_drafts:
+            box, corner = box * _share, None if corner is None else corner * _share
+        if self._has_drafts and self._turns:
+            block.note("The last pixels of a draft reach beyond the image: the first, if it was turned.")
+            beyond = block.bind("beyond", tf.cast(tf.shape(pixels)[:2], tf.float64) - _size * _share)
+            turned = block.bind("turned", tf.constant([list(each) for each in _REVERSED], tf.float64))
+            beyond = block.bind("beyond", beyond * tf.gather(turned, _orientation - 1))
+            corner = beyond if corner is None else corner + beyond
+        scale = block.bind("scale", (_window if self._resize_by == "pad" else _wanted) / box)
+        shift = tf.zeros(2) if corner is None else tf.cast(-block.bind("corner", corner) * scale, tf.float32)
+        return tf.raw_ops.ScaleAndTranslate(
+            images=tf.cast(pixels, tf.float32)[tf.newaxis],
+            size=shape,
+            scale=tf.cast(scale, tf.float32),
+            translation=shift,
+            kernel_type="triangle",
+            antialias=self._transform.antialias,
+        )[0]
+
+    def _pad(self, pixels: Term, shape: Term) -> Term:
+        """Return pixels in the middle of what stands where no image is."""
+        block = self._block
+        before = block.bind("before", (tf.constant(self._sides) - shape) // 2)
+        behind = block.bind("behind", tf.constant(self._sides) - shape - before)
+        edges = tf.stack([tf.stack([before[0], behind[0]]), tf.stack([before[1], behind[1]]), [0, 0]])
+        fill = find_fill(self._transform)
+        if isinstance(fill, int):
+            return tf.pad(pixels, edges, constant_values=fill)
+        return tf.cast(tf.pad(tf.cast(pixels, tf.int32) - fill, edges) + fill, tf.uint8)
+
+    def _choose(self, of_jpeg: Term, of_png: Term) -> Term:
+        """Return one of two by what the image is."""
+        if not self._has_png:
+            return of_jpeg
+        if not self._has_jpeg:
+            return of_png
+        return tf.cond(_is_jpeg, function(body=lambda: of_jpeg), function(body=lambda: of_png))

@@ -1,0 +1,159 @@
+"""A pipeline over a split's files as one program.
+
+In: the files, the schema, the fitted pipeline, the choices. Out: statements that bind `dataset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.batch.graph.category import write_encode
+from penstock.batch.graph.files import GraphOptions, GraphSource, give_choices, write_chain
+from penstock.batch.graph.image import write_image
+from penstock.batch.graph.number import write_keep, write_scale
+from penstock.batch.graph.script import write_program
+from penstock.batch.graph.sequence import write_pad
+from penstock.batch.graph.site import Page, Site, refuse_field, tf
+from penstock.batch.graph.statement import Block, Define, Statement
+from penstock.batch.graph.text import write_tokenize
+from penstock.batch.graph.tree import Term
+from penstock.errors import OptionError
+from penstock.schema.refusal import show
+from penstock.schema.schema import Schema
+from penstock.transform.base import Transform
+from penstock.transform.category import Encode
+from penstock.transform.image import Image
+from penstock.transform.keep import Keep
+from penstock.transform.number import Scale
+from penstock.transform.output import Output
+from penstock.transform.pipeline import Pipeline
+from penstock.transform.sequence import Pad
+from penstock.transform.text import Tokenize
+from penstock.types import Payload
+
+_Write = Callable[[Site, Any], dict[str, Term]]
+
+_WRITERS: Final[dict[type[Transform], _Write]] = {
+    Scale: write_scale,
+    Keep: write_keep,
+    Encode: write_encode,
+    Tokenize: write_tokenize,
+    Pad: write_pad,
+    Image: write_image,
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A pipeline as statements, which bind `dataset`.
+
+    Attributes:
+        statements: The program.
+        uses_file: Whether its code reads vocabularies from the pipeline's file.
+    """
+
+    statements: tuple[Statement, ...]
+    uses_file: bool
+
+    def write(self) -> str:
+        """Return the program as code."""
+        modules = ["import json", "import pathlib", ""] if self.uses_file else []
+        return write_program(self.statements, _WORDS, [*modules, "import tensorflow as tf"])
+
+
+_WORDS: Final = "Batches of TFRecords by TensorFlow alone, written by Penstock."
+
+
+def make_program(
+    source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str = "pipeline.json"
+) -> Program:
+    """Return the program that gives a pipeline's batches.
+
+    Args:
+        source: What is read.
+        pipeline: Fitted to it.
+        options: The choices.
+        file: The name of the pipeline's file, from which code reads what is too long to be written out.
+
+    Raises:
+        OptionError: Something has no form in TensorFlow's operations; `field` names the field.
+        UnknownNameError: The pipeline reads a field that is not there.
+        SchemaError: A field is not what the pipeline was fitted to.
+    """
+    if not isinstance(pipeline, Pipeline):
+        advice = "Fit one: ps.Pipeline.fit(pets)."
+        raise OptionError("pipeline", expected="a fitted Pipeline", got=show(pipeline), advice=advice)
+    pipeline.check_schema(source.schema)
+    page = Page(rows=options.batch_size if options.last == "drop" else None)
+    result = _write_fields(page, source.schema, pipeline)
+    top = Block()
+    give_choices(top, source, options)
+    if page.uses_file:
+        path = Term.name("pathlib").Path(Term.name("__file__")).with_name(file)
+        top.give("PIPELINE_FILE", None, path)
+        text = Term.name("PIPELINE_FILE").read_text(encoding="utf-8")
+        top.give("PIPELINE", None, Term.name("json").loads(text))
+    top.note("How the fields lie in a record.")
+    parse = _write_parse(top, page, source.payload)
+    if page.top.statements:
+        top.note("What values are looked up in, or scaled by.")
+    body = (*parse.statements, *page.body.finish(result))
+    prepare = Define("prepare", ("serialized",), "Return a batch of the records that are given.", body)
+    statements = (
+        *top.statements,
+        *page.top.statements,
+        *page.functions.values(),
+        prepare,
+        *write_chain(source, options),
+    )
+    return Program(statements, page.uses_file)
+
+
+def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[str, Term], ...]:
+    """Write the transforms of all fields; return inputs, targets and perhaps weights."""
+    form = pipeline.to_json()
+    for mapped in form["maps"]:
+        raise refuse_field(mapped["fields"][0], "transforms of Penstock", f"the map {mapped['name']!r}")
+    found: dict[str, Term] = {}
+    outputs: dict[str, Output] = {}
+    for name, transform in pipeline.transforms.items():
+        write = _WRITERS.get(type(transform))
+        if write is None:
+            raise refuse_field(name, "a transform that has a form there", repr(transform))
+        field = schema[name]
+        page.body.note(f"{show(name)}: {field.type_name} ({field.describe()}), {transform!r}")
+        found |= write(Site(page, name, field), transform)
+        outputs |= {output.name: output for output in transform.outputs(name)}
+    if not found:
+        raise OptionError("pipeline", expected="a field at least", got="none")
+    for group in form["groups"]:
+        page.body.note(f"{show(group['name'])}: {', '.join(map(show, group['members']))} side by side")
+        parts = [
+            found.pop(member) if outputs[member].shape else found.pop(member)[:, tf.newaxis]
+            for member in group["members"]
+        ]
+        variable = page.names.take(group["name"].lower())
+        found[group["name"]] = page.body.bind(variable, tf.concat(parts, axis=1))
+    inputs = {name: found[name] for name in pipeline.inputs}
+    targets = {name: found[name] for name in pipeline.targets}
+    if not pipeline.weights:
+        return inputs, targets
+    name, output = next(iter(pipeline.weights.items()))
+    weight = found[name] if output.dtype == "float32" else tf.cast(found[name], tf.float32)
+    return inputs, targets, dict.fromkeys(targets or ("weight",), weight)
+
+
+def _write_parse(top: Block, page: Page, payload: Payload) -> Block:
+    """Write the feature descriptions, and the statement that parses by them."""
+    block, serialized = Block(), Term.name("serialized")
+    if payload == "sequence_example" or page.steps:
+        context = top.bind("CONTEXT_FEATURES", page.features)
+        steps = top.bind("STEP_FEATURES", page.steps)
+        parsed = tf.io.parse_sequence_example(serialized, context, steps)
+        block.bind(("parsed", "steps", "_"), parsed)
+    else:
+        features = top.bind("FEATURES", page.features)
+        block.bind("parsed", tf.io.parse_example(serialized, features))
+    return block

@@ -1,0 +1,189 @@
+"""Writes a program as Python code.
+
+In: the statements of a program. Out: the text of a script, in lines of at most 100 characters as far as that
+goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from textwrap import wrap
+from typing import Any, Final
+
+from penstock.batch.graph.line import TIGHTEST, find_power, write_flat, write_head, write_operand, write_sides
+from penstock.batch.graph.statement import Bind, Define, Do, Given, Note, Return, Statement, When
+from penstock.batch.graph.tree import (
+    Attribute,
+    Call,
+    Constant,
+    Dictionary,
+    Index,
+    Lambda,
+    Listing,
+    Node,
+    Operation,
+    Part,
+)
+
+_WIDTH: Final = 100
+_STEP: Final = "    "
+
+
+def write_program(statements: Iterable[Statement], words: str, modules: Iterable[str]) -> str:
+    """Return the code of a program.
+
+    Args:
+        statements: The program.
+        words: What the script says of itself.
+        modules: What it imports, as import statements.
+    """
+    lines = [f'"""{words}"""', "", *modules, "", *_write_block(statements, "")]
+    return "\n".join([*lines, ""])
+
+
+def _write_block(statements: Iterable[Statement], indent: str) -> Iterator[str]:
+    given = tuple(statements)
+    has_notes = any(isinstance(each, Note) for each in given)
+    behind: Statement | None = None
+    for statement in given:
+        yield from [""] * _count_blanks(behind, statement, is_outer=not indent, has_notes=has_notes)
+        yield from _write_statement(statement, indent)
+        behind = statement
+
+
+def _count_blanks(behind: Statement | None, ahead: Statement, *, is_outer: bool, has_notes: bool) -> int:
+    """Return how many lines to leave between two statements."""
+    if isinstance(ahead, Define) and isinstance(behind, Note):
+        return 0
+    if isinstance(ahead, Define) or isinstance(behind, Define):
+        return 2 if is_outer else int(behind is not None)
+    is_end = isinstance(ahead, Return) and has_notes
+    return int(behind is not None and (is_end or isinstance(ahead, Note)))
+
+
+def _write_statement(statement: Statement, indent: str) -> Iterable[str]:
+    if isinstance(statement, Define):
+        return _write_function(statement, indent)
+    if isinstance(statement, When):
+        return _write_choice(statement, indent)
+    if isinstance(statement, Note):
+        start = f"{indent}# "
+        return wrap(statement.text, _WIDTH, initial_indent=start, subsequent_indent=start)
+    return [_write_line(statement, indent)]
+
+
+def _write_function(statement: Define, indent: str) -> Iterator[str]:
+    yield f"{indent}def {statement.name}({', '.join(statement.parameters)}):"
+    inner = indent + _STEP
+    if statement.words:
+        yield f'{inner}"""{statement.words}"""'
+        if isinstance(statement.body[0], Define):
+            yield ""
+    yield from _write_block(statement.body, inner)
+
+
+def _write_choice(statement: When, indent: str) -> Iterator[str]:
+    yield f"{indent}if {write_flat(statement.condition)}:"
+    yield from _write_block(statement.then, indent + _STEP)
+    yield f"{indent}else:"
+    yield from _write_block(statement.otherwise, indent + _STEP)
+
+
+def _write_line(statement: Bind | Do | Given | Return, indent: str) -> str:
+    if isinstance(statement, Bind):
+        head, value = f"{', '.join(statement.names)} = ", statement.value
+    elif isinstance(statement, Given):
+        head, value = f"{statement.name} = ", statement.source or statement.value
+    elif isinstance(statement, Return):
+        head, value = "return ", statement.value
+    else:
+        head, value = "", statement.value
+    if isinstance(value, Operation) and len(indent) + len(head) + len(write_flat(value)) > _WIDTH:
+        inner = indent + _STEP
+        return f"{indent}{head}(\n{inner}{_write(value, inner, 0)}\n{indent})"
+    return f"{indent}{head}{_write(value, indent, len(head))}"
+
+
+def _write(node: Node | Part, indent: str, taken: int) -> str:
+    """Return the code of a value that begins `taken` characters behind an indent, in lines if it is long."""
+    flat = write_flat(node)
+    if len(indent) + taken + len(flat) < _WIDTH:
+        return flat
+    break_up = _BREAKS.get(type(node))
+    return flat if break_up is None else break_up(node, indent, taken)
+
+
+def _break_call(node: Call, indent: str, taken: int) -> str:
+    inner = indent + _STEP
+    parts = [_write(each, inner, 1) for each in node.arguments]
+    parts += [f"{name}={_write(each, inner, len(name) + 2)}" for name, each in node.keywords]
+    if not parts:
+        return f"{_write(node.function, indent, taken + 2)}()"
+    return "\n".join([f"{_write_operand(node.function, indent, taken)}(", *_each(parts, inner), f"{indent})"])
+
+
+def _break_attribute(node: Attribute, indent: str, taken: int) -> str:
+    return f"{_write_operand(node.owner, indent, taken)}.{node.name}"
+
+
+def _break_index(node: Index, indent: str, taken: int) -> str:
+    return f"{_write_operand(node.owner, indent, taken)}[{', '.join(map(write_flat, node.keys))}]"
+
+
+def _break_dictionary(node: Dictionary, indent: str, taken: int) -> str:  # noqa: ARG001
+    inner = indent + _STEP
+    parts = [
+        f"{write_flat(key)}: {_write(value, inner, len(write_flat(key)) + 3)}" for key, value in node.items
+    ]
+    return "\n".join(["{", *_each(parts, inner), f"{indent}}}"])
+
+
+def _break_list(node: Listing, indent: str, taken: int) -> str:  # noqa: ARG001
+    inner, ends = indent + _STEP, "()" if node.is_tuple else "[]"
+    if all(isinstance(each, Constant) for each in node.items):
+        lines = _fill(map(write_flat, node.items), inner)
+    else:
+        lines = _each([_write(each, inner, 1) for each in node.items], inner)
+    return "\n".join([ends[0], *lines, f"{indent}{ends[1]}"])
+
+
+def _break_operation(node: Operation, indent: str, taken: int) -> str:
+    if node.left is None:
+        return f"{node.sign}{_write_operand(node.right, indent, taken + 1)}"
+    left, right = write_sides(node, node.left)
+    return f"{left}\n{indent}{node.sign} {right}"
+
+
+def _break_lambda(node: Lambda, indent: str, taken: int) -> str:
+    head, body = write_head(node), _write(node.body, indent, taken + len(write_head(node)))
+    return f"{head}({body})" if isinstance(node.body, Operation) and "\n" in body else f"{head}{body}"
+
+
+_BREAKS: Final[dict[type, Callable[[Any, str, int], str]]] = {
+    Call: _break_call,
+    Attribute: _break_attribute,
+    Index: _break_index,
+    Dictionary: _break_dictionary,
+    Listing: _break_list,
+    Operation: _break_operation,
+    Lambda: _break_lambda,
+}
+
+
+def _write_operand(node: Node, indent: str, taken: int) -> str:
+    return _write(node, indent, taken) if find_power(node) == TIGHTEST else write_operand(node, TIGHTEST)
+
+
+def _each(parts: Iterable[str], indent: str) -> Iterator[str]:
+    return (f"{indent}{part}," for part in parts)
+
+
+def _fill(parts: Iterable[str], indent: str) -> Iterator[str]:
+    """Yield lines of as many parts as there is room for."""
+    line = indent
+    for part in parts:
+        if len(line) > len(indent) and len(line) + len(part) + 2 > _WIDTH:
+            yield line.rstrip()
+            line = indent
+        line += f"{part}, "
+    yield line.rstrip()

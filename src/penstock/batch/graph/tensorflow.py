@@ -1,0 +1,139 @@
+"""Carries out a program by calling TensorFlow.
+
+In: the statements of a program. Out: what it binds. A name is looked up in the program's own scope, an
+attribute on what it belongs to: nothing is read from text.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import ChainMap
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any, Final, TypeAlias
+
+import tensorflow as tf
+
+from penstock.batch.graph.statement import Bind, Define, Do, Given, Return, Statement, When
+from penstock.batch.graph.tree import (
+    Attribute,
+    Call,
+    Constant,
+    Dictionary,
+    Index,
+    Lambda,
+    Listing,
+    Name,
+    Node,
+    Operation,
+    Part,
+)
+
+Scope: TypeAlias = MutableMapping[str, Any]
+
+_SIGNS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "&": operator.and_,
+    "|": operator.or_,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_PREFIXES: Final[dict[str, Callable[[Any], Any]]] = {"-": operator.neg, "~": operator.invert}
+
+
+def make_dataset(statements: Iterable[Statement]) -> tf.data.Dataset:
+    """Return the data set that a program binds."""
+    return run_program(statements)["dataset"]
+
+
+def run_program(statements: Iterable[Statement]) -> Scope:
+    """Carry out a program, and return what its names are bound to."""
+    scope: Scope = {"tf": tf, "len": len}
+    _run(statements, scope)
+    return scope
+
+
+def _run(statements: Iterable[Statement], scope: Scope) -> Any:
+    """Carry out statements; return the value of the `Return` among them."""
+    for statement in statements:
+        if isinstance(statement, Bind):
+            value = _evaluate(statement.value, scope)
+            if len(statement.names) == 1:
+                scope[statement.names[0]] = value
+            else:
+                scope.update(zip(statement.names, value, strict=True))
+        elif isinstance(statement, Given):
+            scope[statement.name] = _evaluate(statement.value, scope)
+        elif isinstance(statement, Do):
+            _evaluate(statement.value, scope)
+        elif isinstance(statement, Define):
+            scope[statement.name] = _make_function(statement.parameters, statement.body, scope)
+        elif isinstance(statement, When):
+            is_true = _evaluate(statement.condition, scope)
+            _run(statement.then if is_true else statement.otherwise, scope)
+        elif isinstance(statement, Return):
+            return _evaluate(statement.value, scope)
+    return None
+
+
+def _make_function(parameters: tuple[str, ...], body: tuple[Statement, ...], scope: Scope) -> Any:
+    def call(*arguments: Any) -> Any:
+        given = dict(zip(parameters, arguments, strict=True))
+        return _run(body, ChainMap(given, scope))
+
+    # There is no control flow of Python over tensors in it that AutoGraph would have to rewrite.
+    return tf.autograph.experimental.do_not_convert(call)
+
+
+def _evaluate(node: Node | Part, scope: Scope) -> Any:
+    return _EVALUATIONS[type(node)](node, scope)
+
+
+def _call(node: Call, scope: Scope) -> Any:
+    arguments = [_evaluate(each, scope) for each in node.arguments]
+    keywords = {name: _evaluate(each, scope) for name, each in node.keywords}
+    return _evaluate(node.function, scope)(*arguments, **keywords)
+
+
+def _look_up(node: Index, scope: Scope) -> Any:
+    keys = tuple(_evaluate(each, scope) for each in node.keys)
+    return _evaluate(node.owner, scope)[keys if len(keys) > 1 else keys[0]]
+
+
+def _operate(node: Operation, scope: Scope) -> Any:
+    right = _evaluate(node.right, scope)
+    if node.left is None:
+        return _PREFIXES[node.sign](right)
+    return _SIGNS[node.sign](_evaluate(node.left, scope), right)
+
+
+def _list(node: Listing, scope: Scope) -> Any:
+    items = [_evaluate(each, scope) for each in node.items]
+    return tuple(items) if node.is_tuple else items
+
+
+def _slice(node: Part, scope: Scope) -> slice:
+    return slice(*(None if end is None else _evaluate(end, scope) for end in (node.start, node.stop)))
+
+
+_EVALUATIONS: Final[dict[type, Callable[[Any, Scope], Any]]] = {
+    Constant: lambda node, _: node.value,
+    Name: lambda node, scope: scope[node.text],
+    Attribute: lambda node, scope: getattr(_evaluate(node.owner, scope), node.name),
+    Call: _call,
+    Index: _look_up,
+    Operation: _operate,
+    Listing: _list,
+    Dictionary: lambda node, scope: {
+        _evaluate(key, scope): _evaluate(item, scope) for key, item in node.items
+    },
+    Lambda: lambda node, scope: _make_function(node.parameters, (Return(node.body),), scope),
+    Part: _slice,
+}

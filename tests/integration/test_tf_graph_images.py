@@ -1,0 +1,88 @@
+"""Images by TensorFlow's operations alone: the loader's pixels, but for the rounding of the resize."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import penstock as ps
+from graph_images import GREY, JPEGS, PNGS, TURNED, draw, encode, open_images
+from graph_rows import fit_some, need_same
+from penstock.errors import OptionError
+from penstock.transform import Image
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("simplejpeg")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory) -> ps.Dataset:
+    return open_images(tmp_path_factory.mktemp("photos") / "train.tfrecord", [*JPEGS, *TURNED, *PNGS, *GREY])
+
+
+def compare(data: ps.Dataset, transform: Image, pixels: int = 1, ulps: int = 0) -> None:
+    split, pipeline = data["train"], fit_some(data, photo=transform)
+    loader = split.loader(pipeline, batch_size=5, augment=False)
+    graph = split.to_tf_graph(pipeline, batch_size=5)
+    assert graph.element_spec == loader.to_tf().element_spec
+    need_same(loader, graph, ulps, pixels)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 48},
+        {"size": (15, 20)},
+        {"size": (15, 20), "resize": "crop"},
+        {"size": 31, "antialias": False, "draft": False},
+        {"size": (40, 60), "resize": "pad", "fill": 7},
+        {"size": (40, 60), "resize": "pad", "fill": (7, 80, 200), "draft": False},
+        {"size": (40, 60), "resize": "crop"},
+        {"size": 64, "resize": "random", "augment": {"flip": 0.5}},
+        {"size": 48, "channels": 1},
+        {"size": 48, "channels": 4, "orient": False, "resize": "crop"},
+    ],
+    ids=str,
+)
+def test_resized_pixels_by_tensorflow_are_within_one_of_those_of_the_loader(photos, options):
+    compare(photos, Image(**options))
+
+
+def test_pixels_that_are_not_resized_are_those_of_the_loader(tmp_path):
+    jpegs = open_images(tmp_path / "train.tfrecord", [encode(draw(40, 56), "jpeg")] * 6, format="jpeg")
+    compare(jpegs, Image(), pixels=0)
+    pngs = open_images(tmp_path / "png-train.tfrecord", [encode(draw(40, 56), "png")], format="png")
+    assert pngs.splits
+    split, pipeline = pngs[pngs.splits[0]], fit_some(pngs, photo=Image())
+    need_same(split.loader(pipeline), split.to_tf_graph(pipeline))
+
+
+def test_float_pixels_are_scaled_to_a_unit_of_the_last_place(tmp_path):
+    data = open_images(tmp_path / "train.tfrecord", [encode(draw(40, 56), "jpeg")] * 2, format="jpeg")
+    scaled = Image(dtype="float32", scale=1 / 255, mean=(0.4, 0.5, 0.6), deviation=(0.2, 0.3, 0.4))
+    compare(data, scaled, pixels=0, ulps=1)
+    compare(data, Image(dtype="float32", scale=1 / 255), pixels=0, ulps=1)
+
+
+@pytest.mark.parametrize("fill", [9, (1, 2, 3)])
+def test_record_without_an_image_gets_the_filling(tmp_path, fill):
+    data = open_images(tmp_path / "train.tfrecord", [JPEGS[0], None, PNGS[0]], optional=True)
+    compare(data, Image(size=32, missing="fill", fill=fill))
+
+
+def test_image_of_too_many_pixels_or_damaged_ends_the_iteration(tmp_path):
+    data = open_images(tmp_path / "train.tfrecord", [encode(draw(40, 56), "png")])
+    pipeline = fit_some(data, photo=Image(size=8, max_pixels=2000))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(data["train"].to_tf_graph(pipeline))
+    cut = open_images(tmp_path / "cut-train.tfrecord", [JPEGS[0][:-400]])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(cut[cut.splits[0]].to_tf_graph(fit_some(cut, photo=Image(size=8))))
+
+
+def test_format_of_which_tensorflow_has_other_pixels_is_refused(photos):
+    pipeline = fit_some(photos, photo=Image(size=8, formats=("jpeg", "webp")))
+    with pytest.raises(OptionError, match="field 'photo' as TensorFlow operations: expected images in JPEG"):
+        photos["train"].to_tf_graph(pipeline)
