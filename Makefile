@@ -52,7 +52,8 @@ types: $(VENV)/.check
 ATTACKS := tests/unit/native $(wildcard tests/property/test_core_*.py) tests/property/test_dataset_values.py \
   $(wildcard tests/faults/test_wire_*.py) tests/faults/test_framing.py tests/faults/test_between_frames.py \
   tests/faults/test_compression_faults.py tests/faults/test_file_faults.py tests/faults/test_memory.py \
-  tests/faults/test_policy.py tests/property/test_wire_protobuf.py tests/property/test_png.py tests/unit/decode/test_png.py
+  tests/faults/test_policy.py tests/property/test_wire_protobuf.py \
+  tests/property/test_png.py tests/unit/decode/test_png.py
 
 # The core built with g++'s address and undefined-behaviour sanitizers: its fuzz targets over mutations of known
 # inputs, then the tests that attack it through Python.
@@ -67,7 +68,7 @@ $(SANITIZED)/.installed: $(CORE)
 	$(SANITIZED)/bin/python $(INSTALL) \
 	  --config-settings=cmake.define.PENSTOCK_SANITIZE=ON \
 	  --config-settings=cmake.define.PENSTOCK_WARNINGS_ARE_ERRORS=ON --config-settings=build-dir=build/sanitize \
-	  . pytest pytest-timeout hypothesis protobuf
+	  . pytest pytest-timeout hypothesis protobuf pillow
 	@touch $@
 
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)

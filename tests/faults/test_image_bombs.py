@@ -142,6 +142,15 @@ def test_i7_texts_and_profiles_of_a_png_are_not_looked_at(folder, before):
     assert np.array_equal(inputs["image"][0], PICTURE)
 
 
+def test_i7_jpeg_that_goes_over_its_pixels_again_and_again_is_refused(folder, caplog):
+    whole = jpeg(PICTURE, progressive=True)
+    last = whole[whole.rindex(b"\xff\xda") : -2]
+    bomb = whole[:-2] + 10_000 * last + whole[-2:]
+    check_refused(
+        folder, bomb, "a whole jpeg", "a damaged one (10010 scans, at most 100 are decoded)", caplog
+    )
+
+
 def test_i7_segments_of_a_jpeg_are_not_looked_at(folder):
     many = segment(0xEB, b"\xff\xd8\xff\xc0" * 15_000) * 40 + segment(0xE1, b"Exif\0\0" + b"\xff" * 60_000)
     many += segment(0xE1, b"Exif\0\0MM\0*\xff\xff\xff\xff") + segment(0xFE, b"")

@@ -16,6 +16,9 @@ from penstock import _native
 
 _SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
 _VECTOR_BYTES: Final = 32
+_HEAD_BYTES: Final = 1 << 16
+_PROGRESSIVE: Final = (b"\xff\xc2", b"\xff\xca")
+_MOST_SCANS: Final = 100  # encoders write about ten
 _END = "before marker 0xd9"  # bytes that are left over behind the last pixel: cameras write such, too
 _ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare ratios of colour to brightness
 
@@ -37,6 +40,7 @@ def read_jpeg(
         ValueError: The file is damaged, or ends too early; the text says how.
     """
     shape = (-(-size[0] // denominator), -(-size[1] // denominator), channels)
+    _check_scans(data)
     if out is not None and out.shape != shape:
         out = None
     is_slow = shape[1] * channels % _VECTOR_BYTES == 0
@@ -56,6 +60,17 @@ def read_jpeg(
         return place
     out[:] = place
     return out
+
+
+def _check_scans(data: memoryview) -> None:
+    """Refuse a file that goes over all pixels again and again: a few bytes ask for each time."""
+    head = bytes(data[:_HEAD_BYTES])
+    if not any(marker in head for marker in _PROGRESSIVE):
+        return
+    # Among coded pixels no such pair of bytes occurs; what is counted in thumbnails does no harm.
+    num_scans = bytes(data).count(b"\xff\xda")
+    if num_scans > _MOST_SCANS:
+        raise ValueError(f"{num_scans} scans, at most {_MOST_SCANS} are decoded")
 
 
 def _make_place(shape: tuple[int, int, int]) -> NDArray[np.uint8]:

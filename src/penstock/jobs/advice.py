@@ -39,6 +39,7 @@ class Measured:
         num_records: How many records the split has.
         num_cores: How many threads can work at once.
         cache_bytes: How much a cache in memory may hold.
+        pixel_bytes: What the images of a record take once they are decoded; 0 if none are.
         shuffle: How the records were shuffled.
         is_cached: Whether there was a cache.
         is_compressed: Whether a file is compressed.
@@ -57,6 +58,7 @@ class Measured:
     num_records: int
     num_cores: int
     cache_bytes: int
+    pixel_bytes: int = 0
     shuffle: bool | Shuffling = False
     is_cached: bool = False
     is_compressed: bool = False
@@ -100,8 +102,9 @@ class Measured:
     @property
     def fits_cache(self) -> bool:
         """Whether a cache that is not there yet would hold the whole split."""
-        needed = _GROWTH * self.bytes_per_record * self.num_records
-        return not self.is_cached and needed <= self.cache_bytes
+        # Of records with images, it is the pixels that count.
+        per_record = self.pixel_bytes or _GROWTH * self.bytes_per_record
+        return not self.is_cached and per_record * self.num_records <= self.cache_bytes
 
     @property
     def is_slow_storage(self) -> bool:
@@ -193,7 +196,11 @@ def _advise_block(found: Measured) -> str | None:
 
 
 def _advise_cache(found: Measured) -> str | None:
-    if found.bottleneck == "transform" or not found.fits_cache:
+    if not found.fits_cache:
+        return None
+    if found.pixel_bytes:
+        return 'Keep the decoded images: cache="memory"; they fit, and later epochs then decode none.'
+    if found.bottleneck == "transform":
         return None
     return 'Keep the decoded columns: cache="memory"; they fit, and later epochs then read no file.'
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -206,6 +207,7 @@ class Bench:
             num_records=len(self.split),
             num_cores=LoadOptions().threads,
             cache_bytes=usual_cache_bytes(),
+            pixel_bytes=_count_pixels(loader),
             shuffle=options.shuffle,
             is_cached=options.cache is not None,
             is_compressed=self._compression != "none",
@@ -214,6 +216,15 @@ class Bench:
             slowdown=slowdown,
             consumer_seconds=options.consumer_seconds,
         )
+
+
+def _count_pixels(loader: Loader) -> int:
+    """Return what a cache holds of the images of a record, where it holds them in their size."""
+    pipeline = loader.pipeline
+    if not isinstance(pipeline, Pipeline):
+        return 0
+    images = [each.outputs(name) for name, each in pipeline.transforms.items() if each.prepares]
+    return sum(prod(dim or 0 for dim in output.shape) for outputs in images for output in outputs)
 
 
 def _choose_split(dataset: Dataset) -> str:

@@ -183,6 +183,19 @@ IDLE = stats(decode=2.0)
             id="decoding of what fits into memory",
         ),
         pytest.param(
+            stats(transform=18.0),
+            {"cache_bytes": 1 << 30, "pixel_bytes": 1000},
+            'Keep the decoded images: cache="memory"; they fit, and later epochs then decode none.',
+            id="images that fit into memory",
+        ),
+        pytest.param(
+            stats(transform=18.0),
+            {"cache_bytes": 1 << 30, "pixel_bytes": 150_528},
+            "Lighten the pipeline, which takes most of the time: leave fields out, shorten texts and "
+            "sequences, or store what it makes.",
+            id="images that do not fit",
+        ),
+        pytest.param(
             SLOW_READS,
             {"cache_bytes": 1 << 30},
             'Keep the decoded columns: cache="memory"; they fit, and later epochs then read no file.',
