@@ -29,7 +29,8 @@ class Turn:
     """One timed pass; `other_load` says how many cores were busy with something else meanwhile.
 
     Writers also say how many bytes they wrote, and how long `sync` took after them. Feeds of a training run
-    say for each step how many nanoseconds it waited for its batch, made tensors of it, and trained.
+    say for each step how many nanoseconds it waited for its batch, made tensors of it, and trained. Feeds of
+    images say what they used on the clock alone; `cpu_seconds` is all of the turn.
     """
 
     entry: str
@@ -43,6 +44,7 @@ class Turn:
     num_bytes: int = 0
     sync_seconds: float = 0.0
     steps: Sequence[Sequence[int]] = ()
+    timed_cpu_seconds: float = 0.0
 
     @property
     def records_per_second(self) -> float:

@@ -19,6 +19,12 @@ PACKAGES = (
     "pyarrow",
     "pandas",
     "tfrecord",
+    "simplejpeg",
+    "pillow",
+    "opencv-python-headless",
+    "webdataset",
+    "grain",
+    "array-record",
 )
 # Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
 STANDING_STILL = (3, 4)
