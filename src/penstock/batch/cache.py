@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.cachefile import move_to_file
-from penstock.batch.supply import DiskStore, SplitSource
+from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.batch.window import give_up_if_stopped
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.decode.losses import Losses
@@ -55,8 +55,8 @@ class CachedStore:
         self._columns: CodedColumns | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)  # those that are kept, rising
 
-    def columns(self, rows: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        """Return the columns of some rows, and which of them are in it; None if all."""
+    def columns(self, rows: NDArray[np.int64]) -> Found:
+        """Return the columns of some rows."""
         with self._lock:
             if self._columns is None:
                 self._columns, self._rows = self._fill()
@@ -65,7 +65,7 @@ class CachedStore:
             return self._rest.columns(rows)
         places, is_kept = self._find(rows)
         if is_kept.all():
-            return take_columns(columns, places), None
+            return Found(take_columns(columns, places))
         return self._columns_of_both(rows, places, is_kept)
 
     @property
@@ -82,21 +82,19 @@ class CachedStore:
         places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
         return places, self._rows[places] == rows
 
-    def _columns_of_both(
-        self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask
-    ) -> tuple[CodedColumns, Mask | None]:
+    def _columns_of_both(self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask) -> Found:
         ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
-        fresh, sound = self._rest.columns(rows[theirs])
+        fresh, sound, _ = self._rest.columns(rows[theirs])
         if sound is not None:
             theirs = theirs[sound]
         pieces = [take_columns(self._columns or {}, places[ours]), fresh]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
         columns = take_columns(join_columns(pieces), order)
         if sound is None:
-            return columns, None
+            return Found(columns)
         kept = is_kept.copy()
         kept[theirs] = True
-        return columns, kept
+        return Found(columns, kept)
 
     def _fill(self) -> tuple[CodedColumns, NDArray[np.int64]]:
         """Read rows until there is no more room; return their columns and which they are."""

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from penstock.batch.cachefile import move_to_file
 from penstock.batch.held import Held, HeldImages, is_of_images
-from penstock.batch.supply import MANY_ROWS, DiskStore, SplitSource
+from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.storage.fork import ProcessLock
 from penstock.transform.assembly import Faults
-from penstock.types import CodedColumn, CodedColumns, Mask
+from penstock.types import CodedColumn, CodedColumns, Dense, Pictures
 
 _log = logging.getLogger("penstock")
 
@@ -59,26 +59,26 @@ class GrowingStore:
         self._num_known = self._num_bytes = self._num_missed = 0
         self._is_open = True
 
-    def columns(self, rows: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        """Return the columns of some rows, and which of them are in it; None if all."""
+    def columns(self, rows: NDArray[np.int64]) -> Found:
+        """Return the columns of some rows."""
         held = self._settle(rows)
         if held is None:
             return self._read(rows)
         places, is_held = held.find(rows)
         if is_held.all():
-            return held.take(places), None
+            return Found(held.take(places))
         ours, theirs = np.flatnonzero(is_held), np.flatnonzero(~is_held)
-        fresh, sound = self._read(rows[theirs], beside=bool(len(ours)))
+        fresh = self._read(rows[theirs])
         if not len(ours):
-            return fresh, sound
-        if sound is not None:
-            theirs = theirs[sound]
+            return fresh
+        if fresh.kept is not None:
+            theirs = theirs[fresh.kept]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        columns = take_columns(join_columns([held.take(places[ours]), fresh]), order)
-        if sound is None:
-            return columns, None
+        columns = take_columns(join_columns([held.take(places[ours]), fresh.columns]), order)
+        placed = np.argsort(order)[len(ours) :]  # where each of theirs stands now
+        faults = {int(placed[row]): error for row, error in fresh.faults.items()}
         is_held[theirs] = True
-        return columns, is_held
+        return Found(columns, None if fresh.kept is None else is_held, faults)
 
     @property
     def is_slow(self) -> bool:
@@ -109,33 +109,31 @@ class GrowingStore:
         self._held = Held(rows, join_columns([part[1] for part in parts]), self._images)
         self._pending, self._num_missed = [], 0
 
-    def _read(self, rows: NDArray[np.int64], *, beside: bool = False) -> tuple[CodedColumns, Mask | None]:
-        """Read, prepare and keep some rows; `beside` says that others of their batch were held."""
-        stored, sound = self._rest.columns(rows)
-        left = rows if sound is None else rows[sound]
+    def _read(self, rows: NDArray[np.int64]) -> Found:
+        """Read, prepare and keep some rows; whoever asked judges the faults of all together."""
+        stored, sound, _ = self._rest.columns(rows)
         columns, faults = self._prepare(stored)
-        if faults:
-            for at in sorted(faults):
-                error = self._source.locate(int(left[at]), faults[at])
-                self._source.losses.add(int(left[at]), error)
-            if len(faults) == len(left) >= MANY_ROWS and not beside:
-                raise error  # no record of many: what is wrong is the pipeline
-            good = np.delete(np.arange(len(left), dtype=np.int64), sorted(faults))
-            sound = np.ones(len(rows), np.bool_) if sound is None else sound.copy()
-            sound[np.flatnonzero(sound)[sorted(faults)]] = False
-            columns, left = take_columns(columns, good), left[good]
-        self._keep(rows, left, columns)
-        return columns, sound
+        left = rows if sound is None else rows[sound]
+        good = np.delete(np.arange(len(left), dtype=np.int64), sorted(faults))
+        self._keep(rows, left, good, columns)
+        return Found(columns, sound, faults)
 
-    def _keep(self, asked: NDArray[np.int64], rows: NDArray[np.int64], columns: CodedColumns) -> None:
+    def _keep(
+        self,
+        asked: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        good: NDArray[np.int64],
+        columns: CodedColumns,
+    ) -> None:
+        """Keep the good ones of some rows, which were asked for beside others that could not be read."""
         with self._lock:
             if not self._is_open:
                 return
-            new = np.flatnonzero(~self._is_known[rows])
+            new = good[~self._is_known[rows[good]]]
             new = new[np.unique(rows[new], return_index=True)[1]]  # weights draw a record twice
             self._num_known += len(np.unique(asked[~self._is_known[asked]]))
             self._is_known[asked] = True
-        copied = take_columns(columns, new)  # what the batch gets is its own, to change
+        copied = _copy(columns, new)
         num_bytes = sum(map(column_bytes, copied.values()))
         with self._lock:
             if self._is_open and self._num_bytes + num_bytes > self._most_bytes:
@@ -166,3 +164,20 @@ class GrowingStore:
 
     def _move(self, columns: dict[str, CodedColumn]) -> dict[str, CodedColumn]:
         return columns if self._folder is None else move_to_file(columns, self._folder)
+
+
+def _copy(columns: CodedColumns, rows: NDArray[np.int64]) -> CodedColumns:
+    """Return some rows for keeping: what the batch gets is its own, to change.
+
+    Images in memory of their size: blocks of the pool are up to twice as large.
+    """
+    small = {name: column for name, column in columns.items() if not is_of_images(column)}
+    copied = take_columns(small, rows)
+    for name, column in columns.items():
+        present = None if column.present is None else column.present[rows]
+        if isinstance(column, Pictures):
+            held = [column.images[row] for row in rows.tolist()]
+            copied[name] = Pictures([None if image is None else image.copy() for image in held], present)
+        elif isinstance(column, Dense) and name not in small:
+            copied[name] = Dense(column.values[rows], present)
+    return {name: copied[name] for name in columns}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.plan import BatchPlan, Ticket, cut_picks
 from penstock.batch.stats import Meter
-from penstock.batch.supply import MANY_ROWS, Supply
+from penstock.batch.supply import Supplied, Supply
 from penstock.decode.gather import take_columns
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
@@ -29,6 +29,9 @@ Arrays: TypeAlias = dict[str, Any]
 Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
 
 _E = TypeVar("_E", bound=Exception)
+
+# So many records can hardly all be bad by chance.
+_MANY_ROWS = 8
 
 
 class Transforming(Protocol):
@@ -137,7 +140,7 @@ class Maker:
             middle = time.perf_counter()
             if supplied.kept is not None:
                 picks = cut_picks(picks, supplied.kept)
-            parts, picks = self._transform(supplied.columns, picks, ticket.epoch)
+            parts, picks = self._transform(supplied, picks, ticket.epoch)
         except Exception as error:
             named = self._name_record(error, picks)
             if not isinstance(named, PenstockError) or named.path is None:
@@ -150,10 +153,11 @@ class Maker:
         return MadeBatch(ticket, batch, len(picks.rows)), _count_bytes(batch)
 
     def _transform(
-        self, columns: CodedColumns, picks: Picks, epoch: int
+        self, supplied: Supplied, picks: Picks, epoch: int
     ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
         """Return the arrays of some records but those that a transform refuses, and which are in them."""
         num_rows = len(picks.rows)
+        columns, picks = self._leave_out(supplied.columns, picks, supplied.faults, num_rows)
         columns, faults = self._pipeline.prepare(columns, self._draws(picks, epoch))
         columns, picks = self._leave_out(columns, picks, faults, num_rows)
         while True:
@@ -175,11 +179,12 @@ class Maker:
             return columns, picks
         for at in sorted(faults):
             source = self._supply.sources[0 if picks.sources is None else int(picks.sources[at])]
-            source.losses.add(int(picks.rows[at]), self._name_record(faults[at], picks))
-        if len(faults) == len(picks.rows) and num_rows >= MANY_ROWS:
+            row = int(picks.rows[at])
+            error = source.locate(row, faults[at])
+            source.losses.add(row, error)
+        if len(faults) == len(picks.rows) and num_rows >= _MANY_ROWS:
             # No record of many: what is wrong is the pipeline.
-            error = faults[max(faults)]
-            raise self._name_record(error, picks) from error.__cause__
+            raise error from faults[at].__cause__
         rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
         return take_columns(columns, rest), cut_picks(picks, rest)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,12 +21,12 @@ from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
+from penstock.transform.assembly import Faults
 from penstock.types import CodedColumns, Mask
 
 _E = TypeVar("_E", bound=FieldError)
 
-MANY_ROWS: Final = 8
-"""So many records of a batch can hardly all be bad by chance: under "skip" too that is an error."""
+_NO_FAULTS: Final[Faults] = MappingProxyType({})
 
 # A record that takes longer than this to read was not in memory: the kernel is then told what comes next.
 _SLOW_SECONDS = 20e-6
@@ -39,18 +40,34 @@ class Supplied(NamedTuple):
         columns: In the order asked for.
         num_rows: How many rows they have.
         kept: Which of the records asked for are in them; None if all.
+        faults: What is wrong with rows of them, by number, where a store has prepared them.
     """
 
     columns: CodedColumns
     num_rows: int
     kept: Mask | None
+    faults: Faults = _NO_FAULTS
+
+
+class Found(NamedTuple):
+    """The columns of some rows of a split.
+
+    Attributes:
+        columns: In the order asked for.
+        kept: Which of the rows asked for are in them; None if all.
+        faults: What is wrong with rows of them, by number; their values mean nothing.
+    """
+
+    columns: CodedColumns
+    kept: Mask | None = None
+    faults: Faults = _NO_FAULTS
 
 
 class RowStore(Protocol):
     """Whatever has the columns of a split's rows."""
 
-    def columns(self, rows: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        """Return the columns of some rows, and which of them are in it; None if all."""
+    def columns(self, rows: NDArray[np.int64]) -> Found:
+        """Return the columns of some rows."""
 
     @property
     def is_slow(self) -> bool:
@@ -94,12 +111,12 @@ class DiskStore:
         self.is_slow = False
         self._seen = (0.0, 0)
 
-    def columns(self, rows: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        """Return the columns of some rows, and which of them are in it; None if all."""
+    def columns(self, rows: NDArray[np.int64]) -> Found:
+        """Return the columns of some rows."""
         source = self._source
         found = read_scattered(source.scatter, source.plan, source.losses, rows)
         self._notice(len(rows))
-        return found
+        return Found(*found)
 
     def announce(self, rows: NDArray[np.int64]) -> None:
         """Say that these rows are wanted soon."""
@@ -138,26 +155,31 @@ class Supply:
     def columns(self, picks: Picks) -> Supplied:
         """Return the columns of records, in order; bad ones are raised or left out."""
         if picks.sources is None:
-            columns, kept = self._stores[0].columns(picks.rows)
-            return Supplied(columns, len(picks.rows) if kept is None else int(kept.sum()), kept)
+            columns, kept, faults = self._stores[0].columns(picks.rows)
+            return Supplied(columns, len(picks.rows) if kept is None else int(kept.sum()), kept, faults)
         pieces, places, lost = [], [], False
+        bad: dict[int, FieldError] = {}  # by place among the records asked for
         keeps = np.ones(len(picks.rows), np.bool_)
         for number, store in enumerate(self._stores):
             mine = np.flatnonzero(picks.sources == number)
             if len(mine) == 0:
                 continue
-            columns, kept = store.columns(picks.rows[mine])
+            columns, kept, faults = store.columns(picks.rows[mine])
             if kept is not None:
                 lost = True
                 keeps[mine[~kept]] = False
                 mine = mine[kept]
+            bad |= {int(mine[row]): error for row, error in faults.items()}
             pieces.append(columns)
             places.append(mine)
         if not pieces:
-            columns, _ = self._stores[0].columns(picks.rows)
-            return Supplied(columns, 0, None)
-        order = np.argsort(np.concatenate(places), kind="stable")
-        return Supplied(take_columns(join_columns(pieces), order), len(order), keeps if lost else None)
+            return Supplied(self._stores[0].columns(picks.rows).columns, 0, None)
+        asked = np.concatenate(places)
+        order = np.argsort(asked, kind="stable")
+        columns = take_columns(join_columns(pieces), order)
+        rows = {int(place): row for row, place in enumerate(asked[order])} if bad else {}
+        faults = {rows[place]: error for place, error in bad.items()}
+        return Supplied(columns, len(order), keeps if lost else None, faults)
 
     @property
     def is_slow(self) -> bool:

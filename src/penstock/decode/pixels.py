@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.decode.png import read_png
 from penstock.errors import MissingPackageError
-from penstock.types import Bytes
+from penstock.types import Bytes, Column
 
 FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
 """The formats that can be decoded."""
 
 _NAMES: Final = (None, *FORMATS)
+_LONGEST_SIDE: Final = 1 << 20  # that the core resizes
 # Of the orientations of EXIF: those that swap the sides, those whose rows, or columns, are stored last first.
 _FIRST_TURNED = 5
 _UPSIDE_DOWN, _MIRRORED = (3, 4, 6, 7), (2, 3, 7, 8)
@@ -100,6 +101,8 @@ class EncodedImages:
             raise self._refuse_format(row, format)
         if not height or not width:
             raise PixelError(f"a whole {format}", "one that ends, or is damaged, before it tells its size")
+        if max(height, width) > _LONGEST_SIDE:
+            raise PixelError(f"sides of at most {_LONGEST_SIDE} pixels", f"a {format} of {width} x {height}")
         if height * width > self._rules.max_pixels:
             raise PixelError(
                 f"at most {self._rules.max_pixels} pixels",
@@ -166,6 +169,15 @@ class EncodedImages:
             return PixelError(f"an image ({wanted})", got)
         advice = f"Say Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
         return PixelError(wanted, f"a {format}", advice)
+
+
+def has_turned(column: Column) -> bool:
+    """Say whether a column has images that lie on their side as they are stored."""
+    if not isinstance(column, Bytes):
+        raise TypeError(f"{column!r} holds no images")
+    starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
+    orientations = _native.read_pictures(column.arena, starts, stops)[3]
+    return bool((orientations >= _FIRST_TURNED).any())
 
 
 def _sides(values: NDArray[np.uint8], height: int, width: int, denominator: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 _MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
@@ -28,6 +28,8 @@ def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: 
     Raises:
         ValueError: The file is damaged, or ends too early; the text says how.
     """
+    if ImageFile.LOAD_TRUNCATED_IMAGES:
+        raise ValueError("not decoded while PIL.ImageFile.LOAD_TRUNCATED_IMAGES fills in what is missing")
     try:
         with Image.open(io.BytesIO(data), formats=(format.upper(),)) as image:
             if image.size != size[::-1]:

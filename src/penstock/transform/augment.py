@@ -24,6 +24,7 @@ from penstock.transform.cutout import cut_out
 from penstock.transform.draws import Draws
 from penstock.transform.flip import flip
 from penstock.transform.form import fault_at, load_value, need_object
+from penstock.transform.memory import convert
 from penstock.transform.option import check_real, refuse_option
 from penstock.transform.saturation import saturation
 from penstock.transform.shift import shift
@@ -98,8 +99,10 @@ class Augment:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> NDArray[np.uint8]:
-        """Return the images of a batch with everything done to them; those given are changed."""
-        images = shift(images, self.crop, draws)
+        """Return the images of a batch with everything done to them; those given stay as they are."""
+        if not any(getattr(self, name) for name in _SHARES):
+            return images
+        images = shift(images, self.crop, draws) if self.crop else convert(images, "uint8")
         flip(images, self.flip, self.flip_down, draws)
         maps = self._draw_colours(images, draws)
         if maps is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.decode.pixels import FORMATS, PixelRules
+from penstock.decode.pixels import FORMATS, PixelRules, has_turned
 from penstock.decode.png import MAX_PIXELS
 from penstock.errors import FieldError
 from penstock.schema.field import Field
@@ -40,6 +40,7 @@ from penstock.transform.output import Output
 from penstock.types import CodedColumn, Dense
 
 _USUAL_SIZE: Final = 224
+_LARGEST_USUAL: Final = 512  # larger images are seldom meant to be fed whole
 _LARGEST_SIDE: Final = 1 << 14
 _SAFE_FORMATS: Final = ("jpeg", "png")  # the others are named: each is one more decoder to trust
 
@@ -71,7 +72,7 @@ class Image(Transform):
 
     Attributes:
         size: Height and width, or one number for both. If not given, the size that all images of the train
-            split have, or else 224.
+            split have, if none is turned and that is at most 512; or else 224.
         resize: How an image of other proportions gets there. "stretch" takes all of it; "pad" takes all of it
             and keeps its proportions, with `fill` at two sides; "crop" takes the largest part from its
             middle; "random" takes a part of random size, proportions and place while training (see
@@ -159,7 +160,7 @@ class Image(Transform):
         derived = self.derive(name, field)
         if derived["can_lack"] and self.missing == "error":
             refuse_gaps(self, name, source, "Say what they get: Image(missing='fill').")
-        size = self.size if self.size is not None else _common_size(name, source)
+        size = self.size if self.size is not None else _common_size(name, source, orient=self.orient)
         return replace(self, fitted=ImageFit(size, **derived))  # type: ignore[arg-type]  # a pair, once checked
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
@@ -242,7 +243,10 @@ class Image(Transform):
                 raise refuse_option(
                     "Image", name, 'dtype="float32" beside it', f"dtype={self.dtype!r}", "Say so."
                 )
-        scale = 1.0 if self.scale is None else check_real("Image", "scale", self.scale)
+        scale = 1.0
+        if self.scale is not None:
+            scale = check_real("Image", "scale", self.scale)
+            self._keep(scale=scale)
         means = self._check_channels("mean", 0.0 if self.mean is None else self.mean)
         deviations = self._check_channels("deviation", 1.0 if self.deviation is None else self.deviation)
         if not all(each > 0 for each in deviations):
@@ -254,11 +258,15 @@ class Image(Transform):
     def _check_channels(self, name: str, value: object) -> tuple[float, ...]:
         """Return a number for each channel, of one for all or as many as there are."""
         if not isinstance(value, tuple | list):
-            return (float(check_real("Image", name, value)),) * self.channels
+            number = check_real("Image", name, value)
+            if getattr(self, name) is not None:
+                self._keep(**{name: number})
+            return (float(number),) * self.channels
         if len(value) != self.channels:
             raise refuse_option("Image", name, f"a number, or {self.channels}, one a channel", show(value))
-        self._keep(**{name: tuple(value)})
-        return tuple(float(check_real("Image", name, each)) for each in value)
+        numbers = tuple(check_real("Image", name, each) for each in value)
+        self._keep(**{name: numbers})
+        return tuple(map(float, numbers))
 
     def _make_drawing(self, fitted: ImageFit) -> Drawing:
         if len(fitted.size) != 2 or not all(1 <= side <= _LARGEST_SIDE for side in fitted.size):
@@ -298,11 +306,14 @@ def _check_formats(given: object) -> tuple[str, ...]:
     return tuple(each for each in FORMATS if each in names)
 
 
-def _common_size(name: str, source: FitSource) -> Size:
+def _common_size(name: str, source: FitSource, *, orient: bool) -> Size:
     statistics = source.statistics(name)
     size = []
     for sides in (statistics.heights, statistics.widths):
-        if sides is None or sides.min is None or sides.min != sides.max or sides.min > _LARGEST_SIDE:
+        if sides is None or sides.min is None or sides.min != sides.max or sides.min > _LARGEST_USUAL:
             return _USUAL_SIZE, _USUAL_SIZE
         size.append(int(sides.min))
+    # Statistics are of images as they are stored; of one camera, upright and lying ones have no common size.
+    if orient and size[0] != size[1] and any(map(has_turned, source.columns(name))):
+        return _USUAL_SIZE, _USUAL_SIZE
     return size[0], size[1]

@@ -14,8 +14,6 @@ from penstock.transform.draws import Draws
 
 def shift(images: NDArray[np.uint8], most: float, draws: Draws) -> NDArray[np.uint8]:
     """Move each image by up to the share `most` of each side, any way."""
-    if not most:
-        return images
     reach = np.minimum(np.rint(np.array(images.shape[1:3]) * most), np.array(images.shape[1:3]) - 1)
     offsets = np.floor(draws.uniform("crop", (2,)) * (2 * reach + 1)) - reach
     moved = _native.empty(images.shape, "uint8")

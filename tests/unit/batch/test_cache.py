@@ -60,8 +60,8 @@ def test_rows_are_those_from_disk_whatever_fits(folder, place, most_bytes):
     cached = make_cache(make_source(folder), most_bytes, place)
     disk = DiskStore(make_source(folder))
     for rows in ORDERS:
-        columns, kept = cached.columns(rows.astype(np.int64))
-        expected, _ = disk.columns(rows.astype(np.int64))
+        columns, kept, _ = cached.columns(rows.astype(np.int64))
+        expected, _, _ = disk.columns(rows.astype(np.int64))
         assert kept is None
         assert freeze(dict(columns)) == freeze(dict(expected))
 
@@ -105,8 +105,8 @@ def test_bad_records_are_left_out_whether_kept_or_not(folder, place, most_bytes,
     cached = make_cache(make_source(folder, "skip"), most_bytes, place)
     disk = DiskStore(make_source(folder, "skip"))
     for rows in [*ORDERS, np.array([100, 100]), np.array([249, 5, 100, 280])]:
-        columns, kept = cached.columns(rows.astype(np.int64))
-        expected, expected_kept = disk.columns(rows.astype(np.int64))
+        columns, kept, _ = cached.columns(rows.astype(np.int64))
+        expected, expected_kept, _ = disk.columns(rows.astype(np.int64))
         assert freeze(dict(columns)) == freeze(dict(expected))
         all_kept = [True] * len(rows)
         assert (all_kept if kept is None else kept.tolist()) == (
