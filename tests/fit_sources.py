@@ -61,6 +61,9 @@ class ColumnSource:
     def num_rows(self) -> int:
         return len(next(iter(self._columns.values())))
 
+    def knows(self, name: str) -> bool:
+        return False
+
     def statistics(self, name: str) -> FieldStatistics:
         return measure_columns(self._schema.select(name), [{name: self._columns[name]}])[name]
 

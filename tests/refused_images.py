@@ -18,6 +18,14 @@ def with_bad(data):
     return [*SOUND[:BAD], data, *SOUND[BAD + 1 :]]
 
 
+def read_offsets(path):
+    """Return where each record of a file begins."""
+    offsets, data = [0], path.read_bytes()
+    while offsets[-1] < len(data):
+        offsets.append(offsets[-1] + 16 + int.from_bytes(data[offsets[-1] : offsets[-1] + 8], "little"))
+    return offsets
+
+
 def load(split, cache, num_threads, resize, options):
     pipeline = fit_photos(split, resize=resize, **RANDOM, **options)
     return split.loader(pipeline, batch_size=3, seed=5, num_threads=num_threads, cache=cache)
@@ -44,8 +52,10 @@ def check_refused(folder, data, expected, got, advice="", caplog=None, **options
     whole = [[batch for _ in range(2) for batch in loader] for loader in ways]
     write_photos(folder, with_bad(data))
     (path,) = folder.iterdir()
-    text = f"{path}: image of field 'image' of record {BAD}: expected {expected}, got {got}."
-    text += f" {advice}" if advice else ""
+    at = int(read_offsets(path)[BAD])
+    advice = advice or "Open the data with on_error='skip' to leave such records out."
+    text = f"{path}: image of field 'image' of record {BAD} at byte {at}: expected {expected}, got {got}."
+    text = f"{text} {advice}"
     for way, sound in zip(WAYS, whole, strict=True):
         loader = load(open_photos(folder, on_error="raise"), *way, options)
         for _ in range(2):  # it is as bad the second time
@@ -53,7 +63,7 @@ def check_refused(folder, data, expected, got, advice="", caplog=None, **options
                 list(loader)
             error = caught.value
             assert str(error) == text
-            assert (error.path, error.record, error.field) == (str(path), BAD, "image")
+            assert (error.path, error.record, error.offset, error.field) == (str(path), BAD, at, "image")
             assert (error.expected, error.got, error.advice) == (expected, got, advice)
 
         wanted = [freeze(without(batch, BAD) if step % 2 == 0 else batch) for step, batch in enumerate(sound)]

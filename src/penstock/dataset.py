@@ -21,7 +21,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError
+from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError, importing
 from penstock.read.identity import fingerprint_rows
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import OnError, ReadOptions, check_on_error, check_options
@@ -411,8 +411,12 @@ class Split:
         `loader(…).to_tf()` is faster, and its shuffle and state are exact. Unshuffled, the batches are the
         loader's without augmentation: ints, codes and floats to the last bit ("log1p" and float pixels to one
         unit of it; numbers below 1.2e-38 become 0), pixels that are resized within 1 of 255. What differs:
-        iteration ends at a damaged record; a list that a record lacks is an empty one; CMYK is converted by
-        TensorFlow, and EXIF in a PNG not seen. `penstock inspect --tf --pipeline` prints the same as code.
+        augmentation is left out, which the log says; iteration ends at a damaged record; a list that a record
+        lacks is an empty one; CMYK is converted by TensorFlow, to other colours, and EXIF in a PNG not seen.
+        `penstock inspect --tf --pipeline` prints the same as code.
+
+        Keras matches inputs and targets by name: fit `keras.Model({"photo": image}, {"label": output})`, also
+        if the target is one alone.
 
         Args:
             pipeline: What is made of the records.
@@ -426,15 +430,23 @@ class Split:
             OptionError: TensorFlow has no operations for something, such as a map, a hash or the tokenizer of
                 a file, or a record is known to be damaged: there is no `on_error` here.
             SchemaError: A field is not what the pipeline was fitted to.
+            MissingPackageError: TensorFlow is not installed.
+
+        Example:
+            `model.fit(pets["train"].to_tf_graph(pipeline, batch_size=64, shuffle=True, last="drop"))`
         """
         from penstock.batch.graph.files import GraphOptions, find_source  # noqa: PLC0415 - with TensorFlow
         from penstock.batch.graph.program import make_program  # noqa: PLC0415
-        from penstock.batch.graph.tensorflow import make_dataset  # noqa: PLC0415
+
+        with importing("to_tf_graph()"):
+            from penstock.batch.graph.tensorflow import make_dataset  # noqa: PLC0415
 
         options = GraphOptions(
             batch_size=batch_size, shuffle=shuffle, seed=seed, last=last, shuffle_records=shuffle_records
         )
         program = make_program(find_source(self.as_source(), self._payload), pipeline, options)
+        if pipeline.augments:
+            _log.warning("to_tf_graph(): augmentation is left out; loader(…).to_tf() augments")
         return make_dataset(program.statements)
 
     def as_source(self) -> LoadedSplit:

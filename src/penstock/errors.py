@@ -29,7 +29,12 @@ A message reads *where: what: expected X, got Y. What to do.*; the same facts ar
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+# What is installed under another name than it is imported by.
+_DISTRIBUTIONS: Final = {"PIL": "pillow", "yaml": "pyyaml"}
 
 
 class PenstockError(Exception):
@@ -206,13 +211,32 @@ class MissingPackageError(PenstockError, ImportError):
 
     @classmethod
     def from_import(
-        cls, error: ModuleNotFoundError, needed_by: str, extra: str = "convert"
+        cls, error: ModuleNotFoundError, needed_by: str, extra: str | None = "convert"
     ) -> MissingPackageError:
-        """Make the error for an import that failed; `extra` is what to install of Penstock to have it."""
+        """Make the error for an import that failed.
+
+        Args:
+            error: That of the import.
+            needed_by: What called for it.
+            extra: What to install of Penstock to have the package; None, if it is to be installed by itself.
+        """
+        module = (error.name or "").partition(".")[0]
+        package = _DISTRIBUTIONS.get(module, module)
         return cls(
-            f"{needed_by} needs the package {error.name!r}, which is not installed",
-            advice=f"Run: pip install 'penstock[{extra}]'.",
+            f"{needed_by} needs the package {package!r}, which is not installed",
+            advice=f"Run: pip install {package}."
+            if extra is None
+            else f"Run: pip install 'penstock[{extra}]'.",
         )
+
+
+@contextmanager
+def importing(needed_by: str, extra: str | None = None) -> Iterator[None]:
+    """Turn an import inside that finds no package into a `MissingPackageError`; see `from_import`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError.from_import(error, needed_by, extra) from error
 
 
 class TooManySkippedError(PenstockError, RuntimeError):

@@ -172,30 +172,30 @@ class Dictionary:
 
 
 class Pictures:
-    """One decoded image a row, each of its own size: uint8 (height, width, channels), or None.
+    """One image a row: its pixels where they are held, its bytes where they are not.
 
     Nobody changes the pixels: a cache and any number of batches share them.
+
+    Attributes:
+        images: uint8 (height, width, channels), each of its own size; None where they are not held.
+        present: Which rows have an image; None if all do.
+        encoded: The images as they are stored, as many rows, where not all are held; or None.
     """
 
-    __slots__ = ("images", "present")
+    __slots__ = ("encoded", "images", "present")
 
-    def __init__(self, images: Sequence[NDArray[np.uint8] | None], present: Mask | None = None) -> None:
+    def __init__(
+        self,
+        images: Sequence[NDArray[np.uint8] | None],
+        present: Mask | None = None,
+        encoded: Bytes | None = None,
+    ) -> None:
         self.images = images
         self.present = present
+        self.encoded = encoded
 
     def __len__(self) -> int:
         return len(self.images)
-
-    def image(self, row: int) -> NDArray[np.uint8]:
-        """Return the pixels of an image.
-
-        Raises:
-            ValueError: The row has none.
-        """
-        image = self.images[row]
-        if image is None:
-            raise ValueError(f"row {row} has no image")
-        return image
 
     def __repr__(self) -> str:
         return f"Pictures(rows={len(self)}{_mask_text(self.present)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 import pytest
@@ -70,6 +71,47 @@ def test_float_pixels_are_scaled_to_a_unit_of_the_last_place(tmp_path):
 def test_record_without_an_image_gets_the_filling(tmp_path, fill):
     data = open_images(tmp_path / "train.tfrecord", [JPEGS[0], None, PNGS[0]], optional=True)
     compare(data, Image(size=32, missing="fill", fill=fill))
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_brightness_of_cmyk_is_that_of_its_colours_by_tensorflow(tmp_path, size):
+    picture = draw(64, 64).convert("CMYK")
+    data = open_images(tmp_path / "train.tfrecord", [encode(picture, "jpeg"), GREY[0]])
+    split = data["train"]
+    bright, coloured = (
+        next(iter(split.to_tf_graph(fit_some(data, photo=Image(size=size, channels=channels)))))[0]["photo"]
+        for channels in (1, 3)
+    )
+    shares = tf.reduce_sum(tf.cast(coloured, tf.int32) * [19595, 38470, 7471], axis=-1, keepdims=True)
+    wanted = tf.cast((shares + 32768) // 65536, tf.int32)
+    assert int(tf.reduce_max(tf.abs(tf.cast(bright, tf.int32) - wanted))) <= (size < 64)
+
+
+def test_augmentation_is_left_out_with_a_line_in_the_log(photos, caplog):
+    with caplog.at_level(logging.WARNING, "penstock"):
+        plain = photos["train"].to_tf_graph(fit_some(photos, photo=Image(size=8)))
+        assert not caplog.messages
+        pipeline = fit_some(photos, photo=Image(size=8, augment={"flip": 1.0}))
+        left = photos["train"].to_tf_graph(pipeline)
+    assert caplog.messages == ["to_tf_graph(): augmentation is left out; loader(…).to_tf() augments"]
+    for one, other in zip(plain, left, strict=True):
+        assert bool(tf.reduce_all(one[0]["photo"] == other[0]["photo"]))
+
+
+@pytest.mark.parametrize("is_graph", [True, False])
+def test_keras_model_of_one_target_is_fitted_by_the_names_of_its_inputs_and_outputs(photos, is_graph):
+    keras = pytest.importorskip("keras")
+    data = ps.open(photos.paths, schema=photos.schema.with_roles(target="row"))
+    split, pipeline = data["train"], ps.Pipeline.fit(data, photo=Image(size=8))
+    batches = split.to_tf_graph(pipeline, batch_size=6)
+    photo = keras.Input((8, 8, 3), name="photo")
+    row = keras.layers.Dense(1)(keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(photo)))
+    model = keras.Model({"photo": photo}, {"row": row})
+    model.compile("sgd", "mse")
+    loader = split.loader(pipeline, batch_size=6)
+    before = model.get_weights()[0].copy()
+    model.fit(batches if is_graph else loader.to_tf(), steps_per_epoch=1, shuffle=False, verbose=0)
+    assert (model.get_weights()[0] != before).any()
 
 
 def test_image_of_too_many_pixels_or_damaged_ends_the_iteration(tmp_path):

@@ -20,6 +20,7 @@ from penstock.errors import (
     SourceError,
     TooManySkippedError,
     UnknownNameError,
+    importing,
 )
 
 CLASSES = {
@@ -159,6 +160,32 @@ def test_cell_that_does_not_fit_is_caught_as_raw_data_and_as_a_field():
     for kind in (SourceError, FieldError, ValueError):
         with pytest.raises(kind):
             raise CellError("column 'age'")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "text"),
+    [
+        (
+            "torch",
+            "torch",
+            "needs the package 'torch', which is not installed. Run: pip install 'penstock[torch]'.",
+        ),
+        (
+            "tensorflow",
+            None,
+            "needs the package 'tensorflow', which is not installed. Run: pip install tensorflow.",
+        ),
+        (
+            "PIL.Image",
+            "images",
+            "needs the package 'pillow', which is not installed. Run: pip install 'penstock[images]'.",
+        ),
+    ],
+)
+def test_import_that_fails_names_the_package_as_it_is_installed(module, extra, text):
+    with pytest.raises(MissingPackageError) as caught, importing("loading", extra):
+        raise ModuleNotFoundError("no", name=module)
+    assert str(caught.value) == f"loading {text}"
 
 
 def test_package_that_is_missing_is_named_with_what_to_install():

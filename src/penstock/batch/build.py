@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.bucket import BucketPlan
 from penstock.batch.cache import CachedStore, usual_cache_bytes
+from penstock.batch.cachefile import check_folder
 from penstock.batch.growing import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
@@ -88,6 +89,13 @@ def make_loader(
     """
     if len(splits) > _MOST_SPLITS:
         raise OptionError("splits", expected=f"at most {_MOST_SPLITS} in a mixture", got=len(splits))
+    if options.augment and not pipeline.augments:
+        raise OptionError(
+            "augment",
+            expected="None or False, as there is nothing to augment",
+            got="True",
+            advice="Give the pipeline an Image(augment=…), or a map that takes draws.",
+        )
     if options.augment is None:
         options = replace(options, augment=all(_is_for_training(split, options) for split in splits))
     orders = [_make_order(split, options, number) for number, split in enumerate(splits)]
@@ -138,6 +146,8 @@ def _make_store(
         return DiskStore(source)
     most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes
     folder = None if options.cache == "memory" else Path(os.fspath(options.cache))
+    if folder is not None:
+        check_folder(folder)
     stored = replace(order, shuffle="none", weights=None)
     if pipeline.prepares:
         prepare = partial(pipeline.prepare_to_keep, augments=options.augment is True)

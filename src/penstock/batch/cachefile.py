@@ -14,10 +14,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import WriteError
+from penstock.errors import OptionError, WriteError
 from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Pictures, Ragged
 
 _ALIGNMENT = 64
+_PREFIX = ".penstock-cache-"
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder for a cache, unless it is there, and see that files can be written to it.
+
+    Raises:
+        OptionError: They cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder, prefix=_PREFIX):
+            pass
+    except OSError as error:
+        raise OptionError(
+            "cache",
+            expected="'memory', or a folder that can be written to",
+            got=f"{str(folder)!r} ({error.strerror})",
+        ) from error
 
 
 def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
@@ -33,7 +52,7 @@ def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
     total = max(mmap.PAGESIZE, sum(sizes))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder, prefix=".penstock-cache-") as file:
+        with tempfile.TemporaryFile(dir=folder, prefix=_PREFIX) as file:
             os.posix_fallocate(file.fileno(), 0, total)
             mapping = mmap.mmap(file.fileno(), total)
     except OSError as error:

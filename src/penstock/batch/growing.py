@@ -7,27 +7,33 @@ long, so no pass comes before the first batch: the first epoch fills the cache, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.cachefile import move_to_file
-from penstock.batch.held import Held, HeldImages, is_of_images
+from penstock.batch.held import Held, HeldImages
 from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.decode.gather import column_bytes, join_columns, take_columns
+from penstock.errors import WriteError
 from penstock.storage.fork import ProcessLock
 from penstock.transform.assembly import Faults
-from penstock.types import CodedColumn, CodedColumns, Dense, Pictures
+from penstock.types import CodedColumns, Pictures
 
 _log = logging.getLogger("penstock")
 
-Prepare: TypeAlias = Callable[[CodedColumns], tuple[CodedColumns, Faults]]
-
 _FILE_BYTES = 64 << 20  # a mapping each, of which a process has but some ten thousands
 _DEAR = 64  # how many rows are joined in less time than it takes to decode one
+
+
+class Prepare(Protocol):
+    """Does to columns what is the same in every epoch, and dear."""
+
+    def __call__(self, columns: CodedColumns, *, room_bytes: int) -> tuple[CodedColumns, Faults]:
+        """Return the columns, their images as `Pictures`, of no more than so many bytes."""
 
 
 class GrowingStore:
@@ -36,7 +42,7 @@ class GrowingStore:
     Args:
         source: The split.
         num_rows: How many of its rows an epoch holds.
-        prepare: Does to columns what is the same in every epoch, and dear.
+        prepare: Prepares columns.
         most_bytes: How much may be kept.
         folder: Where to keep images in files, which have no names there and go with the process; None is
             memory.
@@ -57,10 +63,10 @@ class GrowingStore:
         self._pending: list[tuple[NDArray[np.int64], CodedColumns]] = []
         self._is_known = np.zeros(len(source.scatter.rows), np.bool_)  # held, pending, or bad
         self._num_known = self._num_bytes = self._num_missed = 0
-        self._is_open = True
+        self._is_open, self._is_moving = True, False
 
     def columns(self, rows: NDArray[np.int64]) -> Found:
-        """Return the columns of some rows."""
+        """Return the columns of some rows; images that are held come as such, others may come encoded."""
         held = self._settle(rows)
         if held is None:
             return self._read(rows)
@@ -110,74 +116,93 @@ class GrowingStore:
         self._pending, self._num_missed = [], 0
 
     def _read(self, rows: NDArray[np.int64]) -> Found:
-        """Read, prepare and keep some rows; whoever asked judges the faults of all together."""
+        """Read some rows, and keep what there is room for; whoever asked judges the faults of them all."""
         stored, sound, _ = self._rest.columns(rows)
-        columns, faults = self._prepare(stored)
-        left = rows if sound is None else rows[sound]
-        good = np.delete(np.arange(len(left), dtype=np.int64), sorted(faults))
-        self._keep(rows, left, good, columns)
+        room_bytes = self._most_bytes - self._num_bytes if self._is_open else 0
+        if room_bytes <= 0:
+            return Found(stored, sound)
+        columns, faults = self._prepare(stored, room_bytes=room_bytes)
+        self._keep(rows, rows if sound is None else rows[sound], columns, faults)
+        self._move()
         return Found(columns, sound, faults)
 
     def _keep(
-        self,
-        asked: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        good: NDArray[np.int64],
-        columns: CodedColumns,
+        self, asked: NDArray[np.int64], rows: NDArray[np.int64], columns: CodedColumns, faults: Faults
     ) -> None:
-        """Keep the good ones of some rows, which were asked for beside others that could not be read."""
+        """Keep those of some rows that are whole and new, as many as there is room for."""
+        images = {name: column for name, column in columns.items() if isinstance(column, Pictures)}
+        others = {name: column for name, column in columns.items() if name not in images}
+        each = sum(map(column_bytes, others.values())) / max(1, len(rows))
+        sizes = np.array([_size_of(images, row) for row in range(len(rows))]) + each
+        sizes[sorted(faults)] = np.inf
         with self._lock:
             if not self._is_open:
                 return
-            new = good[~self._is_known[rows[good]]]
+            new = np.flatnonzero(~self._is_known[rows])
             new = new[np.unique(rows[new], return_index=True)[1]]  # weights draw a record twice
-            self._num_known += len(np.unique(asked[~self._is_known[asked]]))
-            self._is_known[asked] = True
-        copied = _copy(columns, new)
-        num_bytes = sum(map(column_bytes, copied.values()))
-        with self._lock:
-            if self._is_open and self._num_bytes + num_bytes > self._most_bytes:
-                self._is_open = False
+            fits = (
+                self._num_bytes + np.cumsum(np.where(np.isinf(sizes[new]), 0, sizes[new])) <= self._most_bytes
+            )
+            self._is_open = bool(fits.all()) and not any(map(_is_partial, images.values()))
+            new = new[fits & np.isfinite(sizes[new])]
+            known = asked if self._is_open else rows[new]
+            self._num_known += len(np.unique(known[~self._is_known[known]]))
+            self._is_known[known] = True
+            self._num_bytes += int(sizes[new].sum())
+            if len(new):
+                # Of small columns a copy: what the batch gets is its own, to change.
+                kept = {
+                    name: Pictures([column.images[row] for row in new.tolist()], _cut(column, new))
+                    for name, column in images.items()
+                }
+                put = {**take_columns(others, new), **self._images.add(kept)}
+                self._pending.append((rows[new], {name: put[name] for name in columns}))
+            if not self._is_open:
                 self._warn()
-            if self._is_open and len(new):
-                self._num_bytes += num_bytes
-                self._pending.append((rows[new], self._put(copied)))
 
     def _warn(self) -> None:
-        num_held = sum(len(rows) for rows, _ in self._pending)
-        num_held += 0 if self._held is None else len(self._held.rows)
         _log.warning(
             "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",
-            num_held,
+            self._num_known,
             self._num_rows,
             self._source.name,
             self._most_bytes,
         )
 
-    def _put(self, columns: CodedColumns) -> CodedColumns:
-        """Return columns with references in the place of images, which are put by themselves."""
-        images = {name: column for name, column in columns.items() if is_of_images(column)}
-        references = self._images.add(images)
-        if self._folder is not None and self._images.num_loose_bytes >= _FILE_BYTES:
-            self._images.settle(self._move)
-        return {name: references.get(name, column) for name, column in columns.items()}
+    def _move(self) -> None:
+        """Move images that came into memory to a file, once they are many."""
+        with self._lock:
+            if self._folder is None or self._is_moving or self._images.num_loose_bytes < _FILE_BYTES:
+                return
+            loose, folder, self._is_moving = self._images.loose(), self._folder, True
+        try:
+            moved = move_to_file(loose, folder)
+        except WriteError as error:
+            # What is held stays where it is. A cache is no promise: training goes on.
+            _log.warning("cache: nothing more is kept: %s", error)
+            with self._lock:
+                self._is_open, self._folder = False, None
+            return
+        with self._lock:
+            self._images.replace(moved)
+            self._is_moving = False
 
-    def _move(self, columns: dict[str, CodedColumn]) -> dict[str, CodedColumn]:
-        return columns if self._folder is None else move_to_file(columns, self._folder)
+
+def _size_of(images: Mapping[str, Pictures], row: int) -> float:
+    """Return how many bytes the images of a row take; infinity where one of them is not decoded."""
+    total = 0.0
+    for column in images.values():
+        image = column.images[row]
+        if image is not None:
+            total += image.nbytes
+        elif column.present is None or column.present[row]:
+            return np.inf
+    return total
 
 
-def _copy(columns: CodedColumns, rows: NDArray[np.int64]) -> CodedColumns:
-    """Return some rows for keeping: what the batch gets is its own, to change.
+def _is_partial(column: Pictures) -> bool:
+    return column.encoded is not None
 
-    Images in memory of their size: blocks of the pool are up to twice as large.
-    """
-    small = {name: column for name, column in columns.items() if not is_of_images(column)}
-    copied = take_columns(small, rows)
-    for name, column in columns.items():
-        present = None if column.present is None else column.present[rows]
-        if isinstance(column, Pictures):
-            held = [column.images[row] for row in rows.tolist()]
-            copied[name] = Pictures([None if image is None else image.copy() for image in held], present)
-        elif isinstance(column, Dense) and name not in small:
-            copied[name] = Dense(column.values[rows], present)
-    return {name: copied[name] for name in columns}
+
+def _cut(column: Pictures, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    return None if column.present is None else column.present[rows]

@@ -19,7 +19,7 @@ from penstock.batch.plan import BatchPlan, Ticket
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
 from penstock.batch.supply import Supply
-from penstock.errors import OptionError, StateError
+from penstock.errors import OptionError, StateError, importing
 from penstock.schema.refusal import show
 from penstock.transform.output import Output
 
@@ -249,14 +249,49 @@ class Loader:
         )
 
     def to_tf(self) -> Any:
-        """Return a `tf.data.Dataset` of the batches; each iteration that is read to its end is an epoch."""
-        from penstock.batch.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
+        """Return a `tf.data.Dataset` of the batches; each iteration that is read to its end is an epoch.
+
+        An element is `(inputs, targets)`, with weights behind them if records have weights: dicts of tensors
+        by output name. Keras matches both by name, so that a model is given as
+        `keras.Model(inputs, {"adopted": output})`, also if it has one output; `to_keras` asks for no dict.
+
+        Raises:
+            MissingPackageError: TensorFlow is not installed.
+
+        Example:
+            ```python
+            dataset = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_tf()
+            age = keras.Input((), name="age")
+            model = keras.Model({"age": age}, {"adopted": keras.layers.Dense(1)(age[:, None])})
+            model.compile("adam", "mse")
+            model.fit(dataset, epochs=1)
+            ```
+        """
+        with importing("to_tf()"):
+            from penstock.batch.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
 
         return make_dataset(self)
 
     def to_keras(self) -> Any:
-        """Return what Keras's `fit`, `evaluate` and `predict` take, on any backend."""
-        from penstock.batch.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
+        """Return what Keras's `fit`, `evaluate` and `predict` take, on any backend.
+
+        Inputs are a dict, which Keras matches with the model's by name: `keras.Input(shape, name="photo")`
+        for the field `photo`. A single target is no dict, so that a model of one output takes it as it is.
+
+        Raises:
+            MissingPackageError: Keras is not installed.
+
+        Example:
+            ```python
+            feed = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_keras()
+            photo = keras.Input((96, 96, 3), name="photo")
+            features = keras.applications.MobileNetV2(include_top=False, pooling="avg", weights=None)(photo)
+            model = keras.Model({"photo": photo}, keras.layers.Dense(2)(features))
+            model.fit(feed, epochs=3, callbacks=[feed.callback])
+            ```
+        """
+        with importing("to_keras()"):
+            from penstock.batch.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
 
         return make_feed(self)
 
@@ -267,8 +302,18 @@ class Loader:
 
         Raises:
             OptionError: An output has strings, or lists of lists of any length.
+            MissingPackageError: torch is not installed.
+
+        Example:
+            ```python
+            feed = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_torch()
+            for inputs, targets in torch.utils.data.DataLoader(feed, batch_size=None):
+                loss = model(inputs["age"], targets["adopted"])
+            state = feed.state_dict()
+            ```
         """
-        from penstock.batch.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
+        with importing("to_torch()", "torch"):
+            from penstock.batch.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
 
         return make_dataset(self)
 
@@ -288,8 +333,18 @@ class Loader:
 
         Raises:
             OptionError: An output has strings or is ragged, or a choice cannot be.
+            MissingPackageError: JAX is not installed.
+
+        Example:
+            ```python
+            feed = pets["train"].loader(pipeline, batch_size=32, last="drop", seed=7).to_jax()
+            for inputs, targets in feed:
+                parameters = step(parameters, inputs["age"], targets["adopted"])
+            state = feed.state_dict()
+            ```
         """
-        from penstock.batch.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
+        with importing("to_jax()", "jax"):
+            from penstock.batch.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
 
         return make_feed(self, device, prefetch, sizes)
 

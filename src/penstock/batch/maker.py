@@ -73,7 +73,9 @@ class Transforming(Protocol):
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Do the dear part of `apply`; return the columns, and what is wrong with rows."""
 
-    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
+    def prepare_to_keep(
+        self, columns: CodedColumns, *, augments: bool, room_bytes: int
+    ) -> tuple[CodedColumns, Faults]:
         """Do of it what is the same in every epoch."""
 
     def apply(

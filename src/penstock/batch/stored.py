@@ -94,6 +94,7 @@ class StoredValues:
         columns: CodedColumns,
         *,
         augments: bool,  # noqa: ARG002
+        room_bytes: int,  # noqa: ARG002
     ) -> tuple[CodedColumns, Faults]:
         """Return the columns likewise."""
         return columns, {}

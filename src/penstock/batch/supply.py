@@ -99,7 +99,8 @@ class SplitSource:
         """Say which record of which file it was, where only the row is known."""
         shard, record = self.scatter.rows.locate(row)
         facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
-        named = type(error)(error.what, path=str(shard.path), record=record, **facts)
+        offset = int(shard.index.offsets[record])
+        named = type(error)(error.what, path=str(shard.path), record=record, offset=offset, **facts)
         return named.with_traceback(error.__traceback__)
 
 

@@ -30,7 +30,8 @@ def take_column(column: CodedColumn, rows: NDArray[np.int64]) -> CodedColumn:
     if isinstance(column, Bytes):
         return Bytes.from_offsets(*_take_strings(column, rows), present)
     if isinstance(column, Pictures):
-        return Pictures([column.images[row] for row in rows.tolist()], present)
+        encoded = None if column.encoded is None else cast("Bytes", take_column(column.encoded, rows))
+        return Pictures([column.images[row] for row in rows.tolist()], present, encoded)
     values = column.values
     if isinstance(values, np.ndarray):
         return Ragged(*_native.take_lists(values, column.offsets, rows), present)
@@ -53,6 +54,8 @@ def join_column(pieces: Sequence[CodedColumn]) -> CodedColumn:
     """Return the rows of several columns of one kind, one behind the other."""
     first = pieces[0]
     present = _join_masks(pieces)
+    if any(isinstance(each, Pictures) for each in pieces):
+        return _join_pictures(pieces, present)
     if isinstance(first, Dense):
         return Dense(_join([cast("Dense", each).values for each in pieces]), present)
     if isinstance(first, Dictionary):
@@ -62,16 +65,32 @@ def join_column(pieces: Sequence[CodedColumn]) -> CodedColumn:
         arena = _join([each.arena[: each.stops[-1] if len(each) else 0] for each in packed])
         lengths = np.concatenate([each.stops - each.starts for each in packed])
         return Bytes.from_offsets(arena, _offsets(lengths), present)
-    if isinstance(first, Pictures):
-        return Pictures([image for each in pieces for image in cast("Pictures", each).images], present)
     lists = [cast("Ragged", each) for each in pieces]
     lengths = np.concatenate([np.diff(each.offsets) for each in lists])
     values: Any
-    if isinstance(first.values, np.ndarray):
+    if isinstance(lists[0].values, np.ndarray):
         values = _join([cast("NDArray[Any]", each.values)[: each.offsets[-1]] for each in lists])
     else:
         values = join_column([cast("Bytes | Ragged", each.values) for each in lists])
     return Ragged(values, _offsets(lengths), present)
+
+
+def _join_pictures(pieces: Sequence[CodedColumn], present: Mask | None) -> Pictures:
+    """Return images one behind the other, those held and those that are not."""
+    images: list[NDArray[np.uint8] | None] = []
+    encoded: list[Bytes | None] = []
+    for each in pieces:
+        is_held = isinstance(each, Pictures)
+        images += cast("Pictures", each).images if is_held else [None] * len(each)
+        encoded.append(cast("Pictures", each).encoded if is_held else cast("Bytes", each))
+    if all(each is None for each in encoded):
+        return Pictures(images, present)
+    empty = np.empty(0, np.uint8)
+    filled = [
+        Bytes.from_offsets(empty, np.zeros(len(piece) + 1, np.int64)) if each is None else each
+        for piece, each in zip(pieces, encoded, strict=True)
+    ]
+    return Pictures(images, present, cast("Bytes", join_column(filled)))
 
 
 def column_bytes(column: CodedColumn) -> int:
@@ -84,7 +103,8 @@ def column_bytes(column: CodedColumn) -> int:
     if isinstance(column, Bytes):
         return mask + int((column.stops - column.starts).sum()) + 16 * len(column)
     if isinstance(column, Pictures):
-        return mask + sum(image.nbytes for image in column.images if image is not None)
+        encoded = 0 if column.encoded is None else column_bytes(column.encoded)
+        return mask + encoded + sum(image.nbytes for image in column.images if image is not None)
     values = column.values
     held = values.nbytes if isinstance(values, np.ndarray) else column_bytes(values)
     return mask + held + column.offsets.nbytes

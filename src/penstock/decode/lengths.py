@@ -59,7 +59,7 @@ def row_lengths(
             raise OptionError(
                 f"length of field {show(field)}",
                 expected="a sequence or a text",
-                got=f"a {declared.type_name}",
+                got=f"{'an' if declared.type_name[0] in 'aeiou' else 'a'} {declared.type_name}",
                 advice="Name a field whose length varies.",
             )
         measure = count_values if isinstance(declared, Sequence) else count_bytes

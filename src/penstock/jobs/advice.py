@@ -219,6 +219,18 @@ def _advise_read(found: Measured) -> str | None:
     )
 
 
+def _advise_cached_images(found: Measured) -> str | None:
+    if found.bottleneck != "decode" or not (found.is_cached and found.pixel_bytes):
+        return None
+    needed = found.pixel_bytes * found.num_records
+    if needed > found.cache_bytes:
+        return (
+            f"The cache holds a part of the images: let it hold all of them, cache_bytes={needed}, or store "
+            "smaller ones, with 'penstock convert --resize'."
+        )
+    return "Nothing to change: images come from the cache, and copying them into batches is most of the work."
+
+
 def _advise_decode(found: Measured) -> str | None:
     if found.bottleneck != "decode":
         return None
@@ -252,6 +264,7 @@ _RULES: Final[tuple[Callable[[Measured], str | None], ...]] = (
     _advise_block,
     _advise_cache,
     _advise_read,
+    _advise_cached_images,
     _advise_decode,
     _advise_transform,
 )

@@ -23,6 +23,7 @@ from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declar
 from penstock.source.block import Source
 from penstock.source.peek import Peeked
 from penstock.source.survey import survey_blocks
+from penstock.transform.base import Transform
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
 _ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"
@@ -62,9 +63,10 @@ class PlanOverrides:
         for name, given in (("schema", self.schema), ("fields", self.fields)):
             is_right = isinstance(given, Mapping) and all(isinstance(each, Field) for each in given.values())
             if given is not None and not is_right:
-                raise OptionError(
-                    name, expected="fields by name, such as {'photo': fields.Image()}", got=show(given)
-                )
+                expected, advice = "fields by name, such as {'photo': fields.Image()}", ""
+                if isinstance(given, Mapping) and any(isinstance(each, Transform) for each in given.values()):
+                    advice = "Transforms, of penstock.transform, are for Pipeline.fit."
+                raise OptionError(name, expected=expected, got=show(given), advice=advice)
         targets = [self.target] if isinstance(self.target, str) else self.target or []
         for role in ("target", "weight", "id"):
             got = getattr(self, role)

@@ -25,6 +25,7 @@ Faults: TypeAlias = Mapping[int, FieldError]
 """What is wrong with rows, by their numbers."""
 
 _INPUT, _TARGET, _WEIGHT = range(3)
+_PREPARED: Final = " (prepared)"
 _PLACES: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
 
 
@@ -86,8 +87,12 @@ class Assembly:
         # A map gets strings as they are stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
-        # Likewise images: what a map takes as well is prepared when it is applied.
-        self._preparing = {name: each for name, each in fed.items() if each.prepares and name not in mapped}
+        # Likewise images: what is prepared of those has a name of its own, beside what the map gets.
+        self._preparing = {
+            f"{name}{_PREPARED}" if name in mapped else name: (name, each)
+            for name, each in fed.items()
+            if each.prepares
+        }
         self.augments = any(each.augments for each in fed.values()) or any(each.takes_draws for each in maps)
 
     @property
@@ -97,23 +102,24 @@ class Assembly:
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Do the dear part of the transforms; return the columns and what is wrong with rows."""
-        return self._prepare(columns, lambda each, name: each.prepare(name, columns[name], draws))
+        return self._prepare(columns, lambda each, *column: each.prepare(*column, draws))
 
-    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
-        """Do of it what is the same in every epoch."""
-        return self._prepare(
-            columns, lambda each, name: each.prepare_to_keep(name, columns[name], augments=augments)
-        )
+    def prepare_to_keep(
+        self, columns: CodedColumns, *, augments: bool, room_bytes: int
+    ) -> tuple[CodedColumns, Faults]:
+        """Do of it what is the same in every epoch, for keeping."""
+        facts = {"augments": augments, "room_bytes": room_bytes // max(1, len(self._preparing))}
+        return self._prepare(columns, lambda each, *column: each.prepare_to_keep(*column, **facts))
 
     def _prepare(
-        self, columns: CodedColumns, do: Callable[[Transform, str], Prepared]
+        self, columns: CodedColumns, do: Callable[[Transform, str, CodedColumn], Prepared]
     ) -> tuple[CodedColumns, Faults]:
         if not self._preparing:
             return columns, {}
         prepared = dict(columns)
         faults: dict[int, FieldError] = {}
-        for name, transform in self._preparing.items():
-            prepared[name], found = do(transform, name)
+        for key, (name, transform) in self._preparing.items():
+            prepared[key], found = do(transform, name, columns[key if key in columns else name])
             faults = {**found, **faults}  # the first field's, where a row has several
         return prepared, faults
 
@@ -123,7 +129,9 @@ class Assembly:
         doing = ""
         try:
             for doing, apply, place in self._steps:
-                parts[place].update(apply(doing, columns[doing], draws))
+                key = f"{doing}{_PREPARED}"
+                column = columns[key] if key in columns else columns[doing]
+                parts[place].update(apply(doing, column, draws))
             for each, place in self._maps:
                 doing = each.name
                 parts[place].update(each.apply(columns, num_rows, draws))

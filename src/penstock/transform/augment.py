@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import show
 from penstock.transform.brightness import brightness
 from penstock.transform.colour import ColourMaps, brightness_of, combine
@@ -30,11 +31,12 @@ from penstock.transform.saturation import saturation
 from penstock.transform.shift import shift
 
 _SHARES: Final = ("flip", "flip_down", "brightness", "contrast", "saturation", "crop", "cutout")
+_RANGES: Final = ("area", "aspect")  # of the parts that resize="random" takes
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Augment:
-    """Random changes to images, each from 0 (none) to 1.
+    """Random changes to images, each from 0 (none) to 1, but for the ranges of `resize="random"`.
 
     They are made in this order, after the image has its size: crop, flips, colours, cut-out.
 
@@ -47,12 +49,13 @@ class Augment:
         contrast: By how much the distance from its mean brightness grows or shrinks at most.
         saturation: By how much the distance from grey does.
         cutout: How long a square is painted over, of the shorter side.
-        area: With `resize="random"`, the least and the greatest share of an image that is taken.
+        area: With `resize="random"`, the least and the greatest share of an image that is taken. Without it,
+            another range than the usual one is refused.
         aspect: Likewise its width over its height.
 
     Example:
-        >>> Augment(flip=0.5, brightness=0.2).flip
-        0.5
+        >>> Augment(flip=0.5, brightness=0.2)
+        Augment(flip=0.5, brightness=0.2)
     """
 
     flip: float = 0.0
@@ -71,8 +74,21 @@ class Augment:
             if not 0 <= value <= 1:
                 raise refuse_option("Augment", name, "a number from 0 to 1", show(value))
             object.__setattr__(self, name, float(value))
-        for name, most in (("area", 1.0), ("aspect", 1000.0)):
+        for name, most in zip(_RANGES, (1.0, 1000.0), strict=True):
             object.__setattr__(self, name, _check_range(name, getattr(self, name), most))
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is done to images that have their size."""
+        return any(getattr(self, name) for name in _SHARES)
+
+    def find_told(self) -> dict[str, Any]:
+        """Return the options that are not the usual ones."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in dataclasses.fields(self)}
+        return {name: value for name, (value, usual) in values.items() if value != usual}
+
+    def __repr__(self) -> str:
+        return f"Augment({', '.join(f'{name}={value!r}' for name, value in self.find_told().items())})"
 
     @classmethod
     def usual(cls) -> Augment:
@@ -100,7 +116,7 @@ class Augment:
 
     def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> NDArray[np.uint8]:
         """Return the images of a batch with everything done to them; those given stay as they are."""
-        if not any(getattr(self, name) for name in _SHARES):
+        if not self.changes:
             return images
         images = shift(images, self.crop, draws) if self.crop else convert(images, "uint8")
         flip(images, self.flip, self.flip_down, draws)
@@ -131,12 +147,27 @@ class Augment:
         return whole
 
 
-def load_augment(owner: str, given: object) -> Augment | None:
+def load_augment(owner: str, given: object, resize: str = "random") -> Augment | None:
     """Return what was given as an `Augment`: one, its options, True for the usual ones, or None.
 
+    Args:
+        owner: Whose option it is.
+        given: What was given.
+        resize: How images get their size; the ranges of random parts are for "random" alone.
+
     Raises:
-        OptionError: It is something else.
+        OptionError: It is something else, or has ranges that nothing would use.
     """
+    augment = _load(owner, given)
+    told = {} if augment is None or resize == "random" else augment.find_told()
+    for name in _RANGES:
+        if name in told:
+            expected, advice = 'resize="random" beside it', "Say so, or leave it out."
+            raise refuse_option(owner, f"augment.{name}", expected, f"resize={resize!r}", advice)
+    return augment
+
+
+def _load(owner: str, given: object) -> Augment | None:
     if given is None or given is False:
         return None
     if given is True:
@@ -147,7 +178,9 @@ def load_augment(owner: str, given: object) -> Augment | None:
         names = [each.name for each in dataclasses.fields(Augment)]
         for name in given:
             if name not in names:
-                raise refuse_option(owner, "augment", f"only {', '.join(names)}", show(name))
+                nearest = find_nearest(name, names) if isinstance(name, str) else None
+                advice = "" if nearest is None else f"Did you mean {nearest!r}?"
+                raise refuse_option(owner, "augment", f"only {', '.join(names)}", show(name), advice)
         return Augment(**given)
     expected = "an Augment, a mapping of its options, True or None"
     raise refuse_option(owner, "augment", expected, show(given))

@@ -35,6 +35,9 @@ class FitSource(Protocol):
     def num_rows(self) -> int:
         """How many records there are."""
 
+    def knows(self, name: str) -> bool:
+        """Whether what is told of a field is at hand, without a pass."""
+
     def statistics(self, name: str) -> FieldStatistics:
         """Return what is told of a field."""
 
@@ -121,8 +124,22 @@ class Transform(ABC):
         """Do what is dear, and name all bad rows at once; `apply` takes what comes out, without them."""
         return Prepared(column, {})
 
-    def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool) -> Prepared:  # noqa: ARG002
-        """Do of it what is the same in every epoch; `prepare` takes what comes out."""
+    def prepare_to_keep(
+        self,
+        name: str,  # noqa: ARG002
+        column: CodedColumn,
+        *,
+        augments: bool,  # noqa: ARG002
+        room_bytes: int,  # noqa: ARG002
+    ) -> Prepared:
+        """Do of it what is the same in every epoch, for keeping; `prepare` takes what comes out.
+
+        Args:
+            name: Of the field.
+            column: As for `apply`.
+            augments: Whether it is for training.
+            room_bytes: How much will be kept at most; what is beyond it may stay as it is.
+        """
         return Prepared(column, {})
 
     @abstractmethod

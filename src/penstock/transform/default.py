@@ -37,6 +37,10 @@ class FilledSource:
         """How many records there are."""
         return self._source.num_rows
 
+    def knows(self, name: str) -> bool:
+        """Whether what is told of a field is at hand, without a pass."""
+        return self._source.knows(name)
+
     def statistics(self, name: str) -> FieldStatistics:
         """Return what is told of a field, defaults included."""
         found = self._source.statistics(name)

@@ -7,6 +7,7 @@ and all images that have none, by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +18,15 @@ from penstock.decode.pixels import EncodedImages, PixelError, PixelRules, Pixels
 from penstock.errors import FieldError
 from penstock.transform.base import Prepared
 from penstock.transform.draws import Draws
-from penstock.transform.framing import Frame, Resizing, Size, choose_draft, draw_boxes, frame
+from penstock.transform.framing import Box, Frame, Resizing, Size, choose_draft, draw_boxes, frame
 from penstock.types import Bytes, CodedColumn, Dense, Pictures
 
 
 class Images(Protocol):
     """Images that can be asked for one by one."""
+
+    def held(self, row: int) -> NDArray[np.uint8] | None:
+        """Return the pixels that a cache holds, if it does."""
 
     def size(self, row: int) -> Size:
         """Return height and width."""
@@ -31,26 +35,35 @@ class Images(Protocol):
         """Return the pixels; in `out`, if they are of its shape."""
 
 
-class HeldPictures:
-    """The pictures that a cache holds, which need no decoding."""
+class PartlyHeld:
+    """Images of which a cache holds some."""
 
-    def __init__(self, column: Pictures) -> None:
-        self._column = column
+    def __init__(self, column: Pictures, rules: PixelRules) -> None:
+        self._images = column.images
+        self._rest = None if column.encoded is None else EncodedImages(column.encoded, rules)
+
+    def held(self, row: int) -> NDArray[np.uint8] | None:
+        """Return the pixels that a cache holds, if it does."""
+        return self._images[row]
 
     def size(self, row: int) -> Size:
         """Return height and width."""
-        height, width, _ = self._column.image(row).shape
-        return height, width
+        image = self._images[row]
+        if image is None:
+            return self._encoded().size(row)
+        return image.shape[0], image.shape[1]
 
-    def decode(
-        self,
-        row: int,
-        denominator: int = 1,  # noqa: ARG002 - they are whole
-        out: NDArray[np.uint8] | None = None,  # noqa: ARG002 - and others share them
-    ) -> Pixels:
-        """Return the pixels."""
-        image = self._column.image(row)
+    def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
+        """Return the pixels; in `out`, if they are of its shape and not held."""
+        image = self._images[row]
+        if image is None:
+            return self._encoded().decode(row, denominator, out)
         return Pixels(image, (0.0, 0.0, float(image.shape[0]), float(image.shape[1])))
+
+    def _encoded(self) -> EncodedImages:
+        if self._rest is None:
+            raise ValueError("a row has no image")
+        return self._rest
 
 
 @dataclass(frozen=True)
@@ -91,50 +104,66 @@ class Drawing:
         for row, size in enumerate(sizes):
             if present is not None and not present[row]:
                 out[row] = self.fill
+                continue
+            held = None if boxes is not None else images.held(row)
+            if held is not None:
+                out[row] = held  # in its size already
             elif row not in faults:
-                at = frame(size, self.size, self.resize)
-                if boxes is not None:
-                    at = Frame(tuple(boxes[row].tolist()), at.window)
+                box = None if boxes is None else tuple(boxes[row].tolist())
                 try:
-                    self._draw(images, row, size, at, out[row])
+                    self._draw(images, row, size, box, out[row])
                 except PixelError as error:
                     faults[row] = _fault(name, row, error)
         return Prepared(Dense(out, column.present), faults)
 
-    def hold(self, name: str, column: CodedColumn, present: list[bool] | None) -> Prepared:
-        """Return the pictures of a batch, whole."""
+    def hold(
+        self, name: str, column: Bytes, present: list[bool] | None, room_bytes: int, *, is_whole: bool
+    ) -> Prepared:
+        """Return images for keeping, whole or in their size, as long as there is room; the rest encoded."""
         images = self._open(column)
         faults: dict[int, FieldError] = {}
-        _measure(name, images, len(column), present, faults)
+        sizes = _measure(name, images, len(column), present, faults)
         held: list[NDArray[np.uint8] | None] = [None] * len(column)
-        for row in range(len(column)):
+        is_full = False
+        for row, size in enumerate(sizes):
             if row in faults or (present is not None and not present[row]):
                 continue
+            shape = (*(size if is_whole else self.size), self.rules.channels)
+            room_bytes -= prod(shape)
+            if room_bytes < 0:
+                is_full = True
+                break
+            place = np.empty(shape, np.uint8)  # of its very size, as blocks of the pool are not
             try:
-                held[row] = images.decode(row).values
+                if is_whole:
+                    held[row] = images.decode(row, 1, place).values
+                else:
+                    self._draw(images, row, size, None, place)
+                    held[row] = place
             except PixelError as error:
                 faults[row] = _fault(name, row, error)
-        return Prepared(Pictures(held, column.present), faults)
+        return Prepared(Pictures(held, column.present, column if is_full else None), faults)
 
     def _open(self, column: CodedColumn) -> Images:
         if isinstance(column, Bytes):
-            return EncodedImages(column, self.rules)
+            return PartlyHeld(Pictures([None] * len(column), column.present, column), self.rules)
         if isinstance(column, Pictures):
-            return HeldPictures(column)
+            return PartlyHeld(column, self.rules)
         raise TypeError(f"{column!r} holds no images")
 
-    def _draw(self, images: Images, row: int, size: Size, at: Frame, slot: NDArray[np.uint8]) -> None:
-        """Put one image into its slot of the batch."""
+    def _draw(self, images: Images, row: int, size: Size, part: Box | None, slot: NDArray[np.uint8]) -> None:
+        """Put one image, or a part of it, into its slot of the batch."""
+        at = frame(size, self.size, self.resize)
+        if part is not None:
+            at = Frame(part, at.window)
         top, left, height, width = at.window
         target = slot
         if (height, width) != slot.shape[:2]:
             slot[:] = self.fill
             target = slot[top : top + height, left : left + width]
         is_whole = at.box == (0.0, 0.0, float(size[0]), float(size[1]))
-        # Where parts are drawn at random, a cache holds the whole image: so it is whole without one, too.
-        denominator = choose_draft(at) if self.draft and self.resize != "random" else 1
         straight = slot if is_whole and target is slot else None
-        pixels, area = images.decode(row, denominator, straight)
+        pixels, area = images.decode(row, choose_draft(at) if self.draft else 1, straight)
         if pixels is straight:
             return
         down, across = area[2] / size[0], area[3] / size[1]
@@ -165,5 +194,5 @@ def _fault(name: str, row: int, error: PixelError) -> FieldError:
         record=row,
         expected=error.expected,
         got=error.got,
-        advice=error.advice,
+        advice=error.advice or "Open the data with on_error='skip' to leave such records out.",
     )

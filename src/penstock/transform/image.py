@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.decode.pixels import FORMATS, PixelRules, has_turned
 from penstock.decode.png import MAX_PIXELS
-from penstock.errors import FieldError
+from penstock.errors import FieldError, OptionError
 from penstock.schema.field import Field
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Image as ImageField
@@ -37,7 +37,7 @@ from penstock.transform.option import (
     refuse_option,
 )
 from penstock.transform.output import Output
-from penstock.types import CodedColumn, Dense
+from penstock.types import Bytes, CodedColumn, Dense
 
 _USUAL_SIZE: Final = 224
 _LARGEST_USUAL: Final = 512  # larger images are seldom meant to be fed whole
@@ -85,7 +85,8 @@ class Image(Transform):
         antialias: Whether all pixels of an image count when it shrinks. Without it some are skipped, as
             OpenCV and TensorFlow do by default.
         draft: Whether a JPEG that is much larger than the output may be decoded at a half, a quarter or an
-            eighth of its size, and resized from there: faster, and hardly another picture.
+            eighth of its size, and resized from there: faster, and hardly another picture. Only with
+            `antialias`, and not with "random".
         orient: Whether photos are turned upright, as the camera noted.
         fill: What stands where there is no image: a number from 0 to 255, or one a channel.
         missing: What a record without an image gets: an "error", or "fill".
@@ -158,6 +159,7 @@ class Image(Transform):
     def fit(self, name: str, field: Field, source: FitSource) -> Image:
         """Return the transform for a field."""
         derived = self.derive(name, field)
+        self._check_formats(name, derived["formats"], source)
         if derived["can_lack"] and self.missing == "error":
             refuse_gaps(self, name, source, "Say what they get: Image(missing='fill').")
         size = self.size if self.size is not None else _common_size(name, source, orient=self.orient)
@@ -188,6 +190,15 @@ class Image(Transform):
         return self.augment is not None or self.resize == "random"
 
     @property
+    def drafts(self) -> bool:
+        """Whether JPEGs are decoded at a part of their size, where that is enough.
+
+        Not without antialiasing, whose pixels are then those of others. Nor where parts are drawn at random:
+        a cache holds the whole image there, so that it is whole without one, too.
+        """
+        return self.draft and self.antialias and self.resize != "random"
+
+    @property
     def prepares(self) -> bool:
         """Whether `prepare` has work to do: it decodes."""
         return True
@@ -204,11 +215,13 @@ class Image(Transform):
         drawn = draws.within(name) if draws is not None and draws.augments else None
         return self._fitted_drawing(name).draw(name, column, self._present(column), drawn)
 
-    def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool) -> Prepared:
+    def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool, room_bytes: int) -> Prepared:
         """Return what a cache holds: pixels in their size, or whole images where parts of them are drawn."""
-        if self.resize == "random" and augments:
-            return self._fitted_drawing(name).hold(name, column, self._present(column))
-        return self.prepare(name, column, None)
+        if not isinstance(column, Bytes):
+            raise TypeError(f"{column!r} holds no encoded images")
+        is_whole = self.resize == "random" and augments
+        drawing, present = self._fitted_drawing(name), self._present(column)
+        return drawing.hold(name, column, present, room_bytes, is_whole=is_whole)
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:
         """Return the pixels of a batch."""
@@ -278,11 +291,26 @@ class Image(Transform):
             size=(fitted.size[0], fitted.size[1]),
             resize=self.resize,
             antialias=self.antialias,
-            draft=self.draft,
+            draft=self.drafts,
             fill=self.__dict__["_fill"],
             area=chosen.area,
             aspect=chosen.aspect,
         )
+
+    def _check_formats(self, name: str, formats: tuple[str, ...], source: FitSource) -> None:
+        """Refuse data that is known to hold formats which are not decoded, before the first batch does."""
+        found = source.statistics(name).formats if source.knows(name) else None
+        counts = {} if found is None else dict(zip(map(str, found.values), found.counts, strict=True))
+        others = {each: n for each, n in counts.items() if each not in formats}
+        if others:
+            wanted = tuple(each for each in FORMATS if each in (*formats, *others))
+            raise OptionError(
+                f"Image for field {name!r}",
+                field=name,
+                expected=" or ".join(formats),
+                got=", ".join(f"{n} {each}" for each, n in others.items()),
+                advice=f"Say Image(formats={wanted}).",
+            )
 
     def _refuse_missing(self, name: str, row: int) -> FieldError:
         advice = "Say what it gets: Image(missing='fill')."

@@ -46,6 +46,11 @@ def choose_transform(name: str, field: Field) -> Transform | str:
         return _choose_weight(name, field)
     make = _TARGETS.get(type(field)) if field.role == "target" else None
     found = (make or _INPUTS.get(type(field), _choose_nothing))(field)
+    if found is None and isinstance(field, ImageField):
+        return (
+            "an image that is a target has no transform by default, as a mask of classes would be blurred; "
+            "say Image() for it, or take its bytes by Pipeline.map"
+        )
     return found or f"fields of type {field.type_name} have no transform by default; Pipeline.map takes them"
 
 
@@ -95,8 +100,13 @@ def load_override(name: str, field: Field, given: object) -> Transform | None:
     if not isinstance(given, Mapping):
         is_class = isinstance(given, type) and issubclass(given, Transform)
         advice = f"Make one: {given.__name__}()." if is_class else ""  # type: ignore[attr-defined]
+        got = show(given)
+        if isinstance(given, Field):
+            usual = choose_transform(name, given)
+            got = f"{got}, a field of the schema"
+            advice = "" if isinstance(usual, str) else f"Say penstock.transform.{usual!r}."
         expected = "a transform, its options, or None to leave it out"
-        raise OptionError(f"field {name!r}", field=name, expected=expected, got=show(given), advice=advice)
+        raise OptionError(f"field {name!r}", field=name, expected=expected, got=got, advice=advice)
     try:
         return _load_options(name, field, given)
     except SchemaError as error:

@@ -197,14 +197,17 @@ class Pipeline:
         """
         return self._assembly.prepare(columns, draws)
 
-    def prepare_to_keep(self, columns: CodedColumns, *, augments: bool) -> tuple[CodedColumns, Faults]:
+    def prepare_to_keep(
+        self, columns: CodedColumns, *, augments: bool, room_bytes: int
+    ) -> tuple[CodedColumns, Faults]:
         """Do of `prepare`, which takes what comes out, what is the same in every epoch.
 
         Args:
             columns: As for `apply`.
             augments: Whether they are for training.
+            room_bytes: How much of it will be kept at most; what is beyond that stays as it is.
         """
-        return self._assembly.prepare_to_keep(columns, augments=augments)
+        return self._assembly.prepare_to_keep(columns, augments=augments, room_bytes=room_bytes)
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None = None) -> Parts:
         """Return the inputs, targets and weights of a batch.

@@ -93,9 +93,26 @@ def test_state_of_an_augmented_loader_is_refused_by_one_without(folder, image):
 
 def test_state_says_nothing_of_it_where_nothing_is_random(folder):
     split = open_photos(folder)
-    state = load(split, True, {"size": 8}).state_dict()
+    state = load(split, None, {"size": 8}).state_dict()
     assert "augment" not in json.dumps(state)
     load(split, False, {"size": 8}).load_state_dict(state)
+
+
+def test_augmenting_where_nothing_is_random_is_refused(folder):
+    split = open_photos(folder)
+    for pipeline in (None, fit_photos(split, size=8)):
+        with pytest.raises(OptionError) as caught:
+            split.loader(pipeline, augment=True)
+        assert str(caught.value) == (
+            "augment: expected None or False, as there is nothing to augment, got True. "
+            "Give the pipeline an Image(augment=…), or a map that takes draws."
+        )
+    mapped = fit_photos(split, size=8).map(
+        lambda columns, draws: {"random": draws.uniform("any").astype(np.float32)},
+        ["n"],
+        [ps.transform.Output("random", "float32")],
+    )
+    assert len(split.loader(mapped, augment=True)) == 1
 
 
 def test_batches_do_not_depend_on_size_order_threads_or_rank(folder):

@@ -5,11 +5,12 @@ import ast
 import pytest
 
 import penstock as ps
+from graph_images import JPEGS, PNGS, open_images
 from graph_rows import fit_some, write_rows
 from penstock.batch.graph.files import GraphOptions, find_source
 from penstock.batch.graph.program import make_program
 from penstock.errors import OptionError, SchemaError
-from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
+from penstock.transform import Augment, Encode, Image, Keep, Output, Pad, Scale, Tokenize
 from record_files import example, flip, write_plain
 
 
@@ -146,4 +147,21 @@ def test_each_field_has_a_comment_with_its_transform(rows):
     code = write_code(rows, fit_some(rows, gap=Scale("minmax", missing=0.0), words=Encode("count")))
     assert "    # 'gap': number (scalar float32), Scale(method='minmax', missing=0.0)\n" in code
     assert "    # 'words': sequence (variable string), Encode(output='count')\n" in code
+    assert max(map(len, code.splitlines())) <= 100
+
+
+def test_comment_of_images_says_that_augmentation_is_left_out(tmp_path):
+    data = open_images(tmp_path / "train.tfrecord", JPEGS[:1])
+    code = write_code(data, fit_some(data, photo=Image(size=8, augment=Augment(flip=0.5))))
+    assert "Image(size=(8, 8), augment=Augment(flip=0.5)), without what" in code
+    assert " ".join(code.split()).replace("# ", "").count("without what is random in training") == 1
+    assert "in training" not in write_code(data, fit_some(data, photo=Image(size=8)))
+
+
+@pytest.mark.parametrize("declared", [None, "jpeg", "png"])
+def test_brightness_of_images_is_one_function_in_lines_that_fit(tmp_path, declared):
+    images = {"jpeg": JPEGS[:1], "png": PNGS[:1]}.get(declared, [JPEGS[0], PNGS[0]])
+    data = open_images(tmp_path / "train.tfrecord", images, format=declared)
+    code = write_code(data, fit_some(data, photo=Image(size=8, channels=1, formats=("jpeg", "png"))))
+    assert code.count("def find_brightness(pixels):\n") == 1
     assert max(map(len, code.splitlines())) <= 100

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from loaded_batches import freeze_all
-from penstock.errors import FieldError, WriteError
+from loaded_batches import freeze, freeze_all
+from penstock.decode.pixels import EncodedImages
+from penstock.errors import FieldError, OptionError, WriteError
+from penstock.transform import Output
+from penstock.transform.drawing import Drawing
 from picture_sets import SCHEMA, fit_photos, images_by_number, open_photos, photo, photo_record, write_photos
 from pictures import jpeg, scene
 from record_files import write_plain
@@ -130,12 +133,12 @@ def test_what_does_not_fit_is_said_once(folder, place, caplog):
         epochs(loader)
     # A row: 12 x 10 x 3 bytes of pixels, and three numbers.
     assert caplog.messages == [
-        "cache: 4 of 23 records of split 'train' fit into 2500 bytes; the others are read in each epoch"
+        "cache: 6 of 23 records of split 'train' fit into 2500 bytes; the others are read in each epoch"
     ]
     before = loader.stats().bytes_read
     list(loader)
     read = loader.stats().bytes_read - before
-    assert read == sum(len(photo_record(n, IMAGES[n])) + 16 for n in range(4, TOTAL))
+    assert read == sum(len(photo_record(n, IMAGES[n])) + 16 for n in range(6, TOTAL))
 
 
 def with_bad(*numbers):
@@ -320,12 +323,62 @@ def test_files_have_no_names_and_go_with_the_loader(folder, tmp_path, monkeypatc
     assert str(kept) not in Path("/proc/self/maps").read_text()
 
 
-def test_path_that_is_no_folder_is_refused(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.batch.growing._FILE_BYTES", 2000)
+def test_path_that_is_no_folder_is_refused_before_the_first_batch(folder, tmp_path):
     kept = tmp_path / "file"
     kept.write_text("in the way")
-    with pytest.raises(WriteError, match=r"the cache cannot be written \(File exists\): expected room for "):
-        list(load(folder, kept))
+    said = r"cache: expected 'memory', or a folder that can be written to, got '.*file' \(File exists\)"
+    with pytest.raises(OptionError, match=said):
+        load(folder, kept)
+
+
+def test_disk_that_is_full_ends_the_keeping_and_not_the_epoch(folder, tmp_path, monkeypatch, caplog):
+    def refuse(*_):
+        raise WriteError("the cache cannot be written (No space left on device)", path=tmp_path)
+
+    monkeypatch.setattr("penstock.batch.growing._FILE_BYTES", 2000)
+    monkeypatch.setattr("penstock.batch.growing.move_to_file", refuse)
+    wanted = epochs(load(folder))
+    with caplog.at_level(logging.WARNING, "penstock"):
+        assert epochs(load(folder, tmp_path / "kept")) == wanted
+    (said,) = caplog.messages
+    assert said.startswith("cache: nothing more is kept: ")
+    assert "No space left on device" in said
+
+
+def test_no_more_is_decoded_for_keeping_than_there_is_room_for(folder, monkeypatch):
+    sizes = []
+    hold = Drawing.hold
+
+    def note(self, *arguments, **options):
+        found = hold(self, *arguments, **options)
+        sizes.append(sum(image.nbytes for image in found.column.images if image is not None))
+        return found
+
+    monkeypatch.setattr(Drawing, "hold", note)
+    image = {"resize": "random", "augment": RANDOM}
+    wanted = epochs(load(folder, image=image))
+    assert epochs(load(folder, "memory", image=image, cache_bytes=9000)) == wanted
+    assert 0 < sum(sizes) <= 9000
+
+
+def test_image_that_a_map_takes_as_well_is_decoded_once(folder, monkeypatch):
+    def measure(columns):
+        return {"bytes": (columns["image"].stops - columns["image"].starts).astype(np.int64)}
+
+    decoded = []
+    decode = EncodedImages.decode
+
+    def note(self, row, *rest):
+        decoded.append(row)
+        return decode(self, row, *rest)
+
+    monkeypatch.setattr(EncodedImages, "decode", note)
+    split = open_photos(folder)
+    pipeline = fit_photos(split).map(measure, ["image"], [Output("bytes", "int64")], keep=True)
+    loader = split.loader(pipeline, batch_size=4, cache="memory", num_threads=0)
+    first, second = ([freeze(batch) for batch in loader] for _ in range(2))
+    assert first == second
+    assert len(decoded) == TOTAL
 
 
 def test_pixels_are_kept_in_the_size_they_are_fed_in(folder):

@@ -305,17 +305,17 @@ def test_image_that_ends_before_its_size_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("module", "file", "data"),
-    [("simplejpeg", "jpeg", jpeg(PICTURE)), ("PIL", "raster", RASTERS["gif"])],
+    ("module", "package", "file", "data"),
+    [("simplejpeg", "simplejpeg", "jpeg", jpeg(PICTURE)), ("PIL", "pillow", "raster", RASTERS["gif"])],
 )
-def test_decoder_that_is_not_installed_is_named(monkeypatch, module, file, data):
+def test_decoder_that_is_not_installed_is_named(monkeypatch, module, package, file, data):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"penstock.decode.{file}", raising=False)
     format = images(data).format(0)
     with pytest.raises(MissingPackageError) as caught:
         decode(data)
     assert str(caught.value) == (
-        f"decoding {format} needs the package {module!r}, which is not installed. "
+        f"decoding {format} needs the package {package!r}, which is not installed. "
         "Run: pip install 'penstock[images]'."
     )
     assert np.array_equal(decode(png(PICTURE)), PICTURE)  # needs neither

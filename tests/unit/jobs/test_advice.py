@@ -216,6 +216,20 @@ IDLE = stats(decode=2.0)
             id="gathering from a cache",
         ),
         pytest.param(
+            stats(decode=18.0),
+            {"cache_bytes": 1 << 30, "is_cached": True, "pixel_bytes": 1000},
+            "Nothing to change: images come from the cache, and copying them into batches is most of the "
+            "work.",
+            id="images from a cache",
+        ),
+        pytest.param(
+            stats(decode=18.0),
+            {"cache_bytes": 1 << 30, "is_cached": True, "pixel_bytes": 150_528},
+            "The cache holds a part of the images: let it hold all of them, cache_bytes=19267584000, or "
+            "store smaller ones, with 'penstock convert --resize'.",
+            id="more images than a cache holds",
+        ),
+        pytest.param(
             stats(transform=18.0, batches=36_000),
             {"cache_bytes": 1 << 30},
             "Take a larger batch, such as batch_size=512: the pipeline needs 500 µs for one, much of it the "

@@ -17,6 +17,7 @@ from penstock.errors import (
 )
 from penstock.fields import Category, Number, Text
 from penstock.shards.manifest import load_manifest
+from penstock.transform import Keep
 from penstock.types import Bytes
 
 
@@ -327,6 +328,10 @@ def test_source_of_which_no_column_can_be_kept_is_refused_with_the_reason(tmp_pa
     ("options", "message"),
     [
         ({"schema": 5}, r"schema: expected fields by name, such as \{'photo': fields.Image\(\)\}, got 5"),
+        (
+            {"fields": {"a": Keep()}},
+            r"got \{'a': Keep\(\)\}\. Transforms, of penstock.transform, are for Pip",
+        ),
         ({"fields": {"a": "int64"}}, "fields: expected fields by name, .*, got {'a': 'int64'}"),
         ({"fields": ["a"]}, "fields: expected fields by name"),
         ({"target": 5}, "target: expected the name of a column, got 5"),

@@ -251,10 +251,33 @@ def test_options_come_as_a_mapping_true_or_an_object():
     assert load_augment("Image", {"flip": 1, "area": [0.5, 1]}) == Augment(flip=1.0, area=(0.5, 1.0))
     given = Augment(cutout=0.5)
     assert load_augment("Image", given) is given
-    with pytest.raises(OptionError, match=r"augment of Image: expected only flip, .*, got 'flips'\."):
+    with pytest.raises(
+        OptionError, match=r"augment of Image: expected only flip, .*, got 'flips'\. Did you mean 'flip'\?"
+    ):
         load_augment("Image", {"flips": 0.5})
     with pytest.raises(OptionError, match="a mapping of its options, True or None, got 7"):
         load_augment("Image", 7)
+
+
+@pytest.mark.parametrize("name", ["area", "aspect"])
+def test_range_of_random_parts_is_refused_where_there_are_none(name):
+    given = {"flip": 0.5, name: (0.5, 1.0)}
+    assert load_augment("Image", given, "random") == Augment(**given)
+    for each in (given, Augment(**given)):
+        with pytest.raises(OptionError) as caught:
+            load_augment("Image", each, "crop")
+        assert str(caught.value) == (
+            f"augment.{name} of Image: expected resize=\"random\" beside it, got resize='crop'. "
+            "Say so, or leave it out."
+        )
+    assert load_augment("Image", Augment(flip=0.5), "crop") == Augment(flip=0.5)
+
+
+def test_augment_shows_what_differs_from_nothing():
+    assert repr(Augment()) == "Augment()"
+    assert repr(Augment(flip=1, area=(0.5, 1))) == "Augment(flip=1.0, area=(0.5, 1.0))"
+    assert not Augment(area=(0.5, 1)).changes
+    assert Augment(cutout=0.1).changes
 
 
 def test_json_has_every_option_and_comes_back():

@@ -131,6 +131,6 @@ def test_file_that_is_no_utf8_is_refused(shelter, tmp_path):
 def test_missing_yaml_package_is_named(shelter, write, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "penstock.transform.config", raising=False)
-    with pytest.raises(MissingPackageError, match=r"Pipeline.fit_config needs the package 'yaml'"):
+    with pytest.raises(MissingPackageError, match=r"Pipeline.fit_config needs the package 'pyyaml'"):
         Pipeline.fit_config(shelter, write(""))
     assert Pipeline.fit_config(shelter, {}).inputs

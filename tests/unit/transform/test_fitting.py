@@ -10,7 +10,7 @@ from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Te
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Pixels
 from penstock.transform.fitting import find_source
-from penstock.transform.kinds import choose_transform
+from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.pipeline import Pipeline
 from record_files import example, write_plain
 
@@ -39,7 +39,11 @@ from record_files import example, write_plain
         (Image(optional=True), Pixels(missing="fill")),
         (Bytes(), "fields of type bytes have no transform by default; Pipeline.map takes them"),
         (Sequence("bytes"), "fields of type sequence have no transform by default; Pipeline.map takes them"),
-        (Image(role="target"), "fields of type image have no transform by default; Pipeline.map takes them"),
+        (
+            Image(role="target"),
+            "an image that is a target has no transform by default, as a mask of classes would be blurred; "
+            "say Image() for it, or take its bytes by Pipeline.map",
+        ),
     ],
 )
 def test_default_is_by_type_and_role(field, expected):
@@ -49,6 +53,15 @@ def test_default_is_by_type_and_role(field, expected):
 def test_weight_that_is_no_number_is_refused():
     with pytest.raises(OptionError, match="weight 'x': expected a number, got a field of type text"):
         choose_transform("x", Text(role="weight"))
+
+
+def test_field_in_the_place_of_a_transform_is_refused_with_the_transform():
+    with pytest.raises(OptionError) as caught:
+        load_override("x", Image(), Image(optional=True))
+    assert str(caught.value) == (
+        "field 'x': expected a transform, its options, or None to leave it out, got Image(optional=True), "
+        "a field of the schema. Say penstock.transform.Image(missing='fill')."
+    )
 
 
 def test_target_that_is_not_fed_is_told_in_the_log(tmp_path, caplog):

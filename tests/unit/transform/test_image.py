@@ -1,20 +1,23 @@
 """Images as pixels of one size."""
 
 import io
+import json
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from fit_sources import fit, numbers, run, strings
+from fit_sources import ColumnSource, fit, numbers, run, strings
 from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Tensor
 from penstock.fields import Image as ImageField
+from penstock.schema.schema import Schema
 from penstock.transform import Draws, Image, Output
 from pictures import bmp, grey, jpeg, png, saved, scene, turned_jpeg
 
 FIELD = ImageField()
 PICTURE = scene(40, 56)
+ROOM = 1 << 30
 COLUMN = strings([png(scene(40, 56, seed)) for seed in range(6)])
 COUNT = len(COLUMN)
 
@@ -252,7 +255,7 @@ def test_all_bad_rows_are_named_at_once_and_the_others_are_sound():
         transform = make(resize=resize)
         for prepared in (
             transform.prepare("x", column, draws(5)),
-            transform.prepare_to_keep("x", column, augments=True),
+            transform.prepare_to_keep("x", column, augments=True, room_bytes=ROOM),
         ):
             assert sorted(prepared.faults) == [1, 3, 4]
             assert [prepared.faults[row].record for row in (1, 3, 4)] == [1, 3, 4]
@@ -297,7 +300,7 @@ def test_missing_image_is_filled_if_asked_for(resize):
         found = transform.apply("x", GAPS, given)["x"]
         assert (found[1] == [1, 2, 3]).all()
         assert not (found[0] == [1, 2, 3]).all()
-    held = transform.prepare_to_keep("x", GAPS, augments=True)
+    held = transform.prepare_to_keep("x", GAPS, augments=True, room_bytes=ROOM)
     assert not held.faults
     assert np.array_equal(
         transform.apply("x", held.column, draws(3))["x"], transform.apply("x", GAPS, draws(3))["x"]
@@ -354,7 +357,7 @@ def test_prepared_columns_give_the_same_arrays(resize, augments):
     transform = make(resize=resize, augment=EVERYTHING, fill=5)
     given = draws(augments=augments)
     wanted = transform.apply("x", column, given)["x"]
-    held = transform.prepare_to_keep("x", column, augments=augments).column
+    held = transform.prepare_to_keep("x", column, augments=augments, room_bytes=ROOM).column
     prepared = transform.prepare("x", held, given).column
     assert np.array_equal(transform.apply("x", prepared, given)["x"], wanted)
     prepared = transform.prepare("x", column, given).column
@@ -364,7 +367,7 @@ def test_prepared_columns_give_the_same_arrays(resize, augments):
 def test_part_of_the_very_size_is_the_same_from_a_whole_picture():
     column = strings([png(scene(12, 12, seed)) for seed in range(4)])
     transform = make(size=12, resize="random", augment={"area": (1, 1), "aspect": (1, 1)}, column=column)
-    held = transform.prepare_to_keep("x", column, augments=True).column
+    held = transform.prepare_to_keep("x", column, augments=True, room_bytes=ROOM).column
     for images in (column, held):
         found = transform.apply("x", images, draws(4))["x"]
         assert np.array_equal(found, np.stack([scene(12, 12, seed) for seed in range(4)]))
@@ -375,7 +378,7 @@ def test_empty_batch_has_no_rows(resize):
     transform = make(resize=resize, augment=EVERYTHING)
     for given in (None, draws(0)):
         assert transform.apply("x", strings([]), given)["x"].shape == (0, 12, 10, 3)
-    held = transform.prepare_to_keep("x", strings([]), augments=True).column
+    held = transform.prepare_to_keep("x", strings([]), augments=True, room_bytes=ROOM).column
     assert transform.apply("x", held, draws(0))["x"].shape == (0, 12, 10, 3)
 
 
@@ -385,3 +388,41 @@ def test_webp_and_gif_are_decoded_where_the_field_says_so():
         transform = make(ImageField(format), strings([data]), size=(40, 56))
         with Pillow.open(io.BytesIO(data)) as image:
             assert np.array_equal(run(transform, strings([data]))[0], np.asarray(image.convert("RGB")))
+
+
+def test_without_antialiasing_no_draft_is_taken():
+    column = strings([jpeg(scene(400, 560))])
+    whole = run(make(column=column, draft=False, antialias=False), column)
+    assert np.array_equal(run(make(column=column, antialias=False), column), whole)
+
+
+class KnownFormats(ColumnSource):
+    """A source whose statistics are at hand."""
+
+    def knows(self, name):
+        return True
+
+
+def test_formats_that_are_known_not_to_be_taken_are_refused_when_fitted():
+    column = strings([png(PICTURE), saved(PICTURE, "WEBP"), saved(PICTURE, "GIF"), saved(PICTURE, "WEBP")])
+    source = KnownFormats(Schema({"x": FIELD}), {"x": column})
+    with pytest.raises(OptionError) as caught:
+        Image(size=8).fit("x", FIELD, source)
+    assert str(caught.value) == (
+        "Image for field 'x': expected jpeg or png, got 2 webp, 1 gif. "
+        "Say Image(formats=('jpeg', 'png', 'webp', 'gif'))."
+    )
+    assert Image(size=8, formats=("png", "webp", "gif")).fit("x", FIELD, source).is_fitted
+
+
+def test_portrait_photos_have_no_size_in_common_with_how_they_are_stored():
+    lying, turned = jpeg(scene(30, 40)), turned_jpeg(scene(40, 30), 6)
+    assert make(column=strings([lying, lying]), size=None).fitted.size == (30, 40)
+    assert make(column=strings([lying, turned]), size=None).fitted.size == (224, 224)
+    assert make(column=strings([turned, turned]), size=None, orient=False).fitted.size == (30, 40)
+    assert make(column=strings([png(scene(513, 8))]), size=None).fitted.size == (224, 224)
+
+
+def test_numbers_of_numpy_are_kept_as_json_has_them():
+    given = Image(8, dtype="float32", scale=np.float32(0.5), mean=(np.float32(0.25),) * 3, fill=np.uint8(7))
+    json.dumps(given.to_json())

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.batch.graph.brightness import give_brightness
 from penstock.batch.graph.orientation import give_orientation
 from penstock.batch.graph.site import Site, tf
 from penstock.batch.graph.statement import Block, Define
@@ -18,7 +19,6 @@ from penstock.transform.base import need_fitted
 from penstock.transform.framing import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image
 
-_LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue are
 _TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides
 # By orientation: whether the first row, and the first column, were the last before the image was turned.
 _REVERSED: Final = ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0))
@@ -56,7 +56,7 @@ class PictureReader:
         self._has_png = "png" in formats
         self._has_jpeg = "jpeg" in formats
         self._resize_by = "crop" if transform.resize == "random" else transform.resize
-        self._has_drafts = self._has_jpeg and transform.draft and transform.resize != "random"
+        self._has_drafts = self._has_jpeg and transform.drafts
         self._turns = self._has_jpeg and transform.orient
         self._sides = list(need_fitted(transform, site.name, transform.fitted).size)
         self._block = Block()
@@ -121,19 +121,23 @@ class PictureReader:
         return self._choose(tf.switch_case(_draft, branches), self._decode_png())
 
     def _decode_jpeg(self, ratio: Term | int) -> Term:
-        channels = min(self._transform.channels, 3)
-        pixels = tf.io.decode_jpeg(_data, channels=channels, ratio=ratio, dct_method="INTEGER_ACCURATE")
-        if self._transform.channels < 4:
-            return pixels
-        return tf.pad(pixels, [[0, 0], [0, 0], [0, 1]], constant_values=255)
+        def decode(channels: int) -> Term:
+            return tf.io.decode_jpeg(_data, channels=channels, ratio=ratio, dct_method="INTEGER_ACCURATE")
+
+        if self._transform.channels == 1:  # which libjpeg does not make of CMYK
+            is_cmyk = tf.image.extract_jpeg_shape(_data)[2].equals(4)
+            bright = give_brightness(self._site.page)
+            return tf.cond(
+                is_cmyk, function(body=lambda: bright(decode(3))), function(body=lambda: decode(1))
+            )
+        if self._transform.channels == 3:
+            return decode(3)
+        return tf.pad(decode(3), [[0, 0], [0, 0], [0, 1]], constant_values=255)
 
     def _decode_png(self) -> Term:
         channels = self._transform.channels
         pixels = tf.io.decode_png(_data, channels=max(channels, 3))
-        if channels > 1:
-            return pixels
-        bright = tf.reduce_sum(tf.cast(pixels, tf.int32) * list(_LUMA), axis=-1, keepdims=True)
-        return tf.cast((bright + 32768) // 65536, tf.uint8)
+        return pixels if channels > 1 else give_brightness(self._site.page)(pixels)
 
     def _resize(self, pixels: Term) -> Term:
         """Return the pixels of the output."""

@@ -123,7 +123,8 @@ def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[
         if write is None:
             raise refuse_field(name, "a transform that has a form there", repr(transform))
         field = schema[name]
-        page.body.note(f"{show(name)}: {field.type_name} ({field.describe()}), {transform!r}")
+        left_out = ", without what is random in training" if transform.augments else ""
+        page.body.note(f"{show(name)}: {field.type_name} ({field.describe()}), {transform!r}{left_out}")
         found |= write(Site(page, name, field), transform)
         outputs |= {output.name: output for output in transform.outputs(name)}
     if not found:

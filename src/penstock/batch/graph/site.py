@@ -24,7 +24,7 @@ tf: Final = Term.name("tf")
 
 # What programs call other things by.
 _RESERVED: Final = ("tf", "json", "pathlib", "len", "prepare", "serialized", "parsed", "steps", "dataset")
-_FUNCTIONS: Final = ("find_orientation", "turn_upright")
+_FUNCTIONS: Final = ("find_brightness", "find_orientation", "turn_upright")
 _CONSTANTS: Final = (
     "FILES",
     "COMPRESSIONS",

@@ -1,0 +1,37 @@
+"""Bridges to frameworks that are not installed."""
+
+import sys
+from functools import partial
+
+import pytest
+
+import penstock as ps
+from graph_rows import fit_some
+from penstock.errors import MissingPackageError
+from penstock.transform import Keep
+from record_files import example, write_plain
+
+
+@pytest.mark.parametrize(
+    ("method", "package", "install"),
+    [
+        ("to_tf", "tensorflow", "tensorflow"),
+        ("to_keras", "keras", "keras"),
+        ("to_torch", "torch", "'penstock[torch]'"),
+        ("to_jax", "jax", "'penstock[jax]'"),
+        ("to_tf_graph", "tensorflow", "tensorflow"),
+    ],
+)
+def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method, package, install):
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in ("keras", "torch", "jax", "tensorflow", "graph.tensorflow"):
+        monkeypatch.delitem(sys.modules, f"penstock.batch.{module}", raising=False)
+    data = ps.open(write_plain(tmp_path / "train.tfrecord", [example(n=1)]))
+    split, pipeline = data["train"], fit_some(data, n=Keep())
+    is_graph = method == "to_tf_graph"
+    bridge = partial(split.to_tf_graph, pipeline) if is_graph else getattr(split.loader(pipeline), method)
+    with pytest.raises(MissingPackageError) as caught:
+        bridge()
+    assert str(caught.value) == (
+        f"{method}() needs the package {package!r}, which is not installed. Run: pip install {install}."
+    )
