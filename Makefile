@@ -74,10 +74,11 @@ $(SANITIZED)/.installed: $(CORE)
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
 
-bench: $(VENV)/.bench ## Measure reading, writing and loading against TensorFlow, TFDS, tfrecord and pyarrow
+bench: $(VENV)/.bench ## Measure reading, writing, loading and images against TensorFlow, OpenCV, pyarrow and others
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/write.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/images.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(SANITIZED) build dist demo

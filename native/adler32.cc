@@ -68,13 +68,4 @@ uint32_t adler32(const uint8_t* data, size_t size) {
   return second << 16 | first;
 }
 
-uint32_t adler32_by_byte(const uint8_t* data, size_t size) {
-  uint32_t first = 1, second = 0;
-  for (size_t i = 0; i < size; i++) {
-    first = (first + data[i]) % kModulus;
-    second = (second + first) % kModulus;
-  }
-  return second << 16 | first;
-}
-
 }  // namespace penstock

@@ -8,7 +8,4 @@ namespace penstock {
 
 uint32_t adler32(const uint8_t* data, size_t size);
 
-// The same byte by byte, as a check on the other.
-uint32_t adler32_by_byte(const uint8_t* data, size_t size);
-
 }  // namespace penstock

@@ -1,9 +1,9 @@
 // What Python sees of encoded images: their headers, and the pixels of PNGs. See src/penstock/_native.pyi.
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "bindings_numpy.h"
-#include "crc32.h"
 #include "inflate.h"
 #include "picture.h"
 #include "png.h"
@@ -14,6 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kMostPixels = uint64_t{1} << 40;
+constexpr size_t kChunkNanoseconds = 5;
+constexpr size_t kMostSlack = size_t{1} << 20;
 
 nb::tuple read_pictures(nb::handle bytes, nb::handle begins, nb::handle ends) {
   const ArrayView arena = vector_of(bytes, "arena", {DType::kUInt8});
@@ -23,24 +25,26 @@ nb::tuple read_pictures(nb::handle bytes, nb::handle begins, nb::handle ends) {
   need(stops.rows() == rows, "stops", "expected as many as starts");
   const int64_t* const start = starts.as<int64_t>();
   const int64_t* const stop = stops.as<int64_t>();
+  size_t num_bytes = 0;
   for (size_t i = 0; i < rows; i++) {
     const bool fits = start[i] >= 0 && start[i] <= stop[i] && static_cast<uint64_t>(stop[i]) <= arena.rows();
     need(fits, "stops", "an image reaches out of the arena");
+    num_bytes += static_cast<size_t>(stop[i] - start[i]);
   }
   NewArray formats(DType::kInt8, {rows}), widths(DType::kInt64, {rows}), heights(DType::kInt64, {rows});
-  NewArray orientations(DType::kInt8, {rows}), components(DType::kInt8, {rows});
+  NewArray orientations(DType::kInt8, {rows}), scans(DType::kInt64, {rows});
   {
-    const Unlocked unlocked(rows * 200);
+    const Unlocked unlocked(rows * 200 + num_bytes);  // a hostile header is as long as its file
     for (size_t i = 0; i < rows; i++) {
       const Picture picture = read_picture(Span{arena.data + start[i], static_cast<size_t>(stop[i] - start[i])});
       formats.as<int8_t>()[i] = static_cast<int8_t>(picture.format);
       widths.as<int64_t>()[i] = picture.width;
       heights.as<int64_t>()[i] = picture.height;
       orientations.as<int8_t>()[i] = picture.orientation;
-      components.as<int8_t>()[i] = picture.components;
+      scans.as<int64_t>()[i] = picture.scans;
     }
   }
-  return nb::make_tuple(formats.object, widths.object, heights.object, orientations.object, components.object);
+  return nb::make_tuple(formats.object, widths.object, heights.object, orientations.object, scans.object);
 }
 
 // Pixels that Python made room for: rows any distance apart, pixels side by side.
@@ -50,12 +54,13 @@ class Target {
     constexpr int kFlags = PyBUF_STRIDES | PyBUF_WRITABLE | PyBUF_FORMAT;
     if (PyObject_GetBuffer(given.ptr(), &view_, kFlags) != 0) throw nb::python_error();
     const auto side = [&](int i) { return static_cast<size_t>(view_.shape[i]); };
-    const bool is_bytes = view_.itemsize == 1 && view_.format != nullptr && view_.format[0] == 'B';
+    const bool is_bytes = view_.itemsize == 1 && view_.format != nullptr && std::string(view_.format) == "B";
     if (!is_bytes || view_.ndim != 3 || side(0) != height || side(1) != width || side(2) != channels ||
-        view_.strides[2] != 1 || view_.strides[1] != static_cast<Py_ssize_t>(channels)) {
+        view_.strides[2] != 1 || view_.strides[1] != static_cast<Py_ssize_t>(channels) ||
+        (height > 1 && std::abs(view_.strides[0]) < static_cast<Py_ssize_t>(width * channels))) {
       PyBuffer_Release(&view_);
       need(false, "out", "expected uint8 of shape (" + std::to_string(height) + ", " + std::to_string(width) + ", " +
-                             std::to_string(channels) + ") with pixels side by side");
+                             std::to_string(channels) + ") with pixels side by side, and rows that do not overlap");
     }
   }
   ~Target() { PyBuffer_Release(&view_); }
@@ -69,15 +74,20 @@ class Target {
 };
 
 void refuse(const std::string& fault) {
-  if (!fault.empty()) throw nb::value_error(("damaged or unfit PNG: " + fault).c_str());
+  if (!fault.empty()) throw nb::value_error(fault.c_str());
 }
 
 nb::object read_png(nb::handle given, nb::handle out, unsigned channels, uint64_t max_pixels) {
   need(channels == 1 || channels == 3 || channels == 4, "channels", "expected 1, 3 or 4");
   const BytesView bytes(given);
   PngLayout layout;
-  refuse(read_layout(bytes.span(), std::min(max_pixels, kMostPixels), layout));
-  refuse(check_stream(layout));
+  std::string unfit;
+  {
+    const Unlocked unlocked(bytes.span().size / kChunkBytes * kChunkNanoseconds);
+    unfit = read_layout(bytes.span(), std::min(max_pixels, kMostPixels), layout);
+    if (unfit.empty()) unfit = check_stream(layout);
+  }
+  refuse(unfit);
   const auto fill = [&](uint8_t* pixels, ptrdiff_t row_bytes) {
     std::string fault;
     {
@@ -96,10 +106,28 @@ nb::object read_png(nb::handle given, nb::handle out, unsigned channels, uint64_
   return made.object;
 }
 
+nb::object tidy(nb::handle given) {
+  const BytesView bytes(given);
+  std::vector<uint8_t> out;
+  bool is_changed = false;
+  {
+    const nb::gil_scoped_release unlocked;
+    is_changed = tidy_jpeg(bytes.span(), out);
+  }
+  return is_changed ? nb::bytes(reinterpret_cast<const char*>(out.data()), out.size()) : nb::object(nb::none());
+}
+
+bool has_end(nb::handle given) {
+  const BytesView bytes(given);
+  const nb::gil_scoped_release unlocked;
+  return has_jpeg_end(bytes.span());
+}
+
 // A zlib stream that must give `size` bytes; without room to spare, so that tests reach the end with care.
 nb::object inflate(nb::handle given, size_t size, size_t slack) {
   const BytesView bytes(given);
   need(size / kMostInflation <= bytes.span().size, "size", "expected fewer bytes than no stream of this size can give");
+  need(slack <= kMostSlack, "slack", "expected at most " + std::to_string(kMostSlack) + " bytes");
   Buffer room(size + slack);
   InflateFault fault;
   {
@@ -114,6 +142,8 @@ nb::object inflate(nb::handle given, size_t size, size_t slack) {
 
 void bind_picture(nb::module_& m) {
   m.def("read_pictures", &read_pictures, "arena"_a, "starts"_a, "stops"_a);
+  m.def("tidy_jpeg", &tidy, "data"_a);
+  m.def("has_jpeg_end", &has_end, "data"_a);
   m.def("read_png", &read_png, "data"_a, "out"_a.none(), "channels"_a, "max_pixels"_a);
   m.def("inflate", &inflate, "stream"_a, "size"_a, "slack"_a = 0);
 }

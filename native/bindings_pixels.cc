@@ -63,7 +63,7 @@ struct Picture {
       : bytes(given, what, 3, is_written), channels(bytes.shape(2)) {
     check_channels(channels, what);
     need(height() != 0 && width() != 0, what, "expected one pixel or more, got none");
-    need(height() <= kMostSide && width() <= kMostSide, what, "expected sides of at most 1048576 pixels");
+    need(height() <= kMostSide && width() <= kMostSide, what, "expected sides of at most " + std::to_string(kMostSide) + " pixels");
     const auto pixel = static_cast<ptrdiff_t>(channels);
     need((channels == 1 || bytes.stride(2) == 1) && (width() == 1 || bytes.stride(1) == pixel), what,
          "expected pixels that lie side by side in a row");
@@ -235,6 +235,7 @@ nb::object scale_pixels(nb::handle given, nb::handle factors, nb::handle terms, 
 
 void bind_pixels(nb::module_& m) {
   import_numpy();
+  m.attr("LONGEST_SIDE") = kMostSide;
   m.def("resize", &resize, "source"_a, "out"_a, "box"_a, "antialias"_a, "by_scalar"_a = false);
   m.def("orient", &orient, "source"_a, "out"_a, "orientation"_a);
   m.def("flip", &flip, "images"_a, "across"_a, "down"_a, "by_scalar"_a = false);

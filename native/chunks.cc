@@ -12,6 +12,12 @@ constexpr size_t kHeaderBytes = 13;
 
 bool is_critical(uint32_t name) { return (name & 0x20000000) == 0; }  // its first letter is a capital
 
+constexpr bool is_letter(uint32_t code) { return (code | 0x20) >= 'a' && (code | 0x20) <= 'z'; }
+
+bool has_letters(uint32_t name) {
+  return is_letter(name >> 24) && is_letter(name >> 16 & 255) && is_letter(name >> 8 & 255) && is_letter(name & 255);
+}
+
 bool is_depth_of(ColourType colour, unsigned depth) {
   switch (colour) {
     case ColourType::kGrey:
@@ -100,11 +106,15 @@ std::string read_chunk(const PngChunk& chunk, bool after_pixels, PngLayout& layo
 
 }  // namespace
 
+bool is_png(Span file) {
+  return file.size >= sizeof kPngSignature && std::memcmp(file.data, kPngSignature, sizeof kPngSignature) == 0;
+}
+
 std::string name_of_chunk(uint32_t name) {
   std::string text;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    const auto letter = static_cast<char>(name >> shift & 255);
-    text += (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z') ? letter : '?';
+    const uint32_t code = name >> shift & 255;
+    text += is_letter(code) ? static_cast<char>(code) : '?';
   }
   return text;
 }
@@ -121,9 +131,7 @@ bool PngChunks::next(PngChunk& chunk) {
 }
 
 std::string read_layout(Span file, uint64_t max_pixels, PngLayout& layout) {
-  if (file.size < sizeof kPngSignature || std::memcmp(file.data, kPngSignature, sizeof kPngSignature) != 0) {
-    return "it does not begin as a PNG does";
-  }
+  if (!is_png(file)) return "it does not begin as a PNG does";
   PngChunks chunks(file);
   PngChunk chunk;
   if (!chunks.next(chunk)) return "it is cut short inside its header";
@@ -136,7 +144,7 @@ std::string read_layout(Span file, uint64_t max_pixels, PngLayout& layout) {
       return chunk.name == 0 ? "it is cut short" : "it is cut short inside chunk " + name_of_chunk(chunk.name);
     }
     if (count > kMostChunks) return "it has more than " + std::to_string(kMostChunks) + " chunks";
-    if (name_of_chunk(chunk.name).find('?') != std::string::npos) return "a chunk has a damaged name";
+    if (!has_letters(chunk.name)) return "a chunk has a damaged name";
     fault = read_chunk(chunk, after_pixels, layout);
     if (chunk.name == kEnd) break;
     after_pixels = chunk.name != kPixels && !layout.streams.empty();

@@ -18,6 +18,8 @@ constexpr uint32_t chunk_name(const char (&name)[5]) {
          static_cast<uint32_t>(static_cast<uint8_t>(name[2])) << 8 | static_cast<uint8_t>(name[3]);
 }
 
+bool is_png(Span file);
+
 // The name as letters, with ? for what is none.
 std::string name_of_chunk(uint32_t name);
 

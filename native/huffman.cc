@@ -130,7 +130,7 @@ bool fill(const Sorted& sorted, const HuffmanEntry* meanings, Table& table) {
         prefix = begins_with;
         start = size;
         second = second_bits(sorted, kIndexBits, bits, left);
-        if (size_t{1} << second > Table::most_entries - size) return false;
+        if (size_t{1} << second > Table::most_entries - size) return false;  // never: see huffman.h
         size += size_t{1} << second;
         entries[prefix] = static_cast<HuffmanEntry>(start) << 16 | kSpecial | kLink | second << 8 | kIndexBits;
       }

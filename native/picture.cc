@@ -1,14 +1,15 @@
 #include "picture.h"
 
-#include "bigendian.h"
 #include "chunks.h"
 #include "exif.h"
+#include "jpeg.h"
 
 namespace penstock {
 namespace {
 
 // A JPEG has a few dozen segments before its pixels: EXIF and colour profiles come in pieces of 64 KB.
 constexpr int kMostSegments = 4096;
+constexpr size_t kMostStray = 16;  // bytes between two segments: more of them are more often what damage left of one
 
 // Numbers at places that need not be there: 0 where the bytes end before them.
 class Fields {
@@ -47,43 +48,31 @@ void set_size(Picture& picture, int64_t width, int64_t height) {
   picture.height = height;
 }
 
-void read_frame(const Fields& fields, size_t at, Picture& picture) {
-  set_size(picture, fields.big(at + 5, 2), fields.big(at + 3, 2));
-  const int64_t components = fields.big(at + 7, 1);
-  if (components == 1 || components == 3 || components == 4) picture.components = static_cast<int8_t>(components);
+int64_t count_scans(JpegMarkers behind_frame) {
+  int64_t count = 0;
+  for (JpegMarker marker; behind_frame.next(marker) && marker.code != kJpegEnd;) count += marker.code == kJpegScan;
+  return count;
 }
 
 Picture read_jpeg(Span data) {
   const Fields fields(data);
   Picture picture{PictureFormat::kJpeg};
   bool has_frame = false, has_exif = false;
-  size_t at = 2;
-  for (int i = 0; i < kMostSegments && at < data.size; i++) {
-    // Decoders pass over stray bytes between segments, and over any number of 0xFF before a marker.
-    const void* const mark = std::memchr(data.data + at, 0xff, data.size - at);
-    if (mark == nullptr) break;
-    at = static_cast<size_t>(static_cast<const uint8_t*>(mark) - data.data);
-    while (at < data.size && data.data[at] == 0xff) at++;
-    const unsigned marker = at < data.size ? data.data[at] : 0xd9;
-    at++;
-    if (marker == 0xd9 || marker == 0xda) break;                                    // the end, or the pixels
-    if (marker == 0x00 || marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8)) continue;  // these stand alone
-    const auto size = static_cast<size_t>(fields.big(at, 2));
-    if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc && !has_frame) {
-      read_frame(fields, at, picture);
+  JpegMarkers markers(data);
+  JpegMarker marker;
+  for (int i = 0; i < kMostSegments && markers.next(marker); i++) {
+    if (marker.code == kJpegEnd || marker.code == kJpegScan) break;
+    const size_t at = marker.at;
+    if (marker.is_frame() && !has_frame) {
+      set_size(picture, fields.big(at + 5, 2), fields.big(at + 3, 2));
+      if (marker.is_terse_frame()) picture.scans = count_scans(markers);
       has_frame = true;
-    } else if (marker == 0xe1 && !has_exif && size > 8 && fields.reads(at + 2, "Exif\0")) {
-      picture.orientation = static_cast<int8_t>(read_orientation(fields.span(at + 2, size - 2)));
+    } else if (marker.code == 0xe1 && !has_exif && marker.size > 8 && fields.reads(at + 2, "Exif\0")) {
+      picture.orientation = static_cast<int8_t>(read_orientation(fields.span(at + 2, marker.size - 2)));
       has_exif = true;
     }
-    at += size < 2 ? 2 : size;
   }
   return picture;
-}
-
-int8_t components_of(int64_t colour_type) {
-  constexpr int8_t kComponents[] = {1, 0, 3, 3, 2, 0, 4};
-  return colour_type <= 6 ? kComponents[colour_type] : int8_t{0};
 }
 
 Picture read_png(Span data) {
@@ -91,13 +80,9 @@ Picture read_png(Span data) {
   Picture picture{PictureFormat::kPng};
   if (!fields.reads(12, "IHDR")) return picture;
   set_size(picture, fields.big(16, 4), fields.big(20, 4));
-  if (!fields.has(25, 1)) return picture;
-  picture.components = components_of(data.data[25]);
-  const bool has_palette = data.data[25] == 3;
   PngChunks chunks(data);
   PngChunk chunk;
   for (size_t i = 0; i < kMostChunks && chunks.next(chunk) && chunk.name != chunk_name("IEND"); i++) {
-    if (chunk.name == chunk_name("tRNS") && has_palette && chunk.data.size != 0) picture.components = 4;
     if (chunk.name != chunk_name("eXIf")) continue;
     picture.orientation = static_cast<int8_t>(read_orientation(chunk.data));
     break;
@@ -160,7 +145,7 @@ Picture read_bmp(Span data) {
 Picture read_picture(Span data) {
   const Fields fields(data);
   if (fields.reads(0, "\xff\xd8\xff")) return read_jpeg(data);
-  if (fields.reads(0, "\x89PNG\r\n\x1a\n")) return read_png(data);
+  if (is_png(data)) return read_png(data);
   if (fields.reads(0, "RIFF") && fields.reads(8, "WEBP")) return read_webp(data);
   if (fields.reads(0, "GIF87a") || fields.reads(0, "GIF89a")) {
     Picture picture{PictureFormat::kGif};
@@ -169,6 +154,50 @@ Picture read_picture(Span data) {
   }
   if (fields.reads(0, "BM")) return read_bmp(data);
   return {};
+}
+
+bool tidy_jpeg(Span data, std::vector<uint8_t>& out) {
+  JpegMarkers markers(data);
+  bool is_sequential = false, in_header = true, is_changed = false;
+  size_t taken = 0;  // bytes of the file that are in `out`, or left out
+  size_t stray = 0;  // of those left out, what lies before the next segment
+  out.reserve(data.size);
+  const auto take_until = [&](size_t end) {
+    out.insert(out.end(), data.data + taken, data.data + end);
+    taken = end;
+  };
+  for (JpegMarker marker; markers.next(marker) && marker.code != kJpegEnd;) {
+    if (in_header) {
+      take_until(marker.from);
+      taken = marker.code == kJpegStuffing ? marker.at : marker.mark;
+      stray += taken - marker.from;
+      if (stray > kMostStray) return false;
+      is_changed |= stray != 0;
+      if (marker.code != kJpegStuffing) stray = 0;
+    }
+    if (marker.is_frame()) is_sequential = marker.is_sequential_frame();
+    if (marker.code != kJpegScan) continue;
+    in_header = false;
+    // Behind its size and the number of its components, two bytes for each, a scan has three of its own.
+    if (!is_sequential || marker.size < 6 || marker.size > data.size - marker.at) continue;
+    static constexpr uint8_t kWhole[3] = {0, 63, 0};
+    const size_t bounds = marker.at + marker.size - sizeof kWhole;
+    if (std::memcmp(data.data + bounds, kWhole, sizeof kWhole) == 0) continue;
+    take_until(bounds);
+    out.insert(out.end(), kWhole, kWhole + sizeof kWhole);
+    taken += sizeof kWhole;
+    is_changed = true;
+  }
+  take_until(data.size);
+  return is_changed;
+}
+
+bool has_jpeg_end(Span data) {
+  JpegMarkers markers(data);
+  for (JpegMarker marker; markers.next(marker);) {
+    if (marker.code == kJpegEnd) return true;
+  }
+  return false;
 }
 
 }  // namespace penstock

@@ -2,6 +2,8 @@
 // than the bytes that are there, or any of them often.
 #pragma once
 
+#include <vector>
+
 #include "bytes.h"
 
 namespace penstock {
@@ -14,9 +16,16 @@ struct Picture {
   int64_t width = 0;  // 0 where the bytes end, or stop making sense, before they tell; likewise the height
   int64_t height = 0;
   int8_t orientation = 1;
-  int8_t components = 0;  // of JPEG and PNG: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA or CMYK; 0 where not known
+  int64_t scans = 0;  // of a JPEG whose scans may go over all pixels in a few bytes (jpeg.h); 0 for any other
 };
 
 Picture read_picture(Span data);
+
+// Copies a JPEG into `out` without what decoders warn of though it costs no pixel: a few stray bytes between the
+// segments of its header, and spectral bounds of sequential scans, which have none. False where there is no such thing.
+bool tidy_jpeg(Span data, std::vector<uint8_t>& out);
+
+// Whether the end of a JPEG is there, behind its header and its pixels.
+bool has_jpeg_end(Span data);
 
 }  // namespace penstock

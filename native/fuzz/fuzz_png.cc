@@ -1,12 +1,14 @@
 // Encoded images, on any bytes: headers are read within bounds, inflating agrees with the plain way, and a PNG gives
 // all of its pixels or none.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "adler32.h"
 #include "bigendian.h"
 #include "crc32.h"
+#include "huffman.h"
 #include "inflate.h"
 #include "input.h"
 #include "picture.h"
@@ -124,6 +126,23 @@ void inflate_both(Input& in) {
   }
 }
 
+// No complete codes need larger tables than these two, of 2342 and 402 entries.
+bool has_room_for_largest_tables() {
+  constexpr uint8_t kLiteralLengths[] = {1, 2, 3, 4, 9}, kDistanceLengths[] = {1, 2, 3, 4, 5, 8};
+  Bytes literals(std::begin(kLiteralLengths), std::end(kLiteralLengths));
+  literals.insert(literals.end(), 215, 12);
+  literals.insert(literals.end(), 65, 13);
+  for (const int bits : {14, 15, 15}) literals.push_back(static_cast<uint8_t>(bits));
+  Bytes distances(std::begin(kDistanceLengths), std::end(kDistanceLengths));
+  distances.insert(distances.end(), 7, 9);
+  distances.insert(distances.end(), 13, 10);
+  for (const int bits : {11, 12, 13, 14, 15, 15}) distances.push_back(static_cast<uint8_t>(bits));
+  LiteralTable literal_table;
+  DistanceTable distance_table;
+  return literals.size() == 288 && make_literal_table(literals.data(), literals.size(), true, literal_table) &&
+         distances.size() == 32 && make_distance_table(distances.data(), distances.size(), distance_table);
+}
+
 void unfilter_both(Input& in) {
   const uint8_t filter = in.byte() % kNumFilters;
   const size_t pixel_bytes = 1 + in.byte() % 8;
@@ -150,7 +169,17 @@ void read_header(Span data) {
   const Picture picture = read_picture(data);
   REQUIRE((picture.width > 0) == (picture.height > 0) && picture.width >= 0 && picture.height >= 0);
   REQUIRE(picture.orientation >= 1 && picture.orientation <= 8);
-  REQUIRE(picture.components >= 0 && picture.components <= 4);
+  REQUIRE(picture.scans >= 0 && static_cast<size_t>(picture.scans) <= data.size / 2);
+}
+
+// What was tidied has nothing left to tidy, and ends as before.
+void tidy_twice(Span data) {
+  Bytes once, twice;
+  if (data.size < 2 || !tidy_jpeg(data, once)) return;
+  REQUIRE(once.size() <= data.size);
+  const Span tidied{once.data(), once.size()};
+  REQUIRE(!tidy_jpeg(tidied, twice) && twice == once);
+  REQUIRE(has_jpeg_end(tidied) == has_jpeg_end(data));
 }
 
 }  // namespace
@@ -159,6 +188,8 @@ void read_header(Span data) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock;
   using namespace penstock::fuzz;
+  static const bool has_room = has_room_for_largest_tables();
+  REQUIRE(has_room);
   Input in(data, size);
   switch (in.byte() % 5) {
     case 0: {
@@ -178,6 +209,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     default: {
       const Span rest = in.rest();
       read_header(rest);
+      tidy_twice(rest);
       REQUIRE(crc32(rest.data, rest.size) == crc32_by_table(rest.data, rest.size));
       REQUIRE(adler32(rest.data, rest.size) == adler_of(rest));
     }

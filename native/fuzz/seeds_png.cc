@@ -104,8 +104,12 @@ std::vector<Bytes> make_headers() {
   const std::string tiff("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0", 22);
   const std::string exif = std::string("Exif\0\0", 6) + tiff;
   const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x02\0\0\0CRC!", 33);
+  const std::string frame("\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0", 11);
+  const std::string scan("\xff\xda\0\x08\x01\x01\0\0\0\0", 10), end("ab\xff\xd9");
   return {
       bytes_of(std::string("\xff\xd8\xff\xe1\0\x1e", 6) + exif + std::string("\xff\xc0\0\x0b\x08\0\x10\0\x20\x03", 10)),
+      bytes_of(std::string("\xff\xd8\xff\xc2", 4) + frame + scan + end),
+      bytes_of(std::string("\xff\xd8\0\1\xff\xc0", 6) + frame + std::string("\xff\0", 2) + scan + end),
       bytes_of(png + std::string("\0\0\0\x16" "eXIf", 8) + tiff + std::string("CRC!\0\0\0\0IENDCRC!", 16)),
       bytes_of(std::string("RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\x03\0\0\x02\0\0" "EXIF\x16\0\0\0", 38) + tiff),
       bytes_of(std::string("RIFF\x40\0\0\0WEBPVP8L\x0a\0\0\0\x2f\x11\x22\x33\x44", 25)),

@@ -318,10 +318,12 @@ def count_tokens(
 ) -> NDArray[np.int64]: ...
 
 # Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
-# orientation; components): native/picture.h
+# orientation; scans of a JPEG that may go over its pixels often): native/picture.h
 def read_pictures(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]]: ...
+) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...
+def tidy_jpeg(data: Buffer) -> bytes | None: ...
+def has_jpeg_end(data: Buffer) -> bool: ...
 def read_png(
     data: Buffer, out: NDArray[np.uint8] | None, channels: int, max_pixels: int
 ) -> NDArray[np.uint8]: ...
@@ -329,6 +331,8 @@ def inflate(stream: Buffer, size: int, slack: int = 0) -> bytes: ...
 
 # Pixels are uint8, channels side by side: 1, 3 or 4. `by_scalar` leaves vector code out; bytes are the same.
 # Rows of a single image may lie apart (windows of larger arrays); batches are C-contiguous.
+LONGEST_SIDE: int  # of an image
+
 def resize(
     source: NDArray[np.uint8],
     out: NDArray[np.uint8],

@@ -415,8 +415,8 @@ class Split:
         lacks is an empty one; CMYK is converted by TensorFlow, to other colours, and EXIF in a PNG not seen.
         `penstock inspect --tf --pipeline` prints the same as code.
 
-        Keras matches inputs and targets by name: fit `keras.Model({"photo": image}, {"label": output})`, also
-        if the target is one alone.
+        Keras matches inputs and targets by name: fit `keras.Model({"photo": photo}, {"label": output})`, also
+        if the target is one alone, with a `keras.Input(shape, name="photo")` for each of `pipeline.inputs`.
 
         Args:
             pipeline: What is made of the records.

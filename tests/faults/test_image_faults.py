@@ -121,10 +121,7 @@ def test_i5_png_with_a_bit_turned_anywhere_never_gives_pixels():
     [
         (jpeg(scene())[:-2], "Premature end of JPEG file"),
         (jpeg(scene())[:700], "Premature end of JPEG file"),
-        (
-            jpeg(scene())[:400],
-            "its pixels are cut off, or its colours sampled in a rare ratio",
-        ),
+        (jpeg(scene())[:400], "it ends before its pixels do"),
         (jpeg(scene())[:-60] + b"\xff\xd9", "Corrupt JPEG data: premature end of data segment"),
     ],
 )

@@ -34,7 +34,9 @@ SLACKS = (0, 1, 319, 320, 1000)
 def test_what_was_drawn_comes_back(form, height, width, seed, with_hidden, channels, coding):
     drawing = draw(*form, height, width, seed=seed, with_hidden=with_hidden)
     data = encode(drawing, **coding)
-    np.testing.assert_array_equal(read_png(data, channels=channels), pixels_of(drawing, channels))
+    np.testing.assert_array_equal(
+        read_png(data, None, channels, max_pixels=1000), pixels_of(drawing, channels)
+    )
 
 
 @st.composite
@@ -120,7 +122,7 @@ def test_damaged_stream_with_a_sound_crc_never_gives_other_pixels(form, seed, fl
         + chunk(b"IEND", b"")
     )
     try:
-        got = read_png(data, channels=4)
+        got = read_png(data, None, channels=4, max_pixels=1000)
     except ValueError:
         return
     np.testing.assert_array_equal(got, pixels_of(drawing, 4))

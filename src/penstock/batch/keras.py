@@ -33,8 +33,11 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
     """A loader as Keras takes it: `model.fit(feed, epochs=3, callbacks=[feed.callback])`.
 
     Every epoch of Keras is the next epoch of the loader. A batch is `(inputs, target)`, with a weight behind
-    it if records have weights, or dicts of targets and weights if there are several targets. `shuffle` and
-    `class_weight` of Keras do not reach it: the loader shuffles, and weights are a field of the data.
+    it if records have weights, or dicts of targets and weights if there are several targets. Inputs are a
+    dict always, as what a model makes of it is not known here; Keras matches it by name, so that a model has
+    `keras.Input(shape, name="photo")` for the output `photo`, and one for each of `pipeline.inputs`.
+    `shuffle` and `class_weight` of Keras do not reach it: the loader shuffles, and weights are a field of the
+    data.
 
     The loader's state is that of the last batch that the model took. Where Keras fetches ahead (JAX, several
     devices), `callback` sees to that. It also ends an epoch that was begun in its middle where it ends, about

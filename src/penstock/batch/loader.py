@@ -252,19 +252,20 @@ class Loader:
         """Return a `tf.data.Dataset` of the batches; each iteration that is read to its end is an epoch.
 
         An element is `(inputs, targets)`, with weights behind them if records have weights: dicts of tensors
-        by output name. Keras matches both by name, so that a model is given as
-        `keras.Model(inputs, {"adopted": output})`, also if it has one output; `to_keras` asks for no dict.
+        by output name. Keras matches both by name: its model has an input for each of `pipeline.inputs`, and
+        outputs with the names of the targets, also if it has but one. `to_keras` asks for no such dict.
 
         Raises:
             MissingPackageError: TensorFlow is not installed.
 
         Example:
             ```python
+            pipeline = ps.Pipeline.fit(pets, name=None)  # the age alone
             dataset = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_tf()
             age = keras.Input((), name="age")
             model = keras.Model({"age": age}, {"adopted": keras.layers.Dense(1)(age[:, None])})
             model.compile("adam", "mse")
-            model.fit(dataset, epochs=1)
+            model.fit(dataset, epochs=3, shuffle=False)
             ```
         """
         with importing("to_tf()"):
@@ -276,7 +277,8 @@ class Loader:
         """Return what Keras's `fit`, `evaluate` and `predict` take, on any backend.
 
         Inputs are a dict, which Keras matches with the model's by name: `keras.Input(shape, name="photo")`
-        for the field `photo`. A single target is no dict, so that a model of one output takes it as it is.
+        for the output `photo`, and one for each of `pipeline.inputs`. A single target is no dict, so that a
+        model of one output takes it as it is.
 
         Raises:
             MissingPackageError: Keras is not installed.
@@ -287,6 +289,7 @@ class Loader:
             photo = keras.Input((96, 96, 3), name="photo")
             features = keras.applications.MobileNetV2(include_top=False, pooling="avg", weights=None)(photo)
             model = keras.Model({"photo": photo}, keras.layers.Dense(2)(features))
+            model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
             model.fit(feed, epochs=3, callbacks=[feed.callback])
             ```
         """

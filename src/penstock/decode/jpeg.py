@@ -16,15 +16,20 @@ from penstock import _native
 
 _SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
 _VECTOR_BYTES: Final = 32
-_HEAD_BYTES: Final = 1 << 16
-_PROGRESSIVE: Final = (b"\xff\xc2", b"\xff\xca")
-_MOST_SCANS: Final = 100  # encoders write about ten
 _END = "before marker 0xd9"  # bytes that are left over behind the last pixel: cameras write such, too
+_STRAY = "extraneous bytes before marker"  # between segments of the header: cameras fill up, too
+_BOUNDS = "Invalid SOS parameters"  # of a scan that has none to obey
 _ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare ratios of colour to brightness
 
 
 def read_jpeg(
-    data: memoryview, size: tuple[int, int], channels: int, denominator: int, out: NDArray[np.uint8] | None
+    data: memoryview,
+    size: tuple[int, int],
+    channels: int,
+    denominator: int,
+    out: NDArray[np.uint8] | None,
+    *,
+    is_progressive: bool,
 ) -> NDArray[np.uint8]:
     """Return the pixels of a JPEG.
 
@@ -35,42 +40,24 @@ def read_jpeg(
         denominator: 1, or 2, 4, 8 for an image that is so much smaller: each pixel is made of a block's low
             frequencies, which takes less time than all of them.
         out: Where to put the pixels, if it is of their shape.
+        is_progressive: Whether it goes over its pixels again and again. Bytes that are left over behind them
+            are damage then; of other files they are passed over.
 
     Raises:
         ValueError: The file is damaged, or ends too early; the text says how.
     """
     shape = (-(-size[0] // denominator), -(-size[1] // denominator), channels)
-    _check_scans(data)
     if out is not None and out.shape != shape:
         out = None
     is_slow = shape[1] * channels % _VECTOR_BYTES == 0
     place = _make_place(shape) if out is None or is_slow else out
-    try:
-        pixels = _decode(data, channels, denominator, place, strict=True)
-    except ValueError as error:
-        if _ODD in str(error):
-            # Other interfaces take them, and fill in what is damaged.
-            raise ValueError("its pixels are cut off, or its colours sampled in a rare ratio") from None
-        if _END not in str(error):
-            raise
-        pixels = _decode(data, channels, denominator, place, strict=False)
+    pixels = _decode(data, channels, denominator, place, is_progressive=is_progressive)
     if pixels.shape != shape:
         raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels where its header says otherwise")
     if out is None or place is out:
         return place
     out[:] = place
     return out
-
-
-def _check_scans(data: memoryview) -> None:
-    """Refuse a file that goes over all pixels again and again: a few bytes ask for each time."""
-    head = bytes(data[:_HEAD_BYTES])
-    if not any(marker in head for marker in _PROGRESSIVE):
-        return
-    # Among coded pixels no such pair of bytes occurs; what is counted in thumbnails does no harm.
-    num_scans = bytes(data).count(b"\xff\xda")
-    if num_scans > _MOST_SCANS:
-        raise ValueError(f"{num_scans} scans, at most {_MOST_SCANS} are decoded")
 
 
 def _make_place(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
@@ -82,7 +69,37 @@ def _make_place(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
 
 
 def _decode(
-    data: memoryview, channels: int, denominator: int, out: NDArray[np.uint8], *, strict: bool
+    data: memoryview | bytes,
+    channels: int,
+    denominator: int,
+    out: NDArray[np.uint8],
+    *,
+    is_progressive: bool,
+) -> NDArray[np.uint8]:
+    """Decode; what a decoder warns of is refused, but for what costs no pixel."""
+    try:
+        return _run(data, channels, denominator, out, strict=True)
+    except ValueError as error:
+        fault = str(error)
+    if _END in fault and not is_progressive:
+        return _run(data, channels, denominator, out, strict=False)
+    tidied = _native.tidy_jpeg(data) if _STRAY in fault or _BOUNDS in fault else None
+    if tidied is not None:  # which has nothing more to tidy: what is wrong with it is damage
+        return _decode(tidied, channels, denominator, out, is_progressive=is_progressive)
+    if _ODD in fault:
+        # Other interfaces take them, and fill in what is damaged.
+        whole = "its colours are sampled in a rare ratio"
+        fault = whole if _native.has_jpeg_end(data) else "it ends before its pixels do"
+    raise ValueError(fault)
+
+
+def _run(
+    data: memoryview | bytes,
+    channels: int,
+    denominator: int,
+    out: NDArray[np.uint8],
+    *,
+    strict: bool,
 ) -> NDArray[np.uint8]:
     # Never smaller than asked for, and at least so much smaller than the whole: one scale alone fits both.
     height, width = out.shape[:2]

@@ -20,8 +20,11 @@ from penstock.types import Bytes, Column
 FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
 """The formats that can be decoded."""
 
+MAX_PIXELS: Final = 50_000_000
+"""What an image may have unless more is asked for: larger ones are more often hostile than wanted."""
+
 _NAMES: Final = (None, *FORMATS)
-_LONGEST_SIDE: Final = 1 << 20  # that the core resizes
+_MOST_SCANS: Final = 100  # that go over the pixels of a JPEG; encoders write about ten
 # Of the orientations of EXIF: those that swap the sides, those whose rows, or columns, are stored last first.
 _FIRST_TURNED = 5
 _UPSIDE_DOWN, _MIRRORED = (3, 4, 6, 7), (2, 3, 7, 8)
@@ -80,10 +83,11 @@ class EncodedImages:
         self._rules = rules
         self._view = column.arena.data
         starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
-        formats, widths, heights, orientations, _ = _native.read_pictures(column.arena, starts, stops)
+        formats, widths, heights, orientations, scans = _native.read_pictures(column.arena, starts, stops)
         self._starts, self._stops = starts.tolist(), stops.tolist()
         self._formats = formats.tolist()
         self._sizes = list(zip(heights.tolist(), widths.tolist(), strict=True))
+        self._scans = scans.tolist()
         self._orientations = orientations.tolist() if rules.orient else [1] * len(self._starts)
 
     def format(self, row: int) -> str | None:
@@ -101,14 +105,17 @@ class EncodedImages:
             raise self._refuse_format(row, format)
         if not height or not width:
             raise PixelError(f"a whole {format}", "one that ends, or is damaged, before it tells its size")
-        if max(height, width) > _LONGEST_SIDE:
-            raise PixelError(f"sides of at most {_LONGEST_SIDE} pixels", f"a {format} of {width} x {height}")
         if height * width > self._rules.max_pixels:
             raise PixelError(
                 f"at most {self._rules.max_pixels} pixels",
                 f"a {format} of {width} x {height}",
                 "Say Image(max_pixels=…) if it may be so large.",
             )
+        if max(height, width) > _native.LONGEST_SIDE:
+            got = f"a {format} of {width} x {height}"
+            raise PixelError(f"sides of at most {_native.LONGEST_SIDE} pixels", got)
+        if self._scans[row] > _MOST_SCANS:  # a few bytes ask for each
+            raise PixelError(f"at most {_MOST_SCANS} scans", f"a {format} of {self._scans[row]}")
         return (width, height) if self._orientations[row] >= _FIRST_TURNED else (height, width)
 
     def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
@@ -151,7 +158,8 @@ class EncodedImages:
             if format == "jpeg":
                 from penstock.decode.jpeg import read_jpeg  # noqa: PLC0415
 
-                return read_jpeg(data, size, channels, denominator, out)
+                is_progressive = self._scans[row] > 0
+                return read_jpeg(data, size, channels, denominator, out, is_progressive=is_progressive)
             from penstock.decode.raster import read_raster  # noqa: PLC0415
 
             return read_raster(data, format, size, channels)

@@ -6,22 +6,17 @@ wrong: a file that is cut or damaged never gives half an image. The work is done
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
 
-MAX_PIXELS: Final = 50_000_000
-"""What an image may have unless more is asked for: larger ones are more often hostile than wanted."""
-
 
 def read_png(
     data: bytes | bytearray | memoryview,
-    out: NDArray[np.uint8] | None = None,
-    channels: int = 3,
-    max_pixels: int = MAX_PIXELS,
+    out: NDArray[np.uint8] | None,
+    channels: int,
+    max_pixels: int,
 ) -> NDArray[np.uint8]:
     """Decode a PNG of any colour type and depth, interlaced or not; of an animated one, the default image.
 
@@ -42,8 +37,8 @@ def read_png(
         ValueError: The file is no PNG, is cut or damaged, has more pixels than allowed, or does not fit.
 
     Example:
-        >>> read_png(b"GIF89a")
+        >>> read_png(b"GIF89a", None, channels=3, max_pixels=1000)
         Traceback (most recent call last):
-        ValueError: damaged or unfit PNG: it does not begin as a PNG does
+        ValueError: it does not begin as a PNG does
     """
     return _native.read_png(data, out, channels, max_pixels)

@@ -7,15 +7,14 @@ depend on the image alone and can be kept; what is random comes after, or with `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.decode.pixels import FORMATS, PixelRules, has_turned
-from penstock.decode.png import MAX_PIXELS
+from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, has_turned
 from penstock.errors import FieldError, OptionError
 from penstock.schema.field import Field
 from penstock.schema.refusal import list_choices, show
@@ -29,10 +28,12 @@ from penstock.transform.form import Load, load_count, load_flag, load_list, load
 from penstock.transform.framing import Resizing, Size
 from penstock.transform.memory import align
 from penstock.transform.option import (
+    advise_nearest,
     check_choice,
     check_count,
     check_dtype_name,
     check_flag,
+    check_number,
     check_real,
     refuse_option,
 )
@@ -102,6 +103,7 @@ class Image(Transform):
     """
 
     size: int | tuple[int, int] | None = None
+    _: KW_ONLY
     resize: Resizing = "stretch"
     channels: int = 3
     dtype: str = "uint8"
@@ -125,9 +127,7 @@ class Image(Transform):
         if self.size is not None:
             self._keep(size=_check_size(self.size))
         check_choice("Image", "resize", self.resize, get_args(Resizing))
-        self._keep(channels=check_count("Image", "channels", self.channels, 1, 4))
-        if self.channels == 2:
-            raise refuse_option("Image", "channels", "1, 3 or 4", show(self.channels))
+        self._keep(channels=check_number("Image", "channels", self.channels, (1, 3, 4)))
         self._keep(dtype=check_dtype_name("Image", self.dtype, ("uint8", "float32")))
         for name in ("antialias", "draft", "orient"):
             check_flag("Image", name, getattr(self, name))
@@ -136,7 +136,7 @@ class Image(Transform):
         if not all(0 <= each <= 255 and each == int(each) for each in fill):
             raise refuse_option("Image", "fill", "whole numbers from 0 to 255", show(self.fill))
         check_choice("Image", "missing", self.missing, ("error", "fill"))
-        self._keep(augment=load_augment("Image", self.augment))
+        self._keep(augment=load_augment("Image", self.augment, self.resize))
         if self.formats is not None:
             self._keep(formats=_check_formats(self.formats))
         self._keep(max_pixels=check_count("Image", "max_pixels", self.max_pixels, 1, 2**40))
@@ -187,7 +187,7 @@ class Image(Transform):
     @property
     def augments(self) -> bool:
         """Whether something is random while training."""
-        return self.augment is not None or self.resize == "random"
+        return self.resize == "random" or (isinstance(self.augment, Augment) and self.augment.changes)
 
     @property
     def drafts(self) -> bool:
@@ -259,6 +259,8 @@ class Image(Transform):
         scale = 1.0
         if self.scale is not None:
             scale = check_real("Image", "scale", self.scale)
+            if scale == 0:
+                raise refuse_option("Image", "scale", "a number other than 0", show(self.scale))
             self._keep(scale=scale)
         means = self._check_channels("mean", 0.0 if self.mean is None else self.mean)
         deviations = self._check_channels("deviation", 1.0 if self.deviation is None else self.deviation)
@@ -270,6 +272,8 @@ class Image(Transform):
 
     def _check_channels(self, name: str, value: object) -> tuple[float, ...]:
         """Return a number for each channel, of one for all or as many as there are."""
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
         if not isinstance(value, tuple | list):
             number = check_real("Image", name, value)
             if getattr(self, name) is not None:
@@ -284,6 +288,8 @@ class Image(Transform):
     def _make_drawing(self, fitted: ImageFit) -> Drawing:
         if len(fitted.size) != 2 or not all(1 <= side <= _LARGEST_SIDE for side in fitted.size):
             raise refuse_option("Image", "fitted.size", "height and width", show(fitted.size))
+        if self.size not in (None, tuple(fitted.size)):
+            raise refuse_option("Image", "fitted.size", f"{self.size}, as size says", show(fitted.size))
         formats = _check_formats(fitted.formats)
         chosen = self.augment if isinstance(self.augment, Augment) else Augment()
         return Drawing(
@@ -321,7 +327,7 @@ class Image(Transform):
 
 def _check_size(given: object) -> Size:
     sides = tuple(given) if isinstance(given, tuple | list) else (given, given)
-    if len(sides) != 2:
+    if len(sides) != 2 or any(isinstance(side, str) for side in sides):
         raise refuse_option("Image", "size", "(height, width), or one number for both", show(given))
     height, width = (check_count("Image", "size", side, 1, _LARGEST_SIDE) for side in sides)
     return height, width
@@ -330,7 +336,8 @@ def _check_size(given: object) -> Size:
 def _check_formats(given: object) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, tuple | list) or not names or not all(each in FORMATS for each in names):
-        raise refuse_option("Image", "formats", f"some of {list_choices(FORMATS)}", show(given))
+        advice = advise_nearest(names, FORMATS)
+        raise refuse_option("Image", "formats", f"some of {list_choices(FORMATS)}", show(given), advice)
     return tuple(each for each in FORMATS if each in names)
 
 

@@ -12,12 +12,23 @@ from collections.abc import Collection
 import numpy as np
 
 from penstock.errors import OptionError
+from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import list_choices, show
 
 
 def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:
     """Make the error for one option; `owner` is whose it is, such as `Scale`."""
     return OptionError(f"{option} of {owner}", field=option, expected=expected, got=got, advice=advice)
+
+
+def advise_nearest(given: object, choices: Collection[str]) -> str:
+    """Return what was probably meant by the first name that is none of the choices, or ""."""
+    names = given if isinstance(given, tuple | list) else ()
+    for name in names:
+        if isinstance(name, str) and name not in choices:
+            nearest = find_nearest(name, choices)
+            return "" if nearest is None else f"Did you mean {nearest!r}?"
+    return ""
 
 
 def check_choice(owner: str, option: str, value: object, choices: Collection[str]) -> None:
@@ -48,6 +59,15 @@ def check_count(owner: str, option: str, value: object, least: int = 1, most: in
     if number is None or not least <= number <= most:
         expected = f"a whole number from {least} to {most}"
         raise refuse_option(owner, option, expected, show(value))
+    return number
+
+
+def check_number(owner: str, option: str, value: object, choices: Collection[int]) -> int:
+    """Return one of some whole numbers."""
+    number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
+    if number is None or number not in choices:
+        *rest, last = map(str, choices)
+        raise refuse_option(owner, option, f"{', '.join(rest)} or {last}", show(value))
     return number
 
 

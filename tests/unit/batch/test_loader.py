@@ -503,5 +503,5 @@ def test_transform_that_refuses_all_of_a_batch_is_an_error_whatever_the_policy(t
     some = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cat"], unknown="error"))
     assert [len(inputs["kind"]) for inputs, _ in split.loader(some, batch_size=20)] == [10]
     none = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cow"], unknown="error"))
-    with pytest.raises(FieldError, match="of record 19 at byte 665: expected a value that .* got 'dog'"):
+    with pytest.raises(FieldError, match=r"of record 19 at byte 665: expected a value that .* got 'dog'"):
         list(split.loader(none, batch_size=20))

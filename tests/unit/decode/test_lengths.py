@@ -7,7 +7,7 @@ from penstock.decode import sweep as sweep_module
 from penstock.decode.lengths import row_lengths
 from penstock.decode.losses import Losses
 from penstock.errors import OptionError, UnknownNameError
-from penstock.fields import Number, Sequence, Text
+from penstock.fields import Image, Number, Sequence, Text
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -108,5 +108,7 @@ def test_field_without_a_length_is_refused(rows):
         "length of field 'age': expected a sequence or a text, got a number. "
         "Name a field whose length varies."
     )
+    with pytest.raises(OptionError, match="expected a sequence or a text, got an image"):
+        row_lengths(rows, Schema({"photo": Image()}), "photo", Losses("raise", 0))
     with pytest.raises(UnknownNameError, match="no field 'token'"):
         row_lengths(rows, SCHEMA, "token", Losses("raise", 0))

@@ -109,7 +109,49 @@ def test_jpeg_of_a_rare_sampling_is_refused():
     # Its pixels could be had, but without a word where they are damaged.
     error = refuse(odd_jpeg())
     assert error.expected == "a whole jpeg"
-    assert error.got == "a damaged one (its pixels are cut off, or its colours sampled in a rare ratio)"
+    assert error.got == "a damaged one (its colours are sampled in a rare ratio)"
+
+
+def stray(data):
+    """Return a JPEG with three bytes before its first table."""
+    return data.replace(b"\xff\xdb", b"\0\0\0\xff\xdb", 1)
+
+
+def unbound(data):
+    """Return a JPEG whose scan claims to have coefficients from 0 to 0, as some cameras write it."""
+    at = data.index(b"\xff\xda") + 12
+    assert data[at : at + 2] == b"\x3f\0"
+    return data[:at] + b"\0" + data[at + 1 :]
+
+
+@pytest.mark.parametrize("fault", [stray, unbound, lambda data: stray(unbound(data))])
+def test_jpeg_with_a_fault_that_costs_no_pixel_is_decoded_unless_it_is_damaged(fault):
+    whole = jpeg(PICTURE, restart_marker_blocks=2)
+    data = fault(whole)
+    for denominator, channels in ((1, 3), (2, 1), (8, 4)):
+        wanted = decode(whole, denominator, channels=channels)
+        assert np.array_equal(decode(data, denominator, channels=channels), wanted)
+    assert np.array_equal(decode(data[:-2] + b"\0\1\2\xff\xd9"), decode(whole))
+    assert "Premature end of JPEG file" in refuse(data[:-2]).got
+    assert "premature end of data segment" in refuse(data[:-60] + b"\xff\xd9").got
+    lost = data.rindex(b"\xff\xd2")  # a restart
+    assert refuse(data[:lost] + data[lost + 2 :]).got.startswith("a damaged one (Corrupt JPEG data: ")
+
+
+def test_stray_bytes_in_the_header_of_a_progressive_jpeg_are_passed_over():
+    whole = jpeg(PICTURE, progressive=True)
+    assert np.array_equal(decode(stray(whole)), decode(whole))
+    assert "extraneous bytes" in refuse(whole.replace(b"\xff\xdb", bytes(17) + b"\xff\xdb", 1)).got
+
+
+def test_bytes_left_over_in_a_progressive_jpeg_are_damage():
+    more = bytes(range(40)) + b"\xff\xd9"  # of which a decoder has a few at hand before it looks for the end
+    assert distance(decode(jpeg(PICTURE)[:-2] + more), opened(jpeg(PICTURE))) <= 1
+    assert "extraneous bytes before marker 0xd9" in refuse(jpeg(PICTURE, progressive=True)[:-2] + more).got
+
+
+def test_png_that_is_damaged_is_said_to_be_so_once():
+    assert refuse(png(PICTURE)[:-20]).got == "a damaged one (it is cut short inside chunk IDAT)"
 
 
 @pytest.mark.parametrize("denominator", [2, 4, 8])

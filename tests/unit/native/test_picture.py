@@ -1,4 +1,4 @@
-"""read_pictures: headers of all formats as the schema reads them, with orientation and components."""
+"""Headers of all formats as the schema reads them, with orientation and scans; and JPEGs that are tidied."""
 
 import struct
 
@@ -12,13 +12,13 @@ FORMATS = (None, "jpeg", "png", "webp", "gif", "bmp")
 
 
 def read(*files):
-    """Return (format, width, height, orientation, components) of each file; they stand apart in the arena."""
+    """Return (format, width, height, orientation, scans) of each file; they stand apart in the arena."""
     gap = b"\xff\xe1Exif"
     arena = np.frombuffer(gap + gap.join(files) + gap, np.uint8)
     sizes = np.array([len(file) for file in files], np.int64)
     stops = np.cumsum(sizes + len(gap)).astype(np.int64)
     columns = _native.read_pictures(arena, stops - sizes, stops)
-    assert [column.dtype.str for column in columns] == ["|i1", "<i8", "<i8", "|i1", "|i1"]
+    assert [column.dtype.str for column in columns] == ["|i1", "<i8", "<i8", "|i1", "<i8"]
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -181,16 +181,76 @@ def test_exif_that_lies_behind_the_pixels_of_a_jpeg_is_not_read():
     assert read(jpeg(4, 3) + segment(0xE1, exif(6)))[0][3] == 1
 
 
-def test_components_are_those_of_the_header():
-    files = [jpeg(4, 3, count) for count in (1, 2, 3, 4, 5)]
-    files += [png(4, 3, colour) for colour in (0, 1, 2, 3, 4, 5, 6, 7, 255)]
-    files += [
-        png(4, 3, 3, chunk(b"PLTE", bytes(3)), chunk(b"tRNS", b"\0")),
-        png(4, 3, 2, chunk(b"tRNS", bytes(6))),
+SCAN = segment(0xDA, b"\1\1\0\0\x3f\0")
+
+
+@pytest.mark.parametrize("frame", [0xC2, 0xC9, 0xCA])
+def test_scans_are_those_behind_the_frame(frame):
+    thumbnail = segment(0xE1, SCAN * 9)
+    between = SCAN + b"pixels\xff\0\xff\xd0more\xff\xff" + segment(0xC4, SCAN * 3 + b"\xff\xd9") + SCAN * 2
+    files = [
+        jpeg(4, 3, frame=frame),
+        jpeg(4, 3, frame=frame, before=thumbnail),
+        jpeg(4, 3, frame=frame, after=between),
+        jpeg(4, 3, frame=frame, before=segment(0xE2, bytes(65_533)) * 2, after=SCAN * 10_000),
+        jpeg(4, 3, frame=frame) + SCAN * 7,
+        jpeg(4, 3, frame=frame, after=SCAN + segment(0xFE, b"\xff\xd9"))[:-2],
     ]
-    files += [bmp(4, 3), b"GIF89a" + struct.pack("<HH", 4, 3)]
-    expected = [1, 0, 3, 4, 0, 1, 0, 3, 3, 2, 0, 4, 0, 0, 4, 3, 0, 0]
-    assert [each[4] for each in read(*files)] == expected
+    assert [each[4] for each in read(*files)] == [1, 1, 4, 10_001, 1, 2]
+
+
+def test_scans_of_other_files_are_not_counted():
+    files = [jpeg(4, 3, frame=frame, after=SCAN * 9) for frame in (0xC0, 0xC1, 0xC3)]
+    files += [png(4, 3), bmp(4, 3), b"GIF89a" + struct.pack("<HH", 4, 3), b"\xff\xd8\xff\xda" * 9, b""]
+    assert [each[4] for each in read(*files)] == [0] * len(files)
+
+
+WHOLE = jpeg(4, 3, before=segment(0xE0, b"JFIF\0"), after=segment(0xC4, b"table") + SCAN + b"\xff\0\1\2\xff")
+
+
+@pytest.mark.parametrize("stray", [b"\0", b"\0\1\2", b"\xff\0", b"ab\xff\0\xff\0c", bytes(16)])
+def test_stray_bytes_between_segments_of_a_header_are_left_out(stray):
+    for mark in (b"\xff\xe0", b"\xff\xc0", b"\xff\xc4", b"\xff\xda"):
+        at = WHOLE.index(mark)
+        assert _native.tidy_jpeg(WHOLE[:at] + stray + WHOLE[at:]) == WHOLE
+
+
+@pytest.mark.parametrize("frame", [0xC0, 0xC1, 0xC9])
+@pytest.mark.parametrize("bounds", [b"\0\0\0", b"\1\x3f\0", b"\0\x3f\x10", b"\0\x3f\1"])
+def test_bounds_of_every_sequential_scan_are_set(frame, bounds):
+    wrong = segment(0xDA, b"\1\1\0" + bounds)
+    between = b"pixels\xff\0" + segment(0xC4, wrong)
+    untidy = jpeg(4, 3, frame=frame, after=wrong + between + wrong)
+    assert _native.tidy_jpeg(untidy) == jpeg(4, 3, frame=frame, after=SCAN + between + SCAN)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE,
+        WHOLE + b"trailing",
+        WHOLE[:-2] + b"stray\xff\xd9",  # damage of pixels is damage
+        WHOLE.replace(b"\xff\xc0", bytes(17) + b"\xff\xc0"),
+        WHOLE.replace(b"\xff\xc0", b"\xff\0" * 9 + b"\xff\xc0"),
+        WHOLE.replace(b"\xff\xc0", b"\xff\xff\xff\xc0"),
+        jpeg(4, 3, frame=0xC2, after=segment(0xDA, b"\1\1\0\1\5\x10")),
+        jpeg(4, 3, frame=0xC3, after=segment(0xDA, b"\1\1\0\1\0\0")),
+        b"\xff\xd8\xff\xda\0\x08\1",
+        b"\xff\xd8\xff",
+        b"\xff\xd8",
+        b"",
+    ],
+)
+def test_jpeg_with_nothing_to_tidy_is_left_alone(data):
+    assert _native.tidy_jpeg(data) is None
+
+
+def test_end_of_a_jpeg_is_that_behind_its_pixels():
+    thumbnail = segment(0xE1, b"\xff\xd8\xff\xd9")
+    assert _native.has_jpeg_end(WHOLE)
+    assert _native.has_jpeg_end(jpeg(4, 3, before=thumbnail) + b"more")
+    for data in (WHOLE[:-1], WHOLE[:-2], jpeg(4, 3, before=thumbnail)[:-2], b"\xff\xd8", b""):
+        assert not _native.has_jpeg_end(data)
 
 
 def test_many_segments_and_chunks_are_passed_over_in_bounded_work():
@@ -198,13 +258,13 @@ def test_many_segments_and_chunks_are_passed_over_in_bounded_work():
     assert read(jpeg(4, 3, before=before))[0][:3] == (1, 4, 3)
     assert read(jpeg(4, 3, before=before + segment(0xE0, b"")))[0][:3] == (1, 0, 0)
     late = chunk(b"tEXt", b"") * 99_990 + chunk(b"eXIf", exif(6)[6:])
-    assert read(png(4, 3, 2, late))[0] == (2, 4, 3, 6, 3)
+    assert read(png(4, 3, 2, late))[0] == (2, 4, 3, 6, 0)
     assert read(png(4, 3, 2, chunk(b"tEXt", b"") * 100_000, chunk(b"eXIf", exif(6)[6:])))[0] == (
         2,
         4,
         3,
         1,
-        3,
+        0,
     )
 
 

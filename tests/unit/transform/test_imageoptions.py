@@ -25,11 +25,12 @@ def make(**options):
     [
         ({"size": 0}, "size of Image: expected a whole number from 1 to 16384, got 0."),
         ({"size": (3,)}, "size of Image: expected (height, width), or one number for both, got (3,)."),
-        ({"size": "big"}, "size of Image: expected a whole number from 1 to 16384, got 'big'."),
+        ({"size": "48x64"}, "size of Image: expected (height, width), or one number for both, got '48x64'."),
         ({"resize": "fit"}, "resize of Image: expected 'stretch', 'pad', 'crop' or 'random', got 'fit'."),
         ({"channels": 2}, "channels of Image: expected 1, 3 or 4, got 2."),
-        ({"channels": 3.0}, "channels of Image: expected a whole number from 1 to 4, got 3.0."),
-        ({"channels": True}, "channels of Image: expected a whole number from 1 to 4, got True."),
+        ({"channels": 5}, "channels of Image: expected 1, 3 or 4, got 5."),
+        ({"channels": 3.0}, "channels of Image: expected 1, 3 or 4, got 3.0."),
+        ({"channels": True}, "channels of Image: expected 1, 3 or 4, got True."),
         ({"dtype": "int8"}, "dtype of Image: expected 'uint8' or 'float32', got 'int8'."),
         ({"antialias": 1}, "antialias of Image: expected True or False, got 1."),
         ({"orient": None}, "orient of Image: expected True or False, got None."),
@@ -46,6 +47,17 @@ def make(**options):
         (
             {"dtype": "float32", "mean": (1, 2)},
             "mean of Image: expected a number, or 3, one a channel, got (1, 2).",
+        ),
+        ({"dtype": "float32", "scale": 0}, "scale of Image: expected a number other than 0, got 0."),
+        (
+            {"formats": "jpg"},
+            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got 'jpg'. "
+            "Did you mean 'jpeg'?",
+        ),
+        (
+            {"resize": "pad", "augment": {"area": (0.3, 1)}},
+            "augment.area of Image: expected resize=\"random\" beside it, got resize='pad'. "
+            "Say so, or leave it out.",
         ),
         (
             {"formats": ("tiff",)},
@@ -127,10 +139,12 @@ def test_options_come_as_a_dict_too(photos):
 
 def test_options_come_from_yaml_too(photos, tmp_path):
     path = tmp_path / "feed.yaml"
-    path.write_text("fields:\n  photo: {size: [16, 20], resize: pad, augment: {flip: 0.5, area: [0.2, 1]}}\n")
+    path.write_text(
+        "fields:\n  photo: {size: [16, 20], resize: random, augment: {flip: 0.5, area: [0.2, 1]}}\n"
+    )
     transform = ps.Pipeline.fit_config(photos, path).transforms["photo"]
     assert transform.augment == Augment(flip=0.5, area=(0.2, 1.0))
-    assert (transform.size, transform.resize) == ((16, 20), "pad")
+    assert (transform.size, transform.resize) == ((16, 20), "random")
     path.write_text("fields:\n  photo:\n    augment:\n      flip: 3\n")
     with pytest.raises((OptionError, SchemaError), match="from 0 to 1, got 3"):
         ps.Pipeline.fit_config(photos, path)
@@ -168,3 +182,22 @@ def test_pixels_of_a_photo_are_those_that_pillow_shows(photos):
         for at, found in enumerate(batch[0]["photo"]):
             wanted = opened(split[start + at]["photo"])
             assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1
+
+
+def test_numbers_of_channels_come_as_arrays_too():
+    given = Image(dtype="float32", mean=np.array([1.0, 2.0, 3.0]), deviation=np.array(2.0))
+    assert (given.mean, given.deviation) == ((1.0, 2.0, 3.0), 2.0)
+
+
+def test_nothing_is_augmented_where_every_change_is_none():
+    assert not Image(augment=Augment()).augments
+    assert not Image(augment=False).augments
+    assert Image(augment=Augment(cutout=0.1)).augments
+    assert Image(resize="random").augments
+
+
+def test_fitted_size_that_is_not_the_size_is_refused():
+    form = make().to_json()
+    form["fitted"]["size"] = [12, 11]
+    with pytest.raises(SchemaError, match=r"expected \(12, 10\), as size says, got \(12, 11\)"):
+        Image.from_json(form, "$")
