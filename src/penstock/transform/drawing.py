@@ -153,6 +153,11 @@ class Drawing:
 
     def _draw(self, images: Images, row: int, size: Size, part: Box | None, slot: NDArray[np.uint8]) -> None:
         """Put one image, or a part of it, into its slot of the batch."""
+        if size == self.size and part is None:
+            pixels, _ = images.decode(row, 1, slot)
+            if pixels is not slot:
+                slot[:] = pixels
+            return
         at = frame(size, self.size, self.resize)
         if part is not None:
             at = Frame(part, at.window)
