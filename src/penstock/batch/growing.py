@@ -118,9 +118,9 @@ class GrowingStore:
     def _read(self, rows: NDArray[np.int64]) -> Found:
         """Read some rows, and keep what there is room for; whoever asked judges the faults of them all."""
         stored, sound, _ = self._rest.columns(rows)
-        room_bytes = self._most_bytes - self._num_bytes if self._is_open else 0
-        if room_bytes <= 0:
+        if not self._is_open:
             return Found(stored, sound)
+        room_bytes = max(0, self._most_bytes - self._num_bytes)
         columns, faults = self._prepare(stored, room_bytes=room_bytes)
         self._keep(rows, rows if sound is None else rows[sound], columns, faults)
         self._move()
@@ -143,7 +143,8 @@ class GrowingStore:
             fits = (
                 self._num_bytes + np.cumsum(np.where(np.isinf(sizes[new]), 0, sizes[new])) <= self._most_bytes
             )
-            self._is_open = bool(fits.all()) and not any(map(_is_partial, images.values()))
+            is_whole = all(column.encoded is None for column in images.values())
+            self._is_open = bool(fits.all()) and is_whole
             new = new[fits & np.isfinite(sizes[new])]
             known = asked if self._is_open else rows[new]
             self._num_known += len(np.unique(known[~self._is_known[known]]))
@@ -195,13 +196,9 @@ def _size_of(images: Mapping[str, Pictures], row: int) -> float:
         image = column.images[row]
         if image is not None:
             total += image.nbytes
-        elif column.present is None or column.present[row]:
+        elif column.encoded is not None:
             return np.inf
     return total
-
-
-def _is_partial(column: Pictures) -> bool:
-    return column.encoded is not None
 
 
 def _cut(column: Pictures, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:

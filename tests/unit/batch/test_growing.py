@@ -16,7 +16,7 @@ from penstock.transform import Output
 from penstock.transform.drawing import Drawing
 from picture_sets import SCHEMA, fit_photos, images_by_number, open_photos, photo, photo_record, write_photos
 from pictures import jpeg, scene
-from record_files import write_plain
+from record_files import example, write_plain
 
 TOTAL = 23
 IMAGES = [photo(number) for number in range(TOTAL)]
@@ -405,3 +405,16 @@ def test_epochs_differ_by_their_randomness_alone(folder, place):
     for number, forms in seen.items():
         image = np.frombuffer(plain[number][0], np.uint8).reshape(12, 10, 3)
         assert forms == {image.tobytes(), image[:, ::-1].tobytes()}
+
+
+def test_default_image_for_which_there_is_no_room_is_decoded_each_time(tmp_path):
+    given = [photo(0), None, photo(2), None]
+    payloads = [example(n=n) if image is None else example(n=n, image=image) for n, image in enumerate(given)]
+    write_plain(tmp_path / "train.tfrecord", payloads)
+    fields = {"n": ps.fields.Number("int64"), "image": ps.fields.Image(optional=True, default=photo(9))}
+    split = ps.open(tmp_path / "train.tfrecord", schema=ps.Schema(fields))["train"]
+    pipeline = ps.Pipeline.fit(split, n={"kind": "keep"}, image=ps.transform.Image(size=8))
+    wanted = [freeze(batch) for batch in split.loader(pipeline, batch_size=4)]
+    for cache_bytes in (0, 300, 500, 1 << 20):
+        loader = split.loader(pipeline, batch_size=4, cache="memory", cache_bytes=cache_bytes, num_threads=0)
+        assert [[freeze(batch) for batch in loader] for _ in range(3)] == [wanted] * 3
