@@ -15,7 +15,7 @@ help: ## Say what there is
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) --editable '.[convert]'
+	$(BIN)/python $(INSTALL) --editable '.[train]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -30,7 +30,7 @@ $(VENV)/.bench: $(VENV)/.base
 	$(BIN)/python $(INSTALL) --editable '.[bench]'
 	@touch $@
 
-demo: $(VENV)/.base ## From raw files to batches: plan, convert, inspect, load, resume, bench, damage, verify, repair
+demo: $(VENV)/.base ## From raw files to a trained model: convert, inspect, train, evaluate, predict
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests

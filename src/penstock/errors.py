@@ -19,6 +19,7 @@ PenstockError
 ├── BusyError (OSError)                    another process is writing there
 ├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
 ├── StateError (ValueError)                a loader's state is of something else, or is none
+├── NonFiniteError (ArithmeticError)       the loss of a training step is no number, or infinite
 ├── ForkedError (RuntimeError)             an iteration is used in another process than its own
 ├── MissingPackageError (ImportError)      a package is not installed that the call needs
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
@@ -200,6 +201,30 @@ class ChangedFileError(PenstockError, OSError):
 
 class StateError(PenstockError, ValueError):
     """A loader's state is that of another data set, pipeline or order, or is no state at all."""
+
+
+class NonFiniteError(PenstockError, ArithmeticError):
+    """The loss of a training step is no number, or infinite.
+
+    Attributes:
+        epoch: The epoch, counted from 0.
+        step: The batch of that epoch, counted from 0.
+        records: The records of that batch, as (path, number in that file).
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        epoch: int = 0,
+        step: int = 0,
+        records: tuple[tuple[str, int], ...] = (),
+        **facts: Any,
+    ) -> None:
+        self.epoch = epoch
+        self.step = step
+        self.records = records
+        super().__init__(what, **facts)
 
 
 class ForkedError(PenstockError, RuntimeError):

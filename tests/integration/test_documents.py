@@ -15,7 +15,18 @@ from penstock.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# What these learnt is looked at by test_workflows.py and test_custom_loops.py, which run them.
+WORKFLOWS = {
+    "arrays.py",
+    "batches.py",
+    "custom_loop_jax.py",
+    "custom_loop_tensorflow.py",
+    "custom_loop_torch.py",
+    "images_and_text.py",
+    "one_table.py",
+    "shards_into_fit.py",
+}
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name not in WORKFLOWS)
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a person types at the project's root, which the tests themselves are started by.
 NOT_RUN = re.compile(r"^(make|git|pip) ")

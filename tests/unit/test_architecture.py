@@ -37,7 +37,7 @@ HEAVY = {
     "polars": ("source",),
     "pyarrow": ("source", "encode", "jobs", "decode.arrow"),  # the last: loaded by to_arrow() alone
     "PIL": ("encode", "decode"),
-    "yaml": ("jobs", "transform.config"),
+    "yaml": ("jobs", "transform.config", "model.config"),
     "tokenizers": ("transform.tokenizer",),
     "simplejpeg": ("decode",),
     "torch": ("batch.torch",),  # loaded by to_torch() alone

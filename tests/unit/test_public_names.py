@@ -44,15 +44,23 @@ def test_public_names_are_these():
         "Dataset",
         "LoadOptions",
         "Loader",
+        "ModelOptions",
         "Pipeline",
         "ReadOptions",
+        "Run",
         "Schema",
+        "TrainOptions",
         "Writer",
+        "build_model",
         "convert",
         "errors",
+        "evaluate",
         "fields",
         "mix",
         "open",
+        "open_run",
+        "predict",
+        "train",
         "transform",
     ]
     assert all(hasattr(penstock, name) for name in penstock.__all__)
@@ -109,14 +117,17 @@ def test_name_that_is_not_there_is_an_attribute_error():
         penstock.covnert  # noqa: B018
 
 
-def test_name_that_is_used_late_without_its_package_says_what_to_install():
-    program = """
+@pytest.mark.parametrize(
+    ("package", "name", "extra"),
+    [("pyarrow", "convert", "convert"), ("keras", "train", "train"), ("keras", "build_model", "train")],
+)
+def test_name_that_is_used_late_without_its_package_says_what_to_install(package, name, extra):
+    program = f"""
 import sys
-for name in ("pyarrow", "pyarrow.parquet"):
-    sys.modules[name] = None
+sys.modules[{package!r}] = sys.modules["pyarrow.parquet"] = None
 import penstock
 try:
-    penstock.convert
+    penstock.{name}
 except ImportError as error:
     print(type(error).__name__, error)
 """
@@ -124,6 +135,6 @@ except ImportError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout == (
-        "MissingPackageError penstock.convert needs the package 'pyarrow', which is not installed. "
-        "Run: pip install 'penstock[convert]'.\n"
+        f"MissingPackageError penstock.{name} needs the package {package!r}, which is not installed. "
+        f"Run: pip install 'penstock[{extra}]'.\n"
     )

@@ -37,6 +37,7 @@ from penstock.decode.weighing import class_weights, example_weights
 from penstock.errors import OptionError
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
+from penstock.read.part import both, choose_part
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.nearest import unknown_name
@@ -167,6 +168,9 @@ def _make_order(split: LoadedSplit, options: LoadOptions, number: int) -> SplitO
             strict=split.strict,
             num_threads=options.threads,
         )
+    if options.part is not None:
+        part = choose_part(len(split.rows), options.part)
+        bitmap = part if bitmap is None else both(bitmap, part)
     mean_bytes = _num_bytes(split.rows) // max(1, len(split.rows))
     return SplitOrder(
         len(split.rows),
@@ -279,7 +283,7 @@ def _refuse_empty(split: LoadedSplit, options: LoadOptions) -> OptionError:
         return OptionError(f"split {split.name!r}", expected="at least one record", got="none")
     asked = [
         f"{name}={getattr(options, name)!r}"
-        for name in ("filter", "skip", "take")
+        for name in ("filter", "skip", "take", "part")
         if getattr(options, name) not in (None, 0) or (name == "take" and options.take == 0)
     ]
     return OptionError(

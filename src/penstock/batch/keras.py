@@ -19,6 +19,7 @@ from penstock.transform.output import STRINGS
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader
+    from penstock.batch.maker import Batch
 
 # What `stop_training` is while an epoch that was begun in its middle ends: true, and nobody else's True.
 _EPOCH_ENDS = "the epoch ends here"
@@ -81,6 +82,10 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         """How many records the last batch has: not known."""
         return None
 
+    def arrange(self, batch: Batch) -> tuple[Any, ...]:
+        """Return a batch of the loader as Keras gets it."""
+        return _arrange(self._target, (*batch, {})[:3])
+
     def get_tf_dataset(self) -> Any:
         """Return the batches for TensorFlow's backend."""
         from penstock.batch.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
@@ -105,7 +110,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
                         advice=advice,
                     )
         passage = self.course.begin(flows=self._flows)
-        return (_arrange(self._target, (*batch, {})[:3]) for batch in self.course.read(self.loader, passage))
+        return map(self.arrange, self.course.read(self.loader, passage))
 
     def get_jax_iterator(self) -> Iterator[Any]:
         """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy."""

@@ -37,6 +37,8 @@ class LoadOptions:
         filter: Which records to take, as an expression over fields: `age < 3 and breed == "siamese"`.
         skip: How many of those to leave out at the beginning, in the order in which they are stored.
         take: How many of the rest to take; None is all.
+        part: Two shares such as (0, 0.9): take the records whose random number, which only their place in the
+            split decides, lies between them. (0.9, 1) holds out the others, whatever order they are in.
         shard: (rank, world): which part of every global batch this process takes.
         weights: Draw records with replacement, by weight: the name of a field that holds the weights, or
             `{"breed": {"siamese": 5.0}}` for weights by the values of a field, 1 where none is said.
@@ -68,6 +70,7 @@ class LoadOptions:
     filter: str | None = None
     skip: int = 0
     take: int | None = None
+    part: tuple[float, float] | None = None
     shard: tuple[int, int] = (0, 1)
     weights: Weighing | None = None
     bucket_by: str | None = None
@@ -104,6 +107,7 @@ class LoadOptions:
         if self.augment is not None and not isinstance(self.augment, bool):
             raise OptionError("augment", expected="True, False or None", got=show(self.augment))
         self._check_strings()
+        self._check_part()
         self._check_shard()
         self._check_buckets()
 
@@ -137,6 +141,15 @@ class LoadOptions:
             expected = "the name of a field, or {field: {value: weight}}"
             raise OptionError("weights", expected=expected, got=show(self.weights))
 
+    def _check_part(self) -> None:
+        if self.part is None:
+            return
+        is_pair = isinstance(self.part, tuple | list) and len(self.part) == 2
+        if not is_pair or not all(isinstance(each, int | float) for each in self.part):
+            raise OptionError("part", expected="two shares, such as (0, 0.9)", got=show(self.part))
+        if not 0 <= self.part[0] < self.part[1] <= 1:
+            raise OptionError("part", expected="shares from 0 to 1, the lower one first", got=show(self.part))
+
     def _check_shard(self) -> None:
         is_pair = isinstance(self.shard, tuple | list) and len(self.shard) == 2
         if not is_pair or any(isinstance(each, bool) or not isinstance(each, int) for each in self.shard):
@@ -167,6 +180,7 @@ class LoadChoices(TypedDict, total=False):
     filter: str | None
     skip: int
     take: int | None
+    part: tuple[float, float] | None
     shard: tuple[int, int]
     weights: Weighing | None
     bucket_by: str | None

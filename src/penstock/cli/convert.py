@@ -7,6 +7,7 @@ import re
 
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
+from penstock.cli.splitting import add_splitting, add_text_files
 from penstock.errors import MissingPackageError
 
 SUMMARY = "make a data set from CSV, Parquet, images, TFRecords, …"
@@ -33,27 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plan-file", metavar="FILE", help="do what an edited plan says")
     add_planning(parser)
-    _add_splitting(parser.add_argument_group("splits"))
+    splitting = add_splitting(parser)
+    splitting.add_argument("--seed", type=int, metavar="N", help="of the splits and the order (default: 0)")
     _add_writing(parser.add_argument_group("writing"))
-    _add_reading(parser.add_argument_group("reading"))
+    add_text_files(parser)
     add_json(parser)
-
-
-def _add_splitting(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--split", metavar="SHARES", help="shares of the splits (default: train=0.8,validation=0.1,test=0.1)"
-    )
-    group.add_argument("--group", metavar="COLUMN", help="rows of one value stay in one split")
-    group.add_argument(
-        "--stratify",
-        nargs="?",
-        const=True,
-        metavar="FIELD",
-        help="the same shares for each value of the target, or of FIELD",
-    )
-    group.add_argument("--split-by", metavar="COLUMN", help="the column names the split of each row")
-    group.add_argument("--time", metavar="COLUMN", help="the oldest rows train, the newest test")
-    group.add_argument("--seed", type=int, metavar="N", help="of the splits and the order (default: 0)")
 
 
 def _add_writing(group: argparse._ArgumentGroup) -> None:
@@ -76,20 +61,6 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
     group.add_argument("--overwrite", action="store_true", help="replace a data set that is there")
     group.add_argument("--resume", action="store_true", help="go on where a run was cut off")
-
-
-def _add_reading(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV (default: a comma)")
-    group.add_argument("--encoding", metavar="NAME", help="of a CSV (default: utf-8)")
-    group.add_argument(
-        "--missing",
-        action="append",
-        metavar="WORD",
-        help="a cell that means nothing is there, beside an empty one; may be given again",
-    )
-    group.add_argument(
-        "--short-rows", choices=("raise", "fill"), help="what a row of a CSV with too few cells gets"
-    )
 
 
 def _parse_size(text: str) -> int:

@@ -56,7 +56,7 @@ def run_convert(args: argparse.Namespace) -> int:
         )
     told, options = _read_arguments(args)
     began = time.monotonic()
-    display = _Display()
+    display = ConversionDisplay()
     with display:
         done = run_conversion(source, out, told, options, display.tell)
     if args.json:
@@ -118,7 +118,7 @@ def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
     return 0
 
 
-class _Display(ProgressBar):
+class ConversionDisplay(ProgressBar):
     """A line with rows, speed, splits, rejects and the time that is left."""
 
     def __init__(self) -> None:

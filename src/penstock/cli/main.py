@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn, Protocol
 
-from penstock.cli import bench, convert, demo, inspect, repair, verify
+from penstock.cli import bench, convert, demo, evaluate, inspect, predict, repair, train, verify
 from penstock.cli.wording import complain
 from penstock.errors import (
     MissingShardError,
@@ -49,6 +49,9 @@ COMMANDS: dict[str, Command] = {
     "inspect": inspect,
     "verify": verify,
     "repair": repair,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
     "bench": bench,
     "demo": demo,
 }
@@ -124,7 +127,7 @@ class _Parser(argparse.ArgumentParser):
 def _make_parsers() -> tuple[_Parser, dict[str, _Parser]]:
     parser = _Parser(
         prog="penstock",
-        description="Makes TFRecord data sets from raw data; shows, checks, repairs and measures any.",
+        description="Makes TFRecord data sets from raw data; trains and uses models of many inputs.",
         epilog="'penstock COMMAND --help' explains a command. Start with 'penstock demo'.",
         allow_abbrev=False,
     )

@@ -7,26 +7,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 import tempfile
-from contextlib import redirect_stderr
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 from penstock.cli.bench import print_report
 from penstock.cli.converting import print_converted
 from penstock.cli.inspect import print_inspection
+from penstock.cli.live import LiveView
+from penstock.cli.progress import write_seconds
+from penstock.cli.quiet import import_quietly
 from penstock.cli.repair import print_repair
-from penstock.cli.table import rule, shorten, terminal_width
+from penstock.cli.table import format_table, rule, shorten, terminal_width
+from penstock.cli.verdict import print_evaluation
 from penstock.cli.verify import print_verification
 from penstock.cli.wording import complain, escape, write_size, write_value
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, importing
+from penstock.jobs.contest import Contest
 from penstock.jobs.convert import Converted
-from penstock.jobs.demo import demo
+from penstock.jobs.demo import Part, check_place, demo
 from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.repair import Repair
+from penstock.jobs.step import Step
 from penstock.jobs.verify import Verification
+from penstock.model.display import TrainingDisplay
+from penstock.model.evaluation import Evaluation
 from penstock.schema.plan import Plan
 from penstock.types import Bytes, Column, Dense, Ragged
 
@@ -34,25 +45,62 @@ from penstock.types import Bytes, Column, Dense, Ragged
 def run_demo(args: argparse.Namespace) -> int:
     """Walk through the steps, print each, and return the exit status."""
     folder = args.out or tempfile.mkdtemp(prefix="penstock-demo-")
+    part: Part = "all" if args.full else "data" if args.data else "model"
+    check_place(folder)
+    begun = time.monotonic()
     facts: dict[str, Any] = {}
-    for number, step in enumerate(demo(folder), 1):
-        facts |= step.facts
-        if args.json:
-            continue
-        print(f"{rule(2)} {number}. {step.title} {rule(72 - len(step.title))}\n")
-        for line in step.typed:
-            print(escape(line))
-        if step.typed:
-            print()
-        with redirect_stderr(sys.stdout):  # notes and errors belong among the rest, as on a terminal
-            print_result(step.result)
-        print(flush=True)
-    print(
-        json.dumps(facts)
-        if args.json
-        else f"Everything is in {escape(str(folder))}: look around, then delete it."
-    )
+    if part != "data":
+        _load_model_part()
+    with _hush("tensorflow"):  # it wonders why so many models are compiled
+        for number, step in enumerate(demo(folder, part, None if args.json else _watch), 1):
+            if not args.json:
+                print_step(number, step)
+            facts |= step.finish().facts
+    seconds = time.monotonic() - begun
+    if args.json:
+        print(json.dumps({**facts, "seconds": round(seconds, 1)}))
+        return 0
+    if "report" in facts:
+        print(
+            f"From raw files to this table in {write_seconds(seconds)}. The report: {escape(facts['report'])}"
+        )
+    print(f"Everything is in {escape(str(folder))}: look around, then delete it.")
     return 0
+
+
+def print_step(number: int, step: Step) -> None:
+    """Print a step: what to type at once, and what comes of it when it is done."""
+    print(f"{rule(2)} {number}. {step.title} {rule(72 - len(step.title))}\n")
+    for line in step.typed:
+        print(escape(line))
+    if step.typed:
+        print(flush=True)
+    with redirect_stderr(sys.stdout):  # notes and errors belong among the rest, as on a terminal
+        print_result(step.finish().result)
+    print(flush=True)
+
+
+def _load_model_part() -> None:
+    """Load Keras and what it computes with: what is missing is heard now, and not in the middle."""
+    with LiveView() as view, importing("penstock demo", "train"):
+        view.say("Loading Keras…")
+        import_quietly("penstock.jobs.trial")
+
+
+@contextmanager
+def _hush(name: str) -> Iterator[None]:
+    log = logging.getLogger(name)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _watch(name: str) -> TrainingDisplay:
+    """Return who shows a run: every epoch of the first, and a line that goes by of those behind it."""
+    return TrainingDisplay(sys.stdout, label=name, keeps_epochs=not name)
 
 
 def print_result(result: Any) -> None:
@@ -67,6 +115,10 @@ def print_result(result: Any) -> None:
         print_repair(result)
     elif isinstance(result, BenchReport):
         print_report(result)
+    elif isinstance(result, Evaluation):
+        print_evaluation(result)
+    elif isinstance(result, Contest):
+        _print_contest(result)
     elif isinstance(result, Plan):
         print(dump_yaml(result), end="")
     elif isinstance(result, PenstockError):
@@ -78,6 +130,16 @@ def print_result(result: Any) -> None:
             print(f"  {name:{indent}}  {shorten(text, max(20, terminal_width() - indent - 4))}")
     else:
         print("\n".join(map(escape, result.splitlines())))
+
+
+def _print_contest(contest: Contest) -> None:
+    for line in format_table(
+        contest.header, contest.rows(), width=terminal_width(), right=contest.header[1:]
+    ):
+        print(line)
+    print()
+    for line in contest.explain():
+        print(line)
 
 
 def _describe(column: Column) -> str:

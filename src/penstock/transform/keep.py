@@ -23,7 +23,15 @@ from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
-from penstock.transform.form import Load, load_choice, load_count, load_flag, load_list, load_optional
+from penstock.transform.form import (
+    Load,
+    load_choice,
+    load_count,
+    load_flag,
+    load_list,
+    load_number,
+    load_optional,
+)
 from penstock.transform.memory import align
 from penstock.transform.option import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.transform.output import DTYPES, Output
@@ -42,18 +50,22 @@ class KeepFit(Fitted):
         shape: Of a record, or of an item of a sequence.
         is_sequence: Whether records hold lists.
         can_lack: Whether records may have no value, nor a default.
+        spread: Of the numbers of a target: the least, the greatest, their mean and deviation, by which a
+            model knows what it is to predict. None where nobody asks.
     """
 
     dtype: str
     shape: tuple[int | None, ...]
     is_sequence: bool
     can_lack: bool
+    spread: tuple[float, float, float, float] | None = None
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
         "dtype": load_choice(*DTYPES),
         "shape": load_list(load_optional(load_count)),
         "is_sequence": load_flag,
         "can_lack": load_flag,
+        "spread": load_optional(load_list(load_number)),
     }
 
 
@@ -91,7 +103,7 @@ class Keep(Transform):
 
     def fit(self, name: str, field: Field, source: FitSource) -> Keep:
         """Return the transform for a field."""
-        fitted = KeepFit(**self.derive(name, field))
+        fitted = KeepFit(**self.derive(name, field), spread=_find_spread(name, field, source))
         if fitted.can_lack and self.missing == "error":
             advice = "Give the field a default, or say what they get: Keep(missing=0)."
             refuse_gaps(self, name, source, advice)
@@ -134,7 +146,8 @@ class Keep(Transform):
 
     def is_measured(self, field: Field) -> bool:
         """Whether fitting to such a field asks for its statistics."""
-        return field.optional and field.default is None and self.missing == "error"
+        can_lack = field.optional and field.default is None and self.missing == "error"
+        return can_lack or _is_predicted(field)
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""
@@ -176,6 +189,17 @@ class Keep(Transform):
         filled = values.copy()
         filled[~present] = self.missing
         return filled
+
+
+def _is_predicted(field: Field) -> bool:
+    return field.role == "target" and isinstance(field, Number | Tensor)
+
+
+def _find_spread(name: str, field: Field, source: FitSource) -> tuple[float, float, float, float] | None:
+    values = source.statistics(name).values if _is_predicted(field) else None
+    if values is None or values.min is None or values.max is None:
+        return None
+    return values.min, values.max, values.mean or 0.0, values.deviation or 0.0
 
 
 def _advise(field: Field) -> str:

@@ -1,0 +1,64 @@
+"""`penstock evaluate`: how good a trained model is, where, and by which inputs."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli.reading import add_json
+from penstock.errors import importing
+from penstock.model.evaluateoptions import EvaluateOptions
+
+SUMMARY = "say how good a trained model is, and which inputs matter"
+DESCRIPTION = """\
+Predict a split that the model was not trained on, and print scores with 95 % intervals, each class, which
+inputs matter (how much the main score drops when the values of a field are those of other records), and the
+worst mistakes with what the model was given. DATASET is a data set or TFRecords; that of the run, if not
+given. All records count alike."""
+EXAMPLE = "penstock evaluate runs/pets --slice breed"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    usual = EvaluateOptions()
+    parser.add_argument("folder", metavar="RUN", help="the folder that 'penstock train' wrote")
+    parser.add_argument(
+        "paths", nargs="*", metavar="DATASET", help="a data set, or TFRecords (default: that of the run)"
+    )
+    parser.add_argument("--split", default="test", metavar="NAME", help="which split (default: %(default)s)")
+    parser.add_argument(
+        "--slice",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="scores by the values of a field, also of one that is no input; may be given again",
+    )
+    _add_number(parser, "--mistakes", usual.mistakes, "how many of the worst mistakes to show")
+    _add_number(parser, "--bootstrap", usual.bootstrap, "resamples for the intervals; 0 for none")
+    parser.add_argument(
+        "--no-importance", action="store_true", help="do not measure which inputs matter, which takes longest"
+    )
+    _add_number(
+        parser, "--importance-records", usual.importance_records, "on how many records that is measured"
+    )
+    _add_number(parser, "--batch-size", usual.batch_size, "records predicted at once")
+    _add_number(parser, "--seed", usual.seed, "of resamples and permutations")
+    parser.add_argument(
+        "--model", metavar="FILE:FUNCTION", help="the function that returns the model, if it is your own"
+    )
+    add_json(parser)
+
+
+def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, text: str) -> None:
+    parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate, print, and return the exit status."""
+    # Keras and TensorFlow are loaded when it runs: `--help` is there at once.
+    with importing("penstock evaluate", "train"):
+        from penstock.cli.quiet import import_quietly  # noqa: PLC0415
+
+        import_quietly("penstock.model.run")
+        from penstock.cli.evaluating import run_evaluate  # noqa: PLC0415
+
+    return run_evaluate(args)

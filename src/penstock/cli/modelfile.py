@@ -1,0 +1,52 @@
+"""A model of one's own, named on the command line as `FILE:FUNCTION`.
+
+In: such a text. Out: the model that the function returns. The file is code of the person who names it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import OptionError, UnknownNameError
+from penstock.schema.nearest import unknown_name
+from penstock.schema.refusal import show
+from penstock.storage.paths import refuse_missing
+
+
+def load_model(text: str) -> Any:
+    """Return the model that a function in a Python file makes.
+
+    Args:
+        text: `model.py:build`; the function is called without arguments.
+
+    Raises:
+        OptionError: It is not of that form, or what comes of it is no model.
+        NoSuchPathError: There is no such file.
+        UnknownNameError: It has no such function.
+    """
+    name, _, function = text.rpartition(":")
+    if not name.endswith(".py") or not function.isidentifier():
+        raise OptionError(
+            "--model", expected="FILE:FUNCTION", got=show(text), advice="Say --model model.py:build."
+        )
+    path = Path(name)
+    refuse_missing(path)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise OptionError("--model", expected="a Python file", got=show(name))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise _no_function(function, module)
+    model = make()
+    if not hasattr(model, "predict_on_batch"):
+        raise OptionError(f"what {function}() returns", path=path, expected="a keras.Model", got=show(model))
+    return model
+
+
+def _no_function(name: str, module: Any) -> UnknownNameError:
+    known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    return unknown_name(name, known, what="function")

@@ -1,0 +1,90 @@
+"""Raw data as `penstock train` is told of it; loaded only for raw data, for it needs pyarrow.
+
+In: parsed arguments, and the table `convert` of a config file. Out: `RawData`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.cli.converting import ConversionDisplay
+from penstock.cli.overrides import read_overrides
+from penstock.dataset import Dataset
+from penstock.errors import OptionError
+from penstock.jobs.plan import PlanOverrides
+from penstock.jobs.rawtraining import RawData
+from penstock.jobs.settings import ConvertOptions, make_options
+from penstock.schema.nearest import find_nearest
+from penstock.schema.told import Told
+
+_OPTIONS: Final = (
+    *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "short_rows"),
+)
+_ROLES: Final = ("target", "weight", "id", "drop", "rename")
+
+
+def read_raw(args: argparse.Namespace, table: Mapping[str, Any], source: Any) -> RawData:
+    """Return the raw data that is meant; what the command line says comes before the file.
+
+    Raises:
+        OptionError: Something cannot be told.
+        SchemaError: A plan file is none.
+    """
+    known = [each.name for each in dataclasses.fields(ConvertOptions)]
+    for name in table:
+        if name not in (*known, *_ROLES):
+            nearest = find_nearest(str(name), (*known, *_ROLES))
+            advice = f"Did you mean {nearest!r}?" if nearest else ""
+            raise OptionError(f"convert.{name}", expected="an option of convert", got=name, advice=advice)
+    choices = {name: value for name, value in table.items() if name in known and name != "drop"}
+    choices |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name, None) is not None}
+    if args.missing:
+        choices["missing"] = ("", *args.missing)
+    options = make_options(**choices)
+    told = _read_told(args, table)
+    return RawData(source, told, options, _describe(source, told, options))
+
+
+def convert_raw(raw: RawData, out: Path) -> Dataset:
+    """Convert, with a display of how far that has come."""
+    display = ConversionDisplay()
+    with display:
+        return raw.convert(out, display.tell)
+
+
+def _read_told(args: argparse.Namespace, table: Mapping[str, Any]) -> PlanOverrides:
+    told = read_overrides(args)
+    return dataclasses.replace(
+        told,
+        target=told.target or table.get("target"),
+        weight=told.weight or table.get("weight"),
+        id=told.id or table.get("id"),
+        drop=(*told.drop, *table.get("drop", ())),
+        rename={**table.get("rename", {}), **told.rename},
+    )
+
+
+def _describe(source: Any, told: PlanOverrides, options: ConvertOptions) -> dict[str, Any]:
+    """Return what run.yaml says of the conversion: what is not as it always is."""
+    usual = ConvertOptions()
+    table: dict[str, Any] = {
+        each.name: getattr(options, each.name)
+        for each in dataclasses.fields(options)
+        if getattr(options, each.name) != getattr(usual, each.name) and each.name not in ("resume", "plan")
+    }
+    for name in ("target", "weight", "id", "drop", "rename"):
+        if getattr(told, name):
+            table[name] = getattr(told, name)
+    columns = dict((told.form or {}).get("columns", {}))
+    for name, each in told.types.items():
+        columns[name] = (
+            {"type": each.type_name, **each.attributes} if isinstance(each, Told) else {"type": each}
+        )
+    if columns:
+        table["plan"] = {**(told.form or {}), "columns": columns}
+    paths = source if isinstance(source, str) else list(source)
+    return {"source": paths if isinstance(paths, str) else paths[0], "convert": table}

@@ -1,0 +1,208 @@
+"""What `penstock train` does with its arguments; loaded only when it runs, for it needs Keras.
+
+In: parsed arguments. Out: a run, and what came of it; or the model alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.cli.modelfile import load_model
+from penstock.cli.table import format_table, terminal_width
+from penstock.cli.wording import complain, escape, write_count
+from penstock.errors import OptionError, importing
+from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training
+from penstock.model.build import build_model
+from penstock.model.code import write_model
+from penstock.model.config import CONFIG_NAME, read_run_config
+from penstock.model.display import TrainingDisplay
+from penstock.model.options import ModelOptions
+from penstock.model.progress import Silence
+from penstock.model.run import DATA_NAME, OWN_MODEL, Run
+from penstock.model.train import seeded
+from penstock.storage.atomic import AtomicFile, refuse_existing
+from penstock.storage.paths import find_files, is_named_like_tfrecord
+
+_TRAIN: Final = (
+    *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
+    *("hold_out", "seed", "class_weights", "cache", "num_threads"),
+)
+_MODEL: Final = {
+    "preset": "preset",
+    "text_encoder": "text",
+    "sequence_encoder": "sequence",
+    "image_encoder": "image",
+    "image_weights": "image_weights",
+    "dropout": "dropout",
+    "l2": "l2",
+}
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Train, print, and return the exit status."""
+    config = {} if args.config is None else read_run_config(args.config)
+    job = _read_job(args, config)
+    paths = args.paths or _find_source(config)
+    if args.show_model or args.write_model:
+        return _show_model(args, config, job, paths)
+    folder = choose_folder(args.out, paths[0] if paths else None)
+    if args.resume and args.out is None:
+        raise OptionError("--resume", expected="--out RUN beside it", got="none", advice="Name the run.")
+    is_begun = args.resume and (folder / CONFIG_NAME).is_file()
+    with claim_folder(folder, may_hold=args.resume):
+        data = None
+        if not is_begun:
+            data, tables = _find_data(args, config, paths, folder)
+            job = replace(job, settings=tables)
+        elif paths and _is_raw(paths):
+            data = folder / DATA_NAME
+        else:
+            data = _one(paths) if paths else None
+        with TrainingDisplay() as display:
+            training = prepare_training(replace(job, data=data), folder, display)
+            done = training.run(resume=args.resume)
+    _print_run(done, is_json=args.json)
+    return 0
+
+
+def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
+    choices = {**_table(config, "train")}
+    choices |= {name: getattr(args, name) for name in _TRAIN if getattr(args, name) is not None}
+    given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
+    form = {**_table(config, "model"), **given}
+    model = None
+    if args.model is not None:
+        if given:
+            raise OptionError("--model", expected="a model of your own, or options to build one", got="both")
+        with seeded(int(choices.get("seed", 0))):
+            model = load_model(args.model)
+    elif config.get("model") == OWN_MODEL:
+        advice = "Its code is not in the file: add --model FILE.py:FUNCTION."
+        raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
+    targets = [name for names in args.target for name in names]
+    return TrainJob(
+        out=args.out,
+        model=model,
+        fields=_table(config, "fields"),
+        groups=_table(config, "groups"),
+        model_options=ModelOptions.from_json(form) if form else None,
+        choices=choices,
+        target=targets or None,
+        resume=args.resume,
+    )
+
+
+def _find_source(config: Mapping[str, Any]) -> list[str]:
+    """Return what a config file says to train on: raw data, if it came from that."""
+    given = config.get("source", config.get("data"))
+    return [] if given is None else [str(given)]
+
+
+def _find_data(
+    args: argparse.Namespace, config: Mapping[str, Any], paths: list[str], folder: Path
+) -> tuple[Any, dict[str, Any]]:
+    """Return the data set, converted if need be, and what run.yaml says of that."""
+    if not paths:
+        advice = "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
+        raise OptionError("DATA", expected="what to train on", got="nothing", advice=advice)
+    if not _is_raw(paths):
+        _refuse_raw_options(args)
+        return _one(paths), {}
+    # What reads raw data is loaded for raw data alone.
+    with importing("penstock train on raw data"):
+        from penstock.cli.rawsource import convert_raw, read_raw  # noqa: PLC0415
+
+    raw = read_raw(args, _table(config, "convert"), _one(paths))
+    data = convert_raw(raw, folder / DATA_NAME)
+    counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
+    complain(f"converted to {folder / DATA_NAME}: {counts}")
+    return data, dict(raw.tables)
+
+
+def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:
+    """Print the model, or write it as code."""
+    if args.write_model is not None:
+        refuse_existing(Path(args.write_model))
+        if job.model is not None:
+            raise OptionError("--write-model", expected="a model that is built", got="--model")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        data, _ = _find_data(args, config, paths, folder)
+        training = prepare_training(replace(job, data=data, resume=False), folder, Silence())
+        schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
+        if args.write_model is not None:
+            with AtomicFile(Path(args.write_model)) as file:
+                file.write(write_model(schema, pipeline, options).encode())
+            print(f"{args.write_model}: edit it, then say --model {args.write_model}:build")
+        if args.show_model:
+            _print_model(job.model or build_model(schema, pipeline, options), is_json=args.json)
+    return 0
+
+
+def _print_model(model: Any, *, is_json: bool) -> None:
+    num_weights = int(model.count_params())
+    if is_json:
+        layers = [{"name": each.name, "kind": type(each).__name__} for each in model.layers]
+        print(json.dumps({"parameters": num_weights, "layers": layers}))
+        return
+    model.summary(line_length=min(120, max(80, terminal_width())), print_fn=print)
+    print(f"{write_count(num_weights, 'parameter')}")
+
+
+def _print_run(run: Run, *, is_json: bool) -> None:
+    metrics = [name for name in run.history[-1] if name.startswith("val_")] or ["loss"]
+    monitor = str(run.settings["train"]["monitor"])
+    named = monitor if monitor in run.history[-1] else monitor.removeprefix("val_")
+    is_lower = any(word in named for word in ("loss", "mae", "rmse"))
+    best = (min if is_lower else max)(run.history, key=lambda row: row[named])
+    if is_json:
+        facts = {
+            "run": str(run.folder),
+            "data": str(run.data),
+            "epochs": len(run.history),
+            "steps": run.history[-1]["step"],
+            "best_epoch": best["epoch"],
+            "best": {name: best[name] for name in best if name not in ("epoch", "step", "seconds")},
+            "parameters": int(run.model.count_params()),
+            "seconds": run.history[-1]["seconds"],
+        }
+        print(json.dumps(facts))
+        return
+    rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in metrics]
+    header = ["validation" if metrics[0].startswith("val_") else "training", f"epoch {best['epoch']:.0f}"]
+    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
+    name = escape(str(run.folder))
+    print(f"\n{name} holds the run. Next:\n  penstock evaluate {name}\n  penstock predict {name} NEW.csv")
+
+
+def _is_raw(paths: list[str]) -> bool:
+    """Whether paths lead to raw data: to files that are named like no TFRecord, in no data set."""
+    if any((Path(each) / "penstock.json").is_file() for each in paths):
+        return False
+    files = find_files(paths)[0] if not any(Path(each).is_dir() for each in paths) else []
+    folders = [Path(each) for each in paths if Path(each).is_dir()]
+    found = [*files, *(file for folder in folders for file in folder.glob("*"))]
+    return not any(is_named_like_tfrecord(file.name) for file in found)
+
+
+def _refuse_raw_options(args: argparse.Namespace) -> None:
+    for option in ("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "drop"):
+        if getattr(args, option):
+            flag = f"--{option.replace('_', '-')}"
+            advice = "The data set is made already: 'penstock convert' makes another."
+            raise OptionError(flag, expected="raw data beside it", got="a data set", advice=advice)
+
+
+def _one(paths: list[str]) -> Any:
+    return paths[0] if len(paths) == 1 else paths
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    table = config.get(name, {})
+    return dict(table) if isinstance(table, Mapping) else {}

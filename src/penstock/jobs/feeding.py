@@ -1,0 +1,155 @@
+"""What a model is fed with, without targets: columns as decoding gives them, whatever they come from.
+
+In: a pipeline, a field, a column of new data or none at all. Out: the pipeline of the inputs alone, columns,
+and an error for a column that is not there and cannot be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.decode.gather import join_column, take_column
+from penstock.encode.column import encode_column
+from penstock.encode.late import materialize
+from penstock.encode.options import EncodeOptions
+from penstock.encode.plain import as_objects
+from penstock.errors import FieldError, PenstockError, SchemaError
+from penstock.schema.array import Tensor
+from penstock.schema.field import Field
+from penstock.schema.nearest import find_nearest
+from penstock.schema.plan import ColumnPlan
+from penstock.schema.refusal import show
+from penstock.source.block import Block
+from penstock.transform.assembly import Assembly
+from penstock.transform.pipeline import Pipeline
+from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
+
+_OUTSIDE = ("target", "weight")
+
+
+def take_inputs(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline that makes the same inputs, and reads neither targets nor weights for that."""
+    whole = pipeline._assembly
+    roles = {name: field.role for name, field in whole.schema.items()}
+    transforms = {name: each for name, each in whole.transforms.items() if roles[name] not in _OUTSIDE}
+    maps = [
+        each for each in whole.maps if {roles[name] for name in each.fields} not in ({"target"}, {"weight"})
+    ]
+    groups = [(each.name, each.members) for each in whole.groups]
+    return Pipeline(Assembly(whole.schema, transforms, maps, groups))
+
+
+def can_lack(inputs: Pipeline, name: str) -> bool:
+    """Whether rows may have no value of a field, as rows in training could or as its transform allows."""
+    transform = inputs.transforms.get(name)
+    return inputs.schema[name].optional or (transform is not None and transform.takes_missing)
+
+
+def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str], source: str) -> list[str]:
+    """Return the fields that the data does not have, and that may be missing.
+
+    Args:
+        inputs: What is fed.
+        there: The fields that the data has.
+        columns: The columns that it has, whatever they are.
+        source: What messages call the data.
+
+    Raises:
+        SchemaError: A field is not there, and may not be missing; or none is there.
+    """
+    absent = [name for name in inputs.fields if name not in there]
+    for name in absent:
+        if not _takes_nothing(inputs, name):
+            raise _refuse_absent(name, columns, source)
+    if absent and len(absent) == len(inputs.fields):
+        raise _refuse_absent(absent[0], columns, source)
+    return absent
+
+
+def _takes_nothing(inputs: Pipeline, name: str) -> bool:
+    """Whether a column can be missing as a whole: found by trying, for a transform may refuse any gap."""
+    if not can_lack(inputs, name):
+        return False
+    transform = inputs.transforms.get(name)
+    try:
+        if transform is not None:
+            transform.apply(name, make_absent(inputs.schema[name], 1), None)
+    except FieldError:
+        return False
+    return True
+
+
+def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockError:
+    nearest = find_nearest(name, columns)
+    shown = ", ".join(show(column) for column in columns[:8]) + (", …" if len(columns) > 8 else "")
+    advice = (
+        f"Rename {show(nearest)}, if that is it." if nearest else "Add it to the data: the model reads it."
+    )
+    return SchemaError(
+        f"{source}: no column {show(name)}",
+        field=name,
+        expected=f"the columns that the model was trained on, {show(name)} among them",
+        got=shown or "none",
+        advice=advice,
+    )
+
+
+def make_absent(field: Field, num_rows: int) -> Column:
+    """Return a column in which every row lacks the field."""
+    column = take_column(_stand_in(field), np.zeros(num_rows, np.int64))
+    column.present = np.zeros(num_rows, np.bool_)
+    return column  # type: ignore[return-value]
+
+
+def settle_column(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
+    """Return an encoded column as decoding would give it back.
+
+    What is fetched late is fetched. Rows that lack the field hold its default, or zeros.
+
+    Args:
+        field: Of the column.
+        column: As `encode_column` returns it.
+        faulty: Rows that do not fit: what they hold means nothing, and is not fetched.
+    """
+    if isinstance(column, Deferred):
+        if len(faulty):
+            present = np.ones(len(column), np.bool_) if column.present is None else column.present.copy()
+            present[faulty] = False
+            column.present = present
+        column = materialize(column)
+    column = _as_stored(field, column)
+    if column.present is None:
+        return column
+    num_rows, present = len(column), column.present
+    rows = np.where(present, np.arange(num_rows), num_rows)
+    filled = take_column(join_column([column, _stand_in(field)]), rows)
+    filled.present = present
+    return filled
+
+
+def _as_stored(field: Field, column: Column) -> Column:
+    # A tensor that is stored as a list is encoded in the type of the list, and comes back in its own.
+    if isinstance(field, Tensor) and isinstance(column, Dense):
+        values = column.values.astype(field.dtype, copy=False)
+        return Dense(values.reshape((len(column), *field.shape)), column.present)
+    return column
+
+
+def _stand_in(field: Field) -> Column:
+    """Return one row that holds what rows without the field hold."""
+    plan = ColumnPlan("", "", replace(field, role="input", optional=True))
+    raw = pa.nulls(1) if field.default is None else as_objects([field.default])
+    encoded, _ = encode_column(plan, raw, Block(0, 1, {}), EncodeOptions())
+    column = materialize(encoded) if isinstance(encoded, Deferred) else encoded
+    if field.default is None:
+        if isinstance(column, Dense):
+            column = Dense(np.zeros_like(column.values))
+        elif isinstance(column, Bytes):
+            column = Bytes.from_offsets(np.empty(0, np.uint8), np.zeros(2, np.int64))
+        else:
+            column = Ragged(column.values, np.zeros(2, np.int64))
+    return _as_stored(field, column)

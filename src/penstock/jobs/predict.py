@@ -1,0 +1,288 @@
+"""From new data to predictions: the job behind `penstock.predict` and `penstock predict`.
+
+In: a trained run, data raw or stored, and choices. Out: a table, or a file that is complete, or an error and
+no file. Rows stream from the data through the run's pipeline and model to the output, in order.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, Unpack
+
+import pyarrow as pa
+
+from penstock.errors import OptionError, PathError, PenstockError, TooManySkippedError, importing
+from penstock.jobs.answers import Answers
+from penstock.jobs.feeding import take_inputs
+from penstock.jobs.modelbatches import BatchMaker, ModelBatch, choose_batch_size, make_batches
+from penstock.jobs.newdata import open_new_data
+from penstock.jobs.pieces import NewRows, Refusal
+from penstock.jobs.predictionfile import BatchWriter, Write, check_suffix, make_writer
+from penstock.jobs.predictions import HEAD_ROWS, Predictions
+from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
+from penstock.jobs.recipe import find_recipe
+from penstock.model.task import Task
+from penstock.schema.refusal import show
+from penstock.storage.atomic import AtomicFile, refuse_existing
+from penstock.storage.paths import PathLike
+from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
+
+
+class TrainedRun(Protocol):
+    """What is needed of a run."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What turns columns into arrays."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """What is predicted."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the run was made with."""
+
+    @property
+    def data(self) -> Path:
+        """The path of the data set that it was trained on."""
+
+    def predictor(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+        """Return what turns input arrays into outputs by target."""
+
+
+@dataclass(frozen=True)
+class PredictProgress:
+    """How far a prediction has come.
+
+    Attributes:
+        num_rows: Rows predicted so far.
+        num_skipped: Rows left out so far.
+        num_bytes: Bytes of the data read so far.
+        total_bytes: … of so many, if that is known.
+    """
+
+    num_rows: int
+    num_skipped: int
+    num_bytes: int
+    total_bytes: int | None
+
+
+OnPredict: TypeAlias = Callable[[PredictProgress], None]
+
+
+def predict(
+    run: TrainedRun | PathLike, data: object, out: PathLike | None = None, **options: Unpack[PredictChoices]
+) -> Predictions:
+    """Predict on new data: the pipeline and the model of a run, row by row, in order.
+
+    New rows are encoded by the schema that the run was trained with: no type is guessed anew. Columns of
+    targets and weights need not be there. A column that is not there counts as missing where the model was
+    trained to take that, and is an error elsewhere; a category that was never seen goes to the slot for such.
+
+    The output has the id of each row, or its number from 0, or the path of an image; the columns of `keep`;
+    and for each target, after its kind:
+
+    - two classes: `NAME`, the label, and `NAME_probability`, that of the second label;
+    - several: `NAME`, `NAME_probability`, that of the label given, and `NAME_probability_LABEL` for each;
+    - sets of classes: `NAME`, a list of labels, and `NAME_probability_LABEL` for each;
+    - numbers: `NAME`, in the units of the data.
+
+    Args:
+        run: A run, or its folder.
+        data: A split; a data set or TFRecords; or what `penstock.convert` takes: paths of CSV, Parquet, JSON
+            lines, Arrow or images, a table, a dict of arrays, an iterable of dicts.
+        out: The file to write, `.parquet`, `.csv` or `.jsonl`. It appears when it is complete. Without it the
+            predictions are returned as a table.
+        options: Everything else; see `PredictOptions`.
+
+    Raises:
+        SchemaError: A column that the model needs is not there, or is another than it was.
+        FieldError: A row does not fit.
+        PathError: The output is there already, and may not be overwritten.
+
+    Example:
+        ```python
+        found = ps.predict("runs/pets", "new_pets.csv", keep="name")
+        print(found)
+        ps.predict("runs/pets", "new_pets.csv", "adopted.parquet", on_error="skip")
+        ```
+    """
+    done = run_prediction(run, data, out, make_predict_options(**options))
+    for note in done.notes:
+        _log.info("%s", note)
+    if done.num_skipped:
+        _log.warning("%d of %d rows were left out", done.num_skipped, done.num_skipped + done.num_rows)
+    return done
+
+
+def run_prediction(
+    run: TrainedRun | PathLike,
+    data: object,
+    out: PathLike | None,
+    options: PredictOptions,
+    on_progress: OnPredict | None = None,
+    write: Write | None = None,
+) -> Predictions:
+    """Predict, and return what was done.
+
+    Args:
+        run: As for `predict`.
+        data: Likewise.
+        out: Likewise.
+        options: All choices.
+        on_progress: Is told how far it has come.
+        write: Takes the bytes of a CSV, where there is no file.
+
+    Raises:
+        PenstockError: See `predict`.
+    """
+    path = None if out is None else Path(out)
+    suffix = ".csv" if path is None else check_suffix(path)
+    if path is not None:
+        _refuse_output(path, data, options)
+    trained = _open_run(run, options)
+    inputs = take_inputs(trained.pipeline)
+    recipe = find_recipe(trained.pipeline, trained.settings, trained.data)
+    batch_size = options.batch_size or choose_batch_size(inputs)
+    rows = open_new_data(data, inputs, recipe, options, batch_size)
+    answers = Answers(trained.tasks, rows.carried)
+    work = _Work(trained, rows, answers, options, on_progress)
+    with ExitStack() as stack:
+        taker: Taker = _Table(answers.schema)
+        if path is not None:
+            write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
+        if write is not None:
+            taker = _File(make_writer(suffix, answers.schema, write))
+        most = 0 if options.on_error == "raise" else options.max_rejects
+        batches = make_batches(rows.pieces(), BatchMaker(inputs, most), batch_size, options.num_workers)
+        for batch in work.answer(stack.enter_context(closing(batches))):
+            taker.take(batch)
+        table = taker.finish()
+    return work.account(path, table)
+
+
+def _open_run(run: TrainedRun | PathLike, options: PredictOptions) -> TrainedRun:
+    if not isinstance(run, str | os.PathLike):
+        if not hasattr(run, "predictor"):
+            raise OptionError("run", expected="a run, or the folder of one", got=show(run))
+        return run
+    with importing("predict", "train"):
+        from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
+
+    return open_run(run, options.model)
+
+
+def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
+    if not options.overwrite:
+        refuse_existing(path)
+    given = data if isinstance(data, list | tuple) else [data]
+    place = path.resolve()
+    for each in given:
+        if isinstance(each, str | os.PathLike) and Path(each).resolve() == place:
+            raise PathError("the output is the data itself", path=path, advice="Choose another name.")
+
+
+class Taker(Protocol):
+    """Where predictions go."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+
+    def finish(self) -> pa.Table | None:
+        """End it, and return all rows, if they were held."""
+
+
+class _Table:
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def finish(self) -> pa.Table:
+        return pa.Table.from_batches(self._batches, self._schema)
+
+
+class _File:
+    def __init__(self, writer: BatchWriter) -> None:
+        self._writer = writer
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+
+    def finish(self) -> None:
+        self._writer.close()
+
+
+class _Work:
+    """One prediction: asks the model, and keeps account."""
+
+    def __init__(
+        self,
+        run: TrainedRun,
+        rows: NewRows,
+        answers: Answers,
+        options: PredictOptions,
+        on_progress: OnPredict | None,
+    ) -> None:
+        self._run = run
+        self._rows = rows
+        self._answers = answers
+        self._options = options
+        self._on_progress = on_progress
+        self._num_rows = self._num_skipped = self._num_bytes = 0
+        self._rejected: list[PenstockError] = []
+        self._head: list[pa.RecordBatch] = []
+
+    def answer(self, batches: Iterator[ModelBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the output."""
+        ask = None
+        for batch in batches:
+            for refusal in batch.refusals:
+                self._refuse(refusal)
+            self._num_bytes += batch.num_bytes
+            if batch.inputs is not None:
+                ask = ask or self._run.predictor()
+                made = self._answers.make(batch.carried, ask(batch.inputs))
+                if self._num_rows < HEAD_ROWS:
+                    self._head.append(made.slice(0, HEAD_ROWS - self._num_rows))
+                self._num_rows += batch.num_rows
+                yield made
+            if self._on_progress is not None:
+                total = self._rows.num_bytes
+                self._on_progress(PredictProgress(self._num_rows, self._num_skipped, self._num_bytes, total))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        error = refusal.make()
+        if self._options.on_error == "raise":
+            raise error
+        self._num_skipped += 1
+        if self._num_skipped > self._options.max_rejects:
+            raise TooManySkippedError(
+                "rows left out",
+                path=error.path,
+                field=error.field,
+                expected=f"at most {self._options.max_rejects}",
+                got=f"{self._num_skipped} and more, the last because: {str(error).rstrip('.')}",
+                advice="Mend the data, or raise max_rejects (--max-rejects).",
+            )
+        if self._options.on_error == "skip":
+            _log.warning("row left out: %s", error)
+        else:
+            self._rejected.append(error)
+
+    def account(self, out: Path | None, table: pa.Table | None) -> Predictions:
+        """Return what was done."""
+        head = pa.Table.from_batches(self._head, self._answers.schema)
+        return Predictions(
+            self._num_rows, self._num_skipped, out, table, head, self._rejected, self._rows.notes
+        )

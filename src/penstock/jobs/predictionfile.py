@@ -1,0 +1,217 @@
+"""Predictions to a file, as they come: Parquet, CSV or JSON lines.
+
+In: record batches. Out: bytes. A CSV quotes what needs it, and an empty text, which is not nothing; lists are
+JSON in it. Memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.errors import OptionError
+from penstock.schema.refusal import list_choices, show
+
+SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
+_GROUP_ROWS: Final = 1 << 16
+_GROUP_BYTES: Final = 16 << 20
+_QUOTED: Final = frozenset('",\r\n')
+
+Write: TypeAlias = Callable[[bytes], None]
+
+
+class BatchWriter(Protocol):
+    """Writes record batches of one schema."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+
+    def close(self) -> None:
+        """Write what is left, and the end of the file."""
+
+
+def check_suffix(path: Path) -> str:
+    """Return what the name of an output ends in.
+
+    Raises:
+        OptionError: That is no format that is written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise OptionError(
+            "out",
+            path=path,
+            expected=f"a name that ends in {list_choices(SUFFIXES)}",
+            got=show(path.name),
+            advice=f"Say {str(path.with_suffix('.parquet'))!r}.",
+        )
+    return suffix
+
+
+def make_writer(suffix: str, schema: pa.Schema, write: Write) -> BatchWriter:
+    """Return what writes rows in the format of a suffix.
+
+    Raises:
+        OptionError: The format cannot hold a column.
+    """
+    if suffix == ".parquet":
+        return ParquetRows(schema, write)
+    for field in schema:
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            raise OptionError(
+                f"column {show(field.name)}",
+                field=field.name,
+                expected="values that are text, numbers or lists of them",
+                got="bytes",
+                advice="Write '.parquet', or do not keep it.",
+            )
+    return CsvRows(schema, write) if suffix == ".csv" else JsonRows(write)
+
+
+class ParquetRows:
+    """Row groups of some 65,536 rows."""
+
+    def __init__(self, schema: pa.Schema, write: Write) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(_Sink(write), schema)  # type: ignore[arg-type]
+        self._held: list[pa.RecordBatch] = []
+        self._num_rows = self._num_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+        self._held.append(batch)
+        self._num_rows += batch.num_rows
+        self._num_bytes += batch.nbytes
+        if self._num_rows >= _GROUP_ROWS or self._num_bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        if self._held:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._held, self._schema)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._held.clear()
+        self._num_rows = self._num_bytes = 0
+
+
+class CsvRows:
+    """Lines of a CSV, with a header."""
+
+    def __init__(self, schema: pa.Schema, write: Write) -> None:
+        self._write = write
+        self._write(_line(map(_quote, schema.names)))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+        columns = [_write_cells(column) for column in batch.columns]
+        self._write(b"".join(_line(cells) for cells in zip(*columns, strict=True)))
+
+    def close(self) -> None:
+        """Do nothing: all is written."""
+
+
+class JsonRows:
+    """An object a line."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+        names = batch.schema.names
+        columns = [[_plain(value) for value in _shortest(column)] for column in batch.columns]
+        lines = (
+            json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str)
+            for values in zip(*columns, strict=True)
+        )
+        self._write(b"".join(f"{line}\n".encode("utf-8", "backslashreplace") for line in lines))
+
+    def close(self) -> None:
+        """Do nothing: all is written."""
+
+
+def _write_cells(column: Any) -> list[str]:
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        return ["" if text is None else text for text in pc.cast(column, pa.string()).to_pylist()]
+    if pa.types.is_nested(kind):
+        values = [
+            None if value is None else json.dumps(_plain(value), default=str) for value in _shortest(column)
+        ]
+        return ["" if value is None else _quote(value) for value in values]
+    return ["" if value is None else _quote(_word(value)) for value in column.to_pylist()]
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quote(text: str) -> str:
+    if text and _QUOTED.isdisjoint(text) and text == text.strip():
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    return f"{','.join(cells)}\n".encode("utf-8", "backslashreplace")
+
+
+def _shortest(column: Any) -> list[Any]:
+    """Return Python values; floats of 32 bits by their shortest digits, not by those of a double."""
+    if pa.types.is_float32(column.type):
+        texts = pc.cast(column, pa.string()).to_pylist()
+        return [None if text is None else float(text) for text in texts]
+    if pa.types.is_fixed_size_list(column.type) and pa.types.is_float32(column.type.value_type):
+        size = column.type.list_size
+        flat = _shortest(column.flatten())
+        return [flat[at : at + size] for at in range(0, len(flat), size)]
+    return list(column.to_pylist())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: it has no NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+class _Sink(io.RawIOBase):
+    """What pyarrow writes to: a file object over a function."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._num_bytes = 0
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        view = memoryview(data).cast("B")
+        self._write(view)  # type: ignore[arg-type]
+        self._num_bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return how many bytes came so far."""
+        return self._num_bytes
+
+    def writable(self) -> bool:
+        """Say that it is."""
+        return True
+
+    def close(self) -> None:
+        """Close nothing: the file is closed by whoever opened it."""
+        with suppress(ValueError):
+            super().close()

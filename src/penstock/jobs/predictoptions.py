@@ -1,0 +1,120 @@
+"""How to predict: every choice with its default, checked when made. One class, one group of flags."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict, Unpack
+
+from penstock.errors import OptionError
+from penstock.read.options import OnError, check_on_error
+from penstock.schema.nearest import check_keywords
+from penstock.schema.refusal import show
+from penstock.source.options import SourceOptions
+
+_MOST_WORKERS = 8  # beyond that a model is what takes the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """Choices of a prediction.
+
+    Attributes:
+        split: Of a data set or TFRecords: which split; need not be said where there is but one.
+        keep: Columns of the data that are carried into the output as they are.
+        batch_size: Rows that the model sees at once. If not said, as many as take about 4 MiB: 32 to 1,024.
+        on_error: What a row gets that does not fit: "raise" its error, "skip" it with a line in the log, or
+            "collect" its error in `Predictions.rejected`. Such a row is not in the output.
+        max_rejects: How many rows may be left out before the run gives up.
+        overwrite: Whether a file that is there may be replaced. It stays until the new one is complete.
+        model: The `keras.Model`, for a run of a model of one's own.
+        workers: How many threads make batches; as many as there are cores, at most 8, if not said. The result
+            is the same.
+        delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
+        encoding: Of a CSV.
+        missing: Cells of a CSV that mean nothing is there; if not said, those of the run's conversion.
+        short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".
+
+    Example:
+        >>> PredictOptions(keep="name").keep
+        ('name',)
+    """
+
+    split: str | None = None
+    keep: str | tuple[str, ...] = ()
+    batch_size: int | None = None
+    on_error: OnError = "raise"
+    max_rejects: int = 1000
+    overwrite: bool = False
+    model: Any = None
+    workers: int | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    missing: str | tuple[str, ...] | None = None
+    short_rows: Literal["raise", "fill"] = "raise"
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "missing"):
+            given = getattr(self, name)
+            if name == "missing" and given is None:
+                continue
+            words = (given,) if isinstance(given, str) else given
+            if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+                raise OptionError(name, expected="a list of texts", got=show(given))
+            object.__setattr__(self, name, tuple(dict.fromkeys(words)))
+        if not isinstance(self.split, str | None):
+            raise OptionError("split", expected="the name of a split", got=show(self.split))
+        check_on_error(self.on_error)
+        _check_number("max_rejects", self.max_rejects, 0)
+        for name in ("batch_size", "workers"):
+            if getattr(self, name) is not None:
+                _check_number(name, getattr(self, name), 1)
+        if not isinstance(self.overwrite, bool):
+            raise OptionError("overwrite", expected="True or False", got=show(self.overwrite))
+        _ = self.read_as()  # what reading checks is checked now, before any work
+
+    @property
+    def num_workers(self) -> int:
+        """How many threads."""
+        return self.workers or min(_MOST_WORKERS, len(os.sched_getaffinity(0)))
+
+    def read_as(self, missing: tuple[str, ...] = ("",)) -> SourceOptions:
+        """Return the choices that reading raw data needs; `missing` is what counts if it was not said."""
+        return SourceOptions(
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            missing=missing if self.missing is None else tuple(self.missing),
+            short_rows=self.short_rows,
+        )
+
+
+class PredictChoices(TypedDict, total=False):
+    """The keywords of `penstock.predict`: the attributes of `PredictOptions`."""
+
+    split: str | None
+    keep: str | tuple[str, ...]
+    batch_size: int | None
+    on_error: OnError
+    max_rejects: int
+    overwrite: bool
+    model: Any
+    workers: int | None
+    delimiter: str | None
+    encoding: str
+    missing: str | tuple[str, ...] | None
+    short_rows: Literal["raise", "fill"]
+
+
+def make_predict_options(**choices: Unpack[PredictChoices]) -> PredictOptions:
+    """Return the options for some keywords.
+
+    Raises:
+        OptionError: There is no such option, or it has a value that it cannot have.
+    """
+    check_keywords(choices, (each.name for each in fields(PredictOptions)), "predict")
+    return PredictOptions(**choices)
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise OptionError(name, expected=f"a whole number of at least {least}", got=show(value))

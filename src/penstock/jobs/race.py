@@ -1,0 +1,100 @@
+"""Models that see some of the fields: the same settings, the same splits.
+
+In: a data set, and the fields that a model sees. Out: its run, and what it reached on the test split.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from penstock.dataset import Dataset
+from penstock.jobs.contest import Entrant
+from penstock.jobs.evaluate import evaluate
+from penstock.jobs.train import train
+from penstock.model.progress import Progress, Watcher
+from penstock.model.run import Run
+from penstock.transform.pipeline import Pipeline
+
+
+@dataclass
+class Timed:
+    """A watcher that passes on what it hears, and keeps how long the model waited for input."""
+
+    watcher: Watcher
+    shares: list[float] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Pass it on."""
+        self.watcher.note(text)
+
+    def step(self, look: Progress) -> None:
+        """Keep the share, and pass it on."""
+        self.shares.append(look.waiting)
+        self.watcher.step(look)
+
+    def epoch(self, look: Progress, *, is_best: bool) -> None:
+        """Keep the share, and pass it on."""
+        self.shares.append(look.waiting)
+        self.watcher.epoch(look, is_best=is_best)
+
+    def end(self, text: str) -> None:
+        """Pass it on."""
+        self.watcher.end(text)
+
+
+@dataclass(frozen=True)
+class Race:
+    """What all models have in common.
+
+    Attributes:
+        flowers: The data set.
+        target: The field that is predicted.
+        folder: Where runs go.
+        choices: Options of `train`.
+    """
+
+    flowers: Dataset
+    target: str
+    folder: Path
+    choices: Mapping[str, Any]
+
+    def fit(self, fields: tuple[str, ...]) -> Pipeline:
+        """Return a pipeline of some fields alone."""
+        inputs = [name for name, each in self.flowers.schema.items() if each.role == "input"]
+        return Pipeline.fit(self.flowers, **{name: None for name in inputs if name not in fields})
+
+    def find_folder(self, name: str) -> Path:
+        """Return where the run of a model goes."""
+        return self.folder / name.replace(" ", "-")
+
+    def train(self, name: str, fields: tuple[str, ...], watcher: Watcher) -> tuple[Run, Entrant]:
+        """Train a model that sees some fields, and return what it reached on the test split."""
+        timed = Timed(watcher)
+        begun = time.monotonic()
+        run = train(
+            None,
+            self.flowers,
+            self.fit(fields),
+            out=self.find_folder(name),
+            watcher=timed,
+            **self.choices,
+        )
+        seconds = time.monotonic() - begun
+        scores = evaluate(run, self.flowers["test"], bootstrap=0, importance=False, mistakes=0)
+        rate = _find_rate(run.history, len(self.flowers["train"]))
+        waiting = fmean(timed.shares) if timed.shares else 0.0
+        accuracy, auc = (scores.targets[self.target][metric] or 0.0 for metric in ("accuracy", "auc"))
+        return run, Entrant(name, fields, accuracy, auc, seconds, len(run.history), rate, waiting)
+
+
+def _find_rate(history: list[dict[str, float]], num_records: int) -> float:
+    """Return how many records a model took a second from the second epoch on, its validation included."""
+    first, last = history[0]["seconds"], history[-1]["seconds"]
+    if last <= first:
+        return num_records / max(1e-9, last)
+    return num_records * (len(history) - 1) / (last - first)

@@ -1,0 +1,56 @@
+"""Raw data on its way to a model: converted into the run's own folder first.
+
+In: a source, and what was told of it. Out: the data set, and what `run.yaml` says of how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
+from penstock.errors import OptionError
+from penstock.jobs.conversion import OnProgress
+from penstock.jobs.convert import plan_conversion, run_conversion
+from penstock.jobs.plan import PlanOverrides
+from penstock.jobs.settings import ConvertOptions
+from penstock.schema.plan import Plan
+
+
+@dataclass(frozen=True)
+class RawData:
+    """What is converted before a model is trained on it.
+
+    Attributes:
+        source: Anything that `convert` takes.
+        told: Of its columns.
+        options: How to convert it.
+        tables: The same for `run.yaml`.
+    """
+
+    source: Any
+    told: PlanOverrides = field(default_factory=PlanOverrides)
+    options: ConvertOptions = field(default_factory=ConvertOptions)
+    tables: Mapping[str, Any] = field(default_factory=dict)
+
+    def convert(self, out: Path, on_progress: OnProgress | None = None) -> Dataset:
+        """Convert into a folder; what a killed run has left there is taken as far as it goes.
+
+        Raises:
+            OptionError: Nothing is to be predicted.
+            PenstockError: See `convert`.
+        """
+        plan = plan_conversion(self.source, self.told, self.options)
+        if not _list_targets(plan):
+            names = ", ".join(each.column for each in plan.columns[:10])
+            advice = f"Name it: --target NAME. There are {names}."
+            raise OptionError("target", expected="a column to predict", got="none", advice=advice)
+        done = run_conversion(self.source, out, self.told, replace(self.options, resume=True), on_progress)
+        return open_dataset(done.out)
+
+
+def _list_targets(plan: Plan) -> list[str]:
+    return [each.name for each in plan.columns if each.field.role == "target"]

@@ -1,0 +1,80 @@
+"""How the data that a model was trained on was made of raw columns, so that new rows are made the same way.
+
+In: a pipeline, and what its run says of the data set. Out: `Recipe`: all fields, the columns that they come
+from, how those hold them, and to what images were shrunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import PenstockError, SchemaError
+from penstock.schema.schema import Schema
+from penstock.schema.told import Form, load_form
+from penstock.shards.manifest import Manifest, load_manifest
+from penstock.transform.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is known of the raw data.
+
+    Attributes:
+        schema: The fields of the data set; those that the pipeline reads are as it was fitted to them.
+        columns: Names of raw columns by field, where they differ.
+        forms: How columns hold values, by field; "value" is not told.
+        resize: To what the shorter side of images was shrunk, or None.
+        missing: Cells of a CSV that meant that nothing is there.
+    """
+
+    schema: Schema
+    columns: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    resize: int | None = None
+    missing: tuple[str, ...] = ("",)
+
+
+def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | None) -> Recipe:
+    """Return what a run knows of its raw data.
+
+    Args:
+        pipeline: What is fed.
+        settings: May hold `schema` and `plan`, as a manifest has them.
+        data: The data set, whose manifest says it elsewhere, if it is still there. What nobody knows is found
+            out from the new data alone.
+    """
+    schema, plan = settings.get("schema"), settings.get("plan")
+    declared = Schema({}) if schema is None else Schema.from_json(schema)
+    if schema is None or plan is None:
+        manifest = _find_manifest(data)
+        if manifest is not None:
+            declared = manifest.schema if schema is None else declared
+            plan = manifest.plan if plan is None else plan
+    try:
+        whole = Schema({**declared, **pipeline.schema})
+    except SchemaError:
+        whole = pipeline.schema  # the data set was opened with other roles than its manifest has
+    converted = settings.get("convert")
+    words = converted.get("missing") if isinstance(converted, Mapping) else None
+    missing = ("",) if words is None else (words,) if isinstance(words, str) else tuple(words)
+    if not plan:
+        return Recipe(whole, missing=missing)
+    told = load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
+    named = {each.name or column: (column, each.form) for column, each in told.columns.items()}
+    return Recipe(
+        whole,
+        {name: column for name, (column, _) in named.items() if name != column},
+        {name: form for name, (_, form) in named.items() if form not in (None, "value")},
+        plan.get("resize"),
+        missing,
+    )
+
+
+def _find_manifest(data: Path | None) -> Manifest | None:
+    try:
+        return None if data is None else load_manifest(data)
+    except (PenstockError, OSError):
+        return None  # the data set may be gone: a run stands on its own

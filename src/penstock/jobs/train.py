@@ -1,0 +1,256 @@
+"""From a data set to a trained model: the job behind `penstock.train` and `penstock train`.
+
+In: a data set, a model or none, choices. Out: a `Run` in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
+from penstock.errors import OptionError, PathError, StateError, UnknownNameError
+from penstock.model.config import CONFIG_NAME, read_run_config
+from penstock.model.display import TrainingDisplay
+from penstock.model.options import ModelOptions
+from penstock.model.progress import Watcher
+from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run
+from penstock.model.train import Training
+from penstock.model.training import TrainChoices, make_options
+from penstock.schema.refusal import show
+from penstock.shards.lock import WriterLock
+from penstock.storage.atomic import write_failure
+from penstock.storage.paths import PathLike
+from penstock.transform.pipeline import Pipeline
+
+RUNS: Final = "runs"
+"""Where runs go that were given no folder."""
+
+
+def train(
+    model: Any,
+    dataset: Dataset | PathLike,
+    pipeline: Pipeline | None = None,
+    out: PathLike | None = None,
+    *,
+    resume: bool = False,
+    callbacks: Sequence[Any] = (),
+    watcher: Watcher | None = None,
+    model_options: ModelOptions | None = None,
+    **options: Unpack[TrainChoices],
+) -> Run:
+    """Train a model on a data set, and leave everything in a run folder.
+
+    Killed at any moment and called again with `resume=True`, it ends with the same weights, bit for bit on
+    the CPU of one machine, as if nothing had happened.
+
+    Args:
+        model: A Keras model whose inputs are named as those of the pipeline; or None, to build one for the
+            data. One that is compiled is trained as it is; others get the optimizer and losses of `options`.
+        dataset: What to train on: its split "train"; "validation" tells the best epoch.
+        pipeline: What turns records into inputs; fitted to the data set, if not given.
+        out: The folder to write; a new one in `runs/`, if not given.
+        resume: Whether to go on where a run in that folder was killed. Choices that are not given again are
+            those of the run; others must be the same.
+        callbacks: More callbacks of Keras. What they hold in plain attributes is resumed, too.
+        watcher: Who hears of it; a display on stderr, if not given.
+        model_options: How to build the model.
+        **options: Everything else; see `penstock.TrainOptions`.
+
+    Raises:
+        OptionError: The model does not fit the data, or a choice cannot be.
+        PathError: The folder holds something.
+        BusyError: Another process is training there.
+        StateError: The run in that folder is another one.
+        NonFiniteError: A step gave a loss that is not finite; it names the records.
+
+    Example:
+        ```python
+        pets = ps.open("pets/", target="adopted")
+        run = ps.train(None, pets, out="runs/pets", epochs=5)
+        print(run.history[-1]["val_loss"])
+        ```
+    """
+    job = TrainJob(
+        data=dataset,
+        out=out,
+        model=model,
+        pipeline=pipeline,
+        model_options=model_options,
+        choices=options,
+        resume=resume,
+        callbacks=callbacks,
+    )
+    if watcher is not None:
+        return run_training(job, watcher)
+    with TrainingDisplay() as display:
+        return run_training(job, display)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob:
+    """What is to be trained.
+
+    Attributes:
+        data: A data set, or the path of one; None is that of the run that is resumed.
+        out: The folder; a new one, if not given.
+        model: A user's own, or None.
+        pipeline: Fitted, or None.
+        fields: What `Pipeline.fit` is told of fields, if it is to be fitted.
+        groups: Of inputs, likewise.
+        model_options: How to build a model.
+        choices: Of `TrainOptions`.
+        target: What to predict, if the data does not say.
+        settings: Further tables for `run.yaml`.
+        resume: Whether to go on with a run.
+        callbacks: Of Keras.
+    """
+
+    data: Any = None
+    out: PathLike | None = None
+    model: Any = None
+    pipeline: Pipeline | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    model_options: ModelOptions | None = None
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    target: str | Sequence[str] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    resume: bool = False
+    callbacks: Sequence[Any] = ()
+
+
+def run_training(job: TrainJob, watcher: Watcher) -> Run:
+    """Train, and return the run.
+
+    Raises:
+        PenstockError: See `train`.
+    """
+    folder = choose_folder(job.out, job.data)
+    with claim_folder(folder, may_hold=job.resume):
+        return prepare_training(job, folder, watcher).run(resume=job.resume)
+
+
+def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
+    """Return what is ready to be trained in a folder: data opened, pipeline fitted, choices checked."""
+    known: Mapping[str, Any] = {}
+    if job.resume and (folder / CONFIG_NAME).is_file():
+        known = read_run_config(folder / CONFIG_NAME)
+    choices = {**_read_table(known, "train"), **job.choices}
+    data = _open_data(job, folder, known)
+    pipeline = job.pipeline
+    if pipeline is None and known:
+        pipeline = Pipeline.load(folder / PIPELINE_NAME)
+    if pipeline is None:
+        pipeline = Pipeline.fit_config(data, {"fields": job.fields, "groups": job.groups})
+    model_options = job.model_options
+    if model_options is None and isinstance(known.get("model"), Mapping):
+        model_options = ModelOptions.from_json(known["model"])
+    if known and job.model is None and not isinstance(known.get("model"), Mapping):
+        advice = "Give it again: ps.train(model, …, resume=True), or --model FILE.py:FUNCTION."
+        raise OptionError("model", expected="the model that the run began with", got="none", advice=advice)
+    return Training(
+        data=data,
+        pipeline=pipeline,
+        folder=folder,
+        options=make_options(**choices),
+        model=job.model,
+        model_options=model_options,
+        settings=_describe(job, data, folder, known),
+        callbacks=tuple(job.callbacks),
+        watcher=watcher,
+    )
+
+
+def choose_folder(out: PathLike | None, data: Any) -> Path:
+    """Return the folder of a run: what was said, or a name in `runs/` that is free."""
+    if out is not None:
+        return Path(out)
+    source = data.paths[0].parent if isinstance(data, Dataset) and data.paths else data
+    is_path = isinstance(source, str | os.PathLike)
+    stem = Path(source).resolve().name.split(".")[0] if is_path else ""
+    base = Path(RUNS) / (stem or "run")
+    number = 1
+    folder = base
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    return folder
+
+
+@contextmanager
+def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
+    """Have a folder for oneself; one in which nothing came to be is gone at the end.
+
+    Raises:
+        PathError: It holds something, and may not.
+        BusyError: Somebody else has it.
+        WriteError: It cannot be made.
+    """
+    if folder.exists() and not may_hold and (not folder.is_dir() or any(folder.iterdir())):
+        advice = "Go on with the run there: --resume, in Python resume=True; or name another folder."
+        raise PathError("is there, and is not empty", path=folder, advice=advice)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_failure(folder, error) from error
+    lock = WriterLock(folder)
+    try:
+        yield
+    finally:
+        lock.release()
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # only an empty one goes
+
+
+def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset:
+    data = job.data
+    if data is None:
+        if "data" not in known:
+            advice = "Name a data set, or with --resume the folder of a run: --out RUN."
+            raise StateError(
+                "data", path=folder, expected="a data set to train on", got="none", advice=advice
+            )
+        given = Path(known["data"])
+        data = given if given.is_absolute() else folder / given
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, str | os.PathLike | list | tuple):
+        expected = "a data set, or the path of one"
+        advice = "Convert other data first: ps.convert(frame, 'pets/', target='adopted')."
+        raise OptionError("dataset", expected=expected, got=show(data), advice=advice)
+    target = job.target
+    opened = open_dataset(data)
+    if target is None or opened.schema.targets == tuple([target] if isinstance(target, str) else target):
+        return opened
+    try:
+        return open_dataset(data, target=target)
+    except UnknownNameError as error:
+        error.path = str(data)
+        raise
+
+
+def _describe(job: TrainJob, data: Dataset, folder: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first tables of `run.yaml`."""
+    if known:
+        return {name: table for name, table in known.items() if name not in ("model", "train", "facts")}
+    paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
+    inside = folder / DATA_NAME
+    is_inside = inside.is_dir() and paths[0].resolve() == inside.resolve()
+    told = DATA_NAME if is_inside else os.fspath(paths[0].resolve())
+    tables: dict[str, Any] = {"data": told, **job.settings}
+    for name in ("fields", "groups"):
+        if getattr(job, name):
+            tables[name] = getattr(job, name)
+    return tables
+
+
+def _read_table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = tables.get(name, {})
+    return table if isinstance(table, Mapping) else {}

@@ -1,0 +1,56 @@
+"""The image models of `keras.applications`: what they are called, and what numbers each wants pixels as.
+
+In: a name. Out: how to scale pixels from 0 to 255 for it. Nothing is downloaded: weights come from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Scaling(NamedTuple):
+    """What becomes of a pixel x, 0 to 255: x · scale + offset.
+
+    Attributes:
+        scale: One number, or one a channel.
+        offset: Likewise.
+        is_reversed: Whether the channels come in the order blue, green, red; scaled after that.
+    """
+
+    scale: tuple[float, ...] = (1.0,)
+    offset: tuple[float, ...] = (0.0,)
+    is_reversed: bool = False
+
+    def undo(self) -> Scaling:
+        """Return the scaling that gives pixels again."""
+        scales = self.scale * (len(self.offset) // len(self.scale))
+        offsets = self.offset * (len(self.scale) // len(self.offset))
+        pairs = list(zip(scales or self.scale, offsets or self.offset, strict=True))
+        return Scaling(tuple(1 / scale for scale, _ in pairs), tuple(-by / scale for scale, by in pairs))
+
+
+_WITHIN: Final = Scaling()  # a layer of the model itself does it
+_AROUND_ZERO: Final = Scaling((1 / 127.5,), (-1.0,))
+# The means of ImageNet, blue first, as the weights of these were trained.
+_REVERSED: Final = Scaling((1.0,), (-103.939, -116.779, -123.68), is_reversed=True)
+_MEANS: Final = (0.485, 0.456, 0.406)
+_DEVIATIONS: Final = (0.229, 0.224, 0.225)
+_STANDARD: Final = Scaling(
+    tuple(1 / (255 * each) for each in _DEVIATIONS),
+    tuple(-mean / each for mean, each in zip(_MEANS, _DEVIATIONS, strict=True)),
+)
+
+BACKBONES: Final[Mapping[str, Scaling]] = {
+    **dict.fromkeys((f"ConvNeXt{size}" for size in ("Tiny", "Small", "Base", "Large", "XLarge")), _WITHIN),
+    **dict.fromkeys((f"DenseNet{depth}" for depth in (121, 169, 201)), _STANDARD),
+    **dict.fromkeys((f"EfficientNetB{number}" for number in range(8)), _WITHIN),
+    **dict.fromkeys((f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L")), _WITHIN),
+    **dict.fromkeys(("InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2"), _AROUND_ZERO),
+    **dict.fromkeys(("MobileNetV3Large", "MobileNetV3Small"), _WITHIN),
+    **dict.fromkeys(("NASNetLarge", "NASNetMobile", "Xception"), _AROUND_ZERO),
+    **dict.fromkeys((f"ResNet{depth}" for depth in (50, 101, 152)), _REVERSED),
+    **dict.fromkeys((f"ResNet{depth}V2" for depth in (50, 101, 152)), _AROUND_ZERO),
+    **dict.fromkeys(("VGG16", "VGG19"), _REVERSED),
+}
+"""By name, as `keras.applications` has them."""

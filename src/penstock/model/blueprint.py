@@ -1,0 +1,84 @@
+"""A model as it is being described: statements, the names in them, and the sizes.
+
+In: terms that read like Keras code. Out: a block of statements, which `build.py` carries out and `code.py`
+writes as Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.batch.graph.statement import Block, Note
+from penstock.batch.graph.tree import Term
+from penstock.model.naming import Namer
+from penstock.model.options import ModelOptions
+
+KERAS: Final = Term.name("keras")
+LAYERS: Final = Term.name("layers")
+OPS: Final = Term.name("ops")
+INPUTS: Final = Term.name("inputs")
+
+# Of the mean that a layer keeps: after 50 batches it is that of the data, where Keras' 0.99 takes 500.
+_MOMENTUM: Final = 0.9
+
+
+@dataclass(frozen=True)
+class Remark(Note):
+    """A comment within a section."""
+
+
+class Blueprint:
+    """The description of a model.
+
+    Attributes:
+        block: Its statements so far.
+        options: With nothing left open.
+        width: Of the vectors that inputs become.
+        token_width: Of the vectors of tokens and steps.
+        variable: Gives names to variables.
+        layer: Gives names to layers.
+    """
+
+    def __init__(self, options: ModelOptions) -> None:
+        self.block = Block()
+        self.options = options.resolved()
+        self.width = self.options.width or 0
+        self.token_width = self.options.token_width or 0
+        self.variable = Namer()
+        self.layer = Namer(())
+
+    def bind(self, variable: str, value: Term) -> Term:
+        """Bind a variable; return the term for it."""
+        return self.block.bind(variable, value)
+
+    def remark(self, text: str) -> None:
+        """Add a comment on what follows, within a section."""
+        self.block.statements.append(Remark(text))
+
+    def dense(self, name: str, units: int, x: Term, activation: str | None = "relu") -> Term:
+        """Return a dense layer, called with a term."""
+        keywords = {} if activation is None else {"activation": activation}
+        return LAYERS.Dense(units, **keywords, **self.regularize(), name=self.layer(name))(x)
+
+    def normalize(self, name: str, x: Term, **keywords: Term) -> Term:
+        """Return a term less its mean, by its deviation, as a layer finds them over the batches."""
+        return LAYERS.BatchNormalization(momentum=_MOMENTUM, name=self.layer(name))(x, **keywords)
+
+    def drop(self, variable: str, name: str, x: Term) -> Term:
+        """Bind a variable to a term of which some units are left out at random, if any are."""
+        if not self.options.dropout:
+            return x
+        return self.bind(variable, LAYERS.Dropout(self.options.dropout, name=self.layer(name))(x))
+
+    def regularize(self, *names: str) -> dict[str, Any]:
+        """Return the keywords by which weights cost something, if they do."""
+        if not self.options.l2:
+            return {}
+        regularizer = Term.name("regularizers").L2(self.options.l2)
+        return dict.fromkeys(names or ("kernel_regularizer",), regularizer)
+
+
+def cast_float(x: Term, dtype: str) -> Term:
+    """Return a term as float32; `dtype` is what it is."""
+    return x if dtype == "float32" else OPS.cast(x, "float32")

@@ -1,0 +1,152 @@
+"""Builds the model for a pipeline.
+
+In: a schema, a fitted pipeline, options. Out: a `keras.Model` whose inputs and outputs go by name. The
+description is carried out statement by statement: names are looked up in a table, nothing is read from text.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import keras
+
+from penstock.batch.graph.statement import Bind, Return, Statement
+from penstock.batch.graph.tree import (
+    Attribute,
+    Call,
+    Constant,
+    Dictionary,
+    Index,
+    Listing,
+    Name,
+    Node,
+    Operation,
+    Part,
+)
+from penstock.errors import OptionError
+from penstock.model.design import design_model
+from penstock.model.options import ModelOptions
+from penstock.schema.schema import Schema
+from penstock.transform.pipeline import Pipeline
+
+_MODULES: Final[Mapping[str, Any]] = {
+    "keras": keras,
+    "layers": keras.layers,
+    "ops": keras.ops,
+    "applications": keras.applications,
+    "regularizers": keras.regularizers,
+}
+_SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "/": operator.truediv,
+    ">": operator.gt,
+}
+
+
+def build_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None = None) -> keras.Model:
+    """Build the model for the inputs and targets of a pipeline.
+
+    It takes a dict with an array for each of `pipeline.inputs`, and gives an array for one target, or a dict
+    for several: probabilities of classes, or numbers in the units that the batches have.
+
+    Args:
+        schema: Of the data.
+        pipeline: Fitted to such data.
+        options: The kinds of encoders, and sizes.
+
+    Raises:
+        OptionError: There is no input or no target, or one that no model is built for.
+        UnknownNameError: The schema lacks a field that the pipeline reads.
+        SchemaError: A field has another type than the pipeline was fitted to.
+
+    Example:
+        >>> import penstock as ps
+        >>> pets = ps.open("pets/", target="adopted")
+        >>> model = build_model(pets.schema, ps.Pipeline.fit(pets))
+        >>> model.output_shape
+        (None, 1)
+    """
+    return run_statements(design_model(schema, pipeline, options))
+
+
+def run_statements(statements: Iterable[Statement]) -> keras.Model:
+    """Return the model that the statements of a description return."""
+    scope: dict[str, Any] = dict(_MODULES)
+    for statement in statements:
+        if isinstance(statement, Bind):
+            _bind(statement.names[0], _evaluate(statement.value, scope), scope)
+        elif isinstance(statement, Return):
+            return _evaluate(statement.value, scope)
+    raise TypeError("the description of a model returns none")
+
+
+def _bind(name: str, value: Any, scope: dict[str, Any]) -> None:
+    owner, _, attribute = name.rpartition(".")
+    if owner:
+        setattr(scope[owner], attribute, value)
+    else:
+        scope[name] = value
+
+
+def _evaluate(node: Node | Part, scope: Mapping[str, Any]) -> Any:
+    return _EVALUATIONS[type(node)](node, scope)
+
+
+def _call(node: Call, scope: Mapping[str, Any]) -> Any:
+    arguments = [_evaluate(each, scope) for each in node.arguments]
+    keywords = {name: _evaluate(each, scope) for name, each in node.keywords}
+    function = node.function
+    if isinstance(function, Attribute) and function.owner == Name("applications"):
+        return _make_backbone(function.name, keywords)
+    return _evaluate(function, scope)(*arguments, **keywords)
+
+
+def _make_backbone(name: str, keywords: dict[str, Any]) -> keras.Model:
+    try:
+        return getattr(keras.applications, name)(**keywords)
+    except (ValueError, OSError) as error:  # images too small for it, or weights of another model
+        raise OptionError(
+            f"image of ModelOptions: {name} for images of {keywords['input_shape']}",
+            field="image",
+            expected="images and weights that it takes",
+            got=str(error).strip().splitlines()[0].rstrip("."),
+            advice="Give the field another size, such as Image(size=224), or say image='cnn'.",
+        ) from error
+
+
+def _index(node: Index, scope: Mapping[str, Any]) -> Any:
+    keys = tuple(_evaluate(each, scope) for each in node.keys)
+    return _evaluate(node.owner, scope)[keys if len(keys) > 1 else keys[0]]
+
+
+def _operate(node: Operation, scope: Mapping[str, Any]) -> Any:
+    if node.left is None:
+        raise TypeError(f"no sign {node.sign!r} alone")
+    return _SIGNS[node.sign](_evaluate(node.left, scope), _evaluate(node.right, scope))
+
+
+def _list(node: Listing, scope: Mapping[str, Any]) -> Any:
+    items = [_evaluate(each, scope) for each in node.items]
+    return tuple(items) if node.is_tuple else items
+
+
+def _slice(node: Part, scope: Mapping[str, Any]) -> slice:
+    return slice(*(None if end is None else _evaluate(end, scope) for end in (node.start, node.stop)))
+
+
+_EVALUATIONS: Final[Mapping[type, Callable[[Any, Mapping[str, Any]], Any]]] = {
+    Constant: lambda node, _: node.value,
+    Name: lambda node, scope: scope[node.text],
+    Attribute: lambda node, scope: getattr(_evaluate(node.owner, scope), node.name),
+    Call: _call,
+    Index: _index,
+    Operation: _operate,
+    Listing: _list,
+    Dictionary: lambda node, scope: {
+        _evaluate(key, scope): _evaluate(item, scope) for key, item in node.items
+    },
+    Part: _slice,
+}

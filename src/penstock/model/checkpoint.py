@@ -1,0 +1,183 @@
+"""Where a killed run goes on: the two last states of it, each whole, whatever happens while one is written.
+
+In: snapshots with what else a run remembers. Out: files `checkpoints/step-N.safetensors`, `state.json` that
+names them with their SHA-256, and the newest one that is sound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from penstock.errors import PenstockError, StateError
+from penstock.model.snapshot import Snapshot
+from penstock.model.tensorfile import read_tensors, write_tensors
+from penstock.storage.atomic import AtomicFile
+
+STATE_NAME: Final = "state.json"
+FOLDER_NAME: Final = "checkpoints"
+_FORMAT: Final = 1
+_NUM_KEPT: Final = 2
+_SUFFIX: Final = ".safetensors"
+
+_log = logging.getLogger("penstock")
+
+
+class Moment(NamedTuple):
+    """A run at a step.
+
+    Attributes:
+        step: How many batches the model took.
+        snapshot: What it and its callbacks held.
+        memory: What else the run remembers: loader, history, ….
+    """
+
+    step: int
+    snapshot: Snapshot
+    memory: Mapping[str, Any]
+
+
+@dataclass
+class Checkpoints:
+    """The states of one run.
+
+    Attributes:
+        folder: Of the run.
+        identity: What the run is a run of: a state of another one is refused.
+        status: "running", "finished" or "failed".
+    """
+
+    folder: Path
+    identity: Mapping[str, Any]
+    status: str = "running"
+
+    def __post_init__(self) -> None:
+        self._kept: list[dict[str, Any]] = []
+
+    def save(self, moment: Moment) -> None:
+        """Write a state; of those before it, the last is kept.
+
+        Raises:
+            WriteError: The disk is full, or fails; the states before it are as they were.
+        """
+        name = f"step-{moment.step:010}{_SUFFIX}"
+        texts = {
+            "memory": json.dumps(dict(moment.memory)),
+            "callbacks": json.dumps(list(moment.snapshot.callbacks)),
+            "paths": json.dumps(dict(moment.snapshot.paths)),
+        }
+        digest = write_tensors(self.folder / FOLDER_NAME / name, moment.snapshot.arrays, texts)
+        others = [each for each in self._kept if each["file"] != name]
+        kept = [{"file": name, "sha256": digest, "step": moment.step}, *others][:_NUM_KEPT]
+        self._write_state(kept, moment)
+        self._kept = kept
+        self._remove_others()
+
+    def finish(self, status: str) -> None:
+        """Say how the run ended."""
+        self.status = status
+        form = self._read_state()
+        if form is not None:
+            self._write({**form, "status": status})
+
+    def load(self) -> Moment | None:
+        """Return the newest state that is sound; None, if the run was killed before its first.
+
+        Raises:
+            StateError: There are states, and none is sound; or they are those of another run.
+        """
+        form = self._read_state()
+        if form is None:
+            return None
+        for name, expected in self.identity.items():
+            if form["identity"].get(name) != expected:
+                advice = "The run was begun with another one: take that, or begin a new run."
+                raise StateError(
+                    f"{name} of the run",
+                    path=self.folder / STATE_NAME,
+                    expected=form["identity"].get(name),
+                    got=expected,
+                    advice=advice,
+                )
+        faults = []
+        self.status = form["status"]
+        for entry in form["checkpoints"]:
+            try:
+                moment = self._read_moment(entry)
+            except PenstockError as error:
+                _log.warning("checkpoint passed over: %s", error)
+                faults.append(error)
+                continue
+            self._kept = [each for each in form["checkpoints"] if each["step"] <= entry["step"]]
+            return moment
+        raise StateError(
+            "checkpoints",
+            path=self.folder,
+            expected="one that is sound",
+            got=f"{len(faults)} that are damaged",
+            advice="Begin a new run.",
+        ) from (faults[0] if faults else None)
+
+    def _read_moment(self, entry: Mapping[str, Any]) -> Moment:
+        path = self.folder / FOLDER_NAME / str(entry["file"])
+        arrays, texts = read_tensors(path, str(entry["sha256"]))
+        try:
+            snapshot = Snapshot(arrays, json.loads(texts["paths"]), json.loads(texts["callbacks"]))
+            return Moment(int(entry["step"]), snapshot, json.loads(texts["memory"]))
+        except (KeyError, ValueError) as error:
+            raise StateError("checkpoint", path=path, expected="a state of a run", got=str(error)) from None
+
+    def _write_state(self, kept: list[dict[str, Any]], moment: Moment) -> None:
+        shown = {name: moment.memory.get(name) for name in ("epoch", "loader")}
+        self._write(
+            {
+                "format": _FORMAT,
+                "status": self.status,
+                "identity": dict(self.identity),
+                "step": moment.step,
+                **shown,
+                "checkpoints": kept,
+            }
+        )
+
+    def _write(self, form: Mapping[str, Any]) -> None:
+        with AtomicFile(self.folder / STATE_NAME, overwrite=True) as file:
+            file.write(json.dumps(form, indent=2).encode() + b"\n")
+
+    def _read_state(self) -> dict[str, Any] | None:
+        path = self.folder / STATE_NAME
+        try:
+            form = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError) as error:
+            raise StateError("state of the run", path=path, expected="JSON", got=str(error)) from None
+        keys = {"format": int, "status": str, "identity": dict, "checkpoints": list}
+        is_state = isinstance(form, dict) and all(
+            isinstance(form.get(key), kind) for key, kind in keys.items()
+        )
+        if not is_state or form["format"] != _FORMAT or not all(map(_is_entry, form["checkpoints"])):
+            raise StateError(
+                "state of the run", path=path, expected="what a run writes", got="something else"
+            )
+        return form  # type: ignore[no-any-return]
+
+    def _remove_others(self) -> None:
+        names = {each["file"] for each in self._kept}
+        for path in (self.folder / FOLDER_NAME).glob(f"step-*{_SUFFIX}"):
+            if path.name not in names:
+                with contextlib.suppress(OSError):  # what is left of it costs room alone
+                    path.unlink()
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
+        return False
+    # A name that leaves the folder is none that was written here.
+    is_name = Path(entry["file"]).name == entry["file"] and entry["file"].endswith(_SUFFIX)
+    return is_name and isinstance(entry.get("sha256"), str) and isinstance(entry.get("step"), int)

@@ -1,0 +1,132 @@
+"""Writes the model for a pipeline as plain Keras code.
+
+In: a schema, a fitted pipeline, options. Out: the text of a module with a function `build`, which needs Keras
+alone and makes the model that `build_model` makes: for a person to take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+from typing import Final
+
+from penstock.batch.graph.line import TIGHTEST, write_flat, write_operand, write_sides
+from penstock.batch.graph.statement import Bind, Note, Return, Statement
+from penstock.batch.graph.tree import Attribute, Call, Dictionary, Listing, Name, Node, Operation, Part
+from penstock.model.blueprint import Remark
+from penstock.model.design import design_model
+from penstock.model.options import ModelOptions
+from penstock.schema.schema import Schema
+from penstock.transform.pipeline import Pipeline
+
+_WIDTH: Final = 110
+_STEP: Final = "    "
+_MODULES: Final = ("applications", "layers", "ops", "regularizers")
+_HEAD: Final = '''"""A model of several inputs by name, in Keras alone: yours to edit.
+
+Penstock wrote it. Train it with: penstock train DATASET --model model.py:build
+"""
+'''
+
+
+def write_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None = None) -> str:
+    """Return the code of the model that `build_model` makes.
+
+    It defines a function `build() -> keras.Model`: the same layers, by the same names, with weights in the
+    same order.
+
+    Args:
+        schema: Of the data.
+        pipeline: Fitted to such data.
+        options: The kinds of encoders, and sizes.
+
+    Raises:
+        OptionError: As for `build_model`.
+        UnknownNameError: Likewise.
+        SchemaError: Likewise.
+    """
+    return write_statements(design_model(schema, pipeline, options))
+
+
+def write_statements(statements: Iterable[Statement]) -> str:
+    """Return the module whose function returns what the statements of a description do."""
+    lines = [line for statement in statements for line in _write_statement(statement)]
+    used = [name for name in _MODULES if any(f"{name}." in line for line in lines)]
+    head = [*_HEAD.splitlines(), "", "import keras", f"from keras import {', '.join(used)}", "", ""]
+    opening = ["def build() -> keras.Model:", f'{_STEP}"""Return the model, not compiled."""']
+    return "\n".join([*head, *opening, *lines, ""])
+
+
+def _write_statement(statement: Statement) -> Iterator[str]:
+    if isinstance(statement, Note):
+        if not isinstance(statement, Remark):
+            yield ""
+        # No line of a name may become code.
+        words = " ".join(statement.text.split())
+        yield from wrap(words, _WIDTH - 10, initial_indent=f"{_STEP}# ", subsequent_indent=f"{_STEP}# ")
+    elif isinstance(statement, Bind):
+        yield from f"{_STEP}{_write_long(statement.names[0], statement.value)}".splitlines()
+    elif isinstance(statement, Return):
+        yield f"{_STEP}return {_write(statement.value, _STEP, 7)}"
+
+
+def _write_long(name: str, value: Node) -> str:
+    head = f"{name} = "
+    if isinstance(value, Operation) and len(_STEP) + len(head) + len(write_flat(value)) > _WIDTH:
+        inner = _STEP * 2
+        return f"{head}(\n{inner}{_write_operation(value, inner)}\n{_STEP})"
+    return f"{head}{_write(value, _STEP, len(head))}"
+
+
+def _write_operation(node: Operation, indent: str) -> str:
+    """Return an operation in two lines."""
+    if node.left is None:
+        return write_flat(node)
+    left, right = write_sides(node, node.left)
+    if isinstance(node.right, Call):
+        right = _write(node.right, indent, len(node.sign) + 1)
+    return f"{left}\n{indent}{node.sign} {right}"
+
+
+def _write(node: Node | Part, indent: str, taken: int) -> str:
+    """Return a value that begins `taken` characters behind an indent, in lines if it is too long for one."""
+    flat = write_flat(node)
+    # One less: a comma may follow.
+    if len(indent) + taken + len(flat) < _WIDTH:
+        return flat
+    if isinstance(node, Call):
+        return _break_call(node, indent, taken)
+    if isinstance(node, Dictionary):
+        parts = [
+            f"{write_flat(key)}: {_write(item, indent + _STEP, len(write_flat(key)) + 2)}"
+            for key, item in node.items
+        ]
+        return _break("{", parts, "}", indent)
+    if isinstance(node, Listing):
+        ends = "()" if node.is_tuple else "[]"
+        return _break(ends[0], [_write(each, indent + _STEP, 0) for each in node.items], ends[1], indent)
+    return flat
+
+
+def _break_call(node: Call, indent: str, taken: int) -> str:
+    function = node.function
+    if isinstance(function, Call) and _is_short(node):
+        # `layers.Dense(…)(x)`: what the layer is made of is what is long.
+        tail = write_flat(Call(Name(""), node.arguments, node.keywords))
+        return f"{_break_call(function, indent, taken)}{tail}"
+    inner = indent + _STEP
+    parts = [_write(each, inner, 0) for each in node.arguments]
+    parts += [f"{name}={_write(each, inner, len(name) + 1)}" for name, each in node.keywords]
+    head = write_operand(function, TIGHTEST) if isinstance(function, Name | Attribute | Call) else ""
+    if len(parts) == 1 and isinstance(node.arguments[0] if node.arguments else None, Listing):
+        # A list that is all there is begins and ends with the brackets of the call.
+        return f"{head}({_write(node.arguments[0], indent, taken + len(head) + 1)})"
+    return _break(f"{head}(", parts, ")", indent)
+
+
+def _is_short(node: Call) -> bool:
+    return len(write_flat(Call(Name(""), node.arguments, node.keywords))) <= 50
+
+
+def _break(start: str, parts: Iterable[str], end: str, indent: str) -> str:
+    return "\n".join([start, *(f"{indent}{_STEP}{part}," for part in parts), f"{indent}{end}"])

@@ -1,0 +1,89 @@
+"""Arrays of two and more dimensions: a small convolutional network, as deep as they are large.
+
+In: an input of numbers on a grid, with channels or without. Out: one vector.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from penstock.batch.graph.tree import Term, lift
+from penstock.model.backbone import Scaling
+from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint, cast_float
+from penstock.model.feature import Feature
+
+_UNKNOWN_SIDE: Final = 64
+_LARGE_SIDE: Final = 128  # from here on the first layer looks at every second place: a quarter of the work
+_LAST_SIDE: Final = 4
+_MAX_STAGES: Final = 6
+_MAX_FILTERS: Final = 256
+_CHANNELS: Final = (1, 3, 4)
+_BYTE: Final = Term(lift(1)) / 255
+
+
+def encode_array(blueprint: Blueprint, feature: Feature) -> Term:
+    """Describe the encoder of an array; return the term for the vector."""
+    name, shape = feature.name, feature.output.shape
+    sides = " × ".join("?" if dim is None else str(dim) for dim in shape)
+    blueprint.block.note(f"{name}: {'an image' if feature.kind == 'image' else 'an array'} of {sides}.")
+    variable = blueprint.variable(name)
+    x = INPUTS[name]
+    if feature.pixels == Scaling():
+        rescale = LAYERS.Rescaling(_BYTE, name=blueprint.layer(f"{name}_rescaling"))
+        x = blueprint.bind(variable, rescale(x))
+    elif feature.output.dtype != "float32":
+        x = blueprint.bind(variable, cast_float(x, feature.output.dtype))
+    x, shape = _arrange(blueprint, feature, variable, x)
+    return _convolve(blueprint, (name, variable), x, shape)
+
+
+def _arrange(
+    blueprint: Blueprint, feature: Feature, variable: str, x: Term
+) -> tuple[Term, tuple[int | None, ...]]:
+    """Bring an array to two or three dimensions, with channels behind them."""
+    name, shape = feature.name, feature.output.shape
+    if len(shape) == 2:
+        return blueprint.bind(variable, OPS.expand_dims(x, -1)), (*shape, 1)
+    if len(shape) == 3 and shape[0] in _CHANNELS and (shape[2] or 0) > max(_CHANNELS):
+        permute = LAYERS.Permute((2, 3, 1), name=blueprint.layer(f"{name}_channels_last"))
+        return blueprint.bind(variable, permute(x)), (*shape[1:], shape[0])
+    if len(shape) > 4:
+        merged = (*shape[:3], math.prod(dim or 1 for dim in shape[3:]))
+        reshape = LAYERS.Reshape(merged, name=blueprint.layer(f"{name}_merged"))
+        return blueprint.bind(variable, reshape(x)), merged
+    return x, shape
+
+
+def _convolve(blueprint: Blueprint, names: tuple[str, str], x: Term, shape: tuple[int | None, ...]) -> Term:
+    name, variable = names
+    rank, side = len(shape) - 1, min(dim or _UNKNOWN_SIDE for dim in shape[:-1])
+    filters, num_stages = blueprint.options.filters or 0, count_stages(side)
+    for number in range(1, num_stages + 2):
+        part = f"{name}_{number}"
+        layer = getattr(LAYERS, f"Conv{rank}D")(
+            filters,
+            3,
+            **({"strides": 2} if side >= _LARGE_SIDE and number == 1 else {}),
+            padding="same",
+            use_bias=False,
+            **blueprint.regularize(),
+            name=blueprint.layer(f"{part}_convolution"),
+        )
+        x = blueprint.bind(variable, layer(x))
+        x = blueprint.bind(variable, blueprint.normalize(f"{part}_normalization", x))
+        x = blueprint.bind(variable, LAYERS.ReLU(name=blueprint.layer(f"{part}_relu"))(x))
+        if number <= num_stages:
+            pool = getattr(LAYERS, f"MaxPooling{rank}D")
+            pool = pool(2, padding="same", name=blueprint.layer(f"{part}_pooling"))
+            x = blueprint.bind(variable, pool(x))
+        filters = min(2 * filters, max(_MAX_FILTERS, filters))
+    pool = getattr(LAYERS, f"GlobalAveragePooling{rank}D")(name=blueprint.layer(f"{name}_pooling"))
+    x = blueprint.bind(variable, pool(x))
+    return blueprint.bind(variable, blueprint.dense(f"{name}_dense", blueprint.width, x))
+
+
+def count_stages(side: int) -> int:
+    """Return how often a side is halved behind the first layer, until it is about 4."""
+    halved = side / 2 if side >= _LARGE_SIDE else side
+    return max(1, min(_MAX_STAGES, round(math.log2(halved / _LAST_SIDE))))

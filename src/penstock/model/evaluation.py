@@ -1,0 +1,157 @@
+"""What an evaluation found.
+
+In: scores, and what was looked into. Out: `Evaluation`: one object for machines, a table for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from penstock.model.bootstrap import Interval
+from penstock.model.mistakes import Mistake
+from penstock.model.scores import MAIN_SCORES, Number, Scores
+from penstock.model.task import Task
+
+MOST_CLASSES: Final = 200
+"""Of a confusion matrix: beyond that it is left out."""
+
+
+@dataclass(frozen=True)
+class SliceScores:
+    """Scores of the records that have one value of a field.
+
+    Attributes:
+        value: The value; None where it is missing, or a range.
+        low: The least number of a range, or None.
+        high: The greatest.
+        records: How many records there are.
+        targets: Their scores, by target.
+    """
+
+    value: str | int | float | None
+    low: Number
+    high: Number
+    records: int
+    targets: dict[str, Scores]
+
+    @property
+    def name(self) -> str:
+        """The value or the range, in words."""
+        if self.low is not None and self.high is not None:
+            return f"{self.low:.4g} to {self.high:.4g}"
+        if self.value is None:
+            return "(missing)"
+        return f"{self.value:g}" if isinstance(self.value, float) else str(self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        edges = {} if self.low is None else {"low": self.low, "high": self.high}
+        return {"value": self.value, **edges, "records": self.records, "targets": self.targets}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """How good a model is on a split, where, and by what.
+
+    Attributes:
+        split: The name of the split.
+        records: How many records were predicted.
+        tasks: What is predicted, by target.
+        targets: The scores of each target: of classes `accuracy`, `balanced_accuracy`, `auc`, `pr_auc`,
+            `f1`, `log_loss`, `ece`; of numbers `rmse`, `mae`, `r2`, `mape`. None where one is not defined.
+        intervals: 95 % confidence intervals, likewise.
+        classes: For each class of a target its `precision`, `recall`, `f1`, `support` and `auc`.
+        confusion: The labels of a target, and how many records of each (rows) are taken for each (columns);
+            of any number of labels at once, such a matrix of no and yes for each.
+        slices: By field, the scores of the records with each of its values.
+        importance_by_target: By target and field, how much the main score drops without the field.
+        ablation_by_target: Likewise for all fields of a modality at once.
+        importance_records: How many records that was measured on.
+        mistakes: The worst, by target.
+        notes: What to know of the numbers.
+    """
+
+    split: str
+    records: int
+    tasks: Mapping[str, Task]
+    targets: dict[str, Scores]
+    intervals: dict[str, dict[str, Interval | None]]
+    classes: dict[str, list[dict[str, Any]]]
+    confusion: dict[str, dict[str, Any]]
+    slices: dict[str, list[SliceScores]] = field(default_factory=dict)
+    importance_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
+    ablation_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
+    importance_records: int = 0
+    mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def importance(self) -> dict[str, Number]:
+        """The mean over the targets of what each field is worth."""
+        return _mean_over_targets(self.importance_by_target)
+
+    @property
+    def ablation(self) -> dict[str, Number]:
+        """The mean over the targets of what each modality is worth."""
+        return _mean_over_targets(self.ablation_by_target)
+
+    @property
+    def main_scores(self) -> dict[str, str]:
+        """The name of the score by which inputs are compared, by target."""
+        return {name: MAIN_SCORES[task.kind] for name, task in self.tasks.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return dicts, lists and scalars, for `json.dumps`; what is not defined is None."""
+        return {
+            "split": self.split,
+            "records": self.records,
+            "tasks": {name: task.kind for name, task in self.tasks.items()},
+            "targets": self.targets,
+            "intervals": {
+                target: {name: None if each is None else list(each) for name, each in found.items()}
+                for target, found in self.intervals.items()
+            },
+            "classes": self.classes,
+            "confusion": self.confusion,
+            "slices": {name: [each.to_json() for each in found] for name, found in self.slices.items()},
+            "importance": self.importance,
+            "importance_by_target": self.importance_by_target,
+            "importance_records": self.importance_records,
+            "ablation": self.ablation,
+            "ablation_by_target": self.ablation_by_target,
+            "mistakes": {name: [each.to_json() for each in found] for name, found in self.mistakes.items()},
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"split {self.split!r}, {self.records:,} records"]
+        for target, found in self.targets.items():
+            lines.append(f"{target} ({self.tasks[target].describe()})")
+            for name, value in found.items():
+                lines.append(
+                    f"  {name:<18} {write_score(value):>10}  {write_interval(self.intervals[target][name])}"
+                )
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def write_score(value: Number) -> str:
+    """Write a score for people: four digits behind the point where that says something."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:,.1f}"
+
+
+def write_interval(interval: Interval | None) -> str:
+    """Write an interval for people; nothing, where there is none."""
+    return "" if interval is None else f"{write_score(interval[0])} to {write_score(interval[1])}"
+
+
+def _mean_over_targets(found: Mapping[str, Mapping[str, Number]]) -> dict[str, Number]:
+    names = dict.fromkeys(name for each in found.values() for name in each)
+    means: dict[str, Number] = {}
+    for name in names:
+        numbers = [value for each in found.values() if (value := each.get(name)) is not None]
+        means[name] = sum(numbers) / len(numbers) if numbers else None
+    return means

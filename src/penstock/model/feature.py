@@ -1,0 +1,205 @@
+"""What each input of a pipeline is to a model: a number, a code, a row, a sequence, an image.
+
+In: a fitted pipeline. Out: `Feature`s, by which encoders are chosen. Where a transform made the input it is
+asked; what a function made goes by type and shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from penstock.errors import OptionError
+from penstock.model.backbone import Scaling
+from penstock.schema.array import Sequence
+from penstock.transform.base import Transform
+from penstock.transform.category import Encode
+from penstock.transform.image import Image
+from penstock.transform.number import Scale
+from penstock.transform.output import STRINGS, Output
+from penstock.transform.padding import Padded
+from penstock.transform.pipeline import Pipeline
+from penstock.transform.text import Tokenize
+
+FeatureKind: TypeAlias = Literal["number", "code", "row", "ids", "steps", "image", "array"]
+
+_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One input, or several codes in one.
+
+    Attributes:
+        name: Of the input.
+        kind: "number": one a record. "code": of one value, or of one a column. "row": a vector. "ids": of
+            tokens or values, in order. "steps": numbers, in order. "image": pixels. "array": a tensor of
+            several dimensions.
+        output: What a batch has of it.
+        sizes: How many codes there are, for each column of codes.
+        padding: What stands behind the last step of a sequence.
+        mask: The input that says which steps are no padding, or None.
+        is_text: Whether the ids are those of tokens.
+        is_scaled: Whether its numbers need no scaling: a transform did it, or they are zeros and ones.
+        pixels: How pixels from 0 to 255 become the numbers of an image, where that is known.
+    """
+
+    name: str
+    kind: FeatureKind
+    output: Output
+    sizes: tuple[int, ...] = ()
+    padding: float = 0
+    mask: str | None = None
+    is_text: bool = False
+    is_scaled: bool = False
+    pixels: Scaling | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its elements are whole numbers."""
+        return self.output.dtype in _WHOLE
+
+
+def find_features(pipeline: Pipeline) -> list[Feature]:
+    """Return what the inputs of a pipeline are, in order; masks are part of the sequence that they are of.
+
+    Raises:
+        OptionError: There is no input, or one that no encoder takes.
+    """
+    inputs = pipeline.inputs
+    if not inputs:
+        advice = "Every field is left out, or has another role."
+        raise OptionError("inputs of the pipeline", expected="one at least", got="none", advice=advice)
+    makers = _Makers(pipeline)
+    found = [_sort(output, makers) for output in inputs.values()]
+    masks = {each.mask for each in found}
+    return [each for each in found if each.name not in masks]
+
+
+class _Makers:
+    """Which transform has made an input, and which have made the parts of a group."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.inputs = pipeline.inputs
+        self.fields = pipeline.schema
+        self.transforms: dict[str, tuple[str, Transform]] = {
+            output.name: (name, each)
+            for name, each in pipeline.transforms.items()
+            for output in each.outputs(name)
+        }
+        self.groups: dict[str, list[str]] = {
+            each["name"]: each["members"] for each in pipeline.to_json()["groups"]
+        }
+
+    def find(self, name: str) -> tuple[str, Transform | None]:
+        """Return the field and the transform, of the output that has the field's name."""
+        return self.transforms.get(name, (name, None))
+
+    def find_parts(self, name: str) -> Iterator[Transform | None]:
+        """Yield the transforms of the members of a group, groups in it included."""
+        for member in self.groups.get(name, ()):
+            if member in self.groups:
+                yield from self.find_parts(member)
+            else:
+                yield self.find(member)[1]
+
+    def find_mask(self, output: Output) -> str | None:
+        """Return the name of the mask of a sequence, if there is one."""
+        name = f"{output.name}_mask"
+        mask = self.inputs.get(name)
+        return name if mask is not None and mask.dtype == "bool" and mask.shape == output.shape[:1] else None
+
+
+def _sort(output: Output, makers: _Makers) -> Feature:
+    _refuse_strange(output)
+    name = output.name
+    owner, transform = makers.find(name)
+    if owner != name:  # a mask, or whether a number is missing
+        return _sort_plain(output, makers, is_scaled=True)
+    if isinstance(transform, Image):
+        return Feature(name, "image", output, pixels=_find_pixels(transform))
+    if isinstance(transform, Encode | Tokenize):
+        return _sort_codes(output, transform, makers)
+    if isinstance(transform, Padded) and isinstance(makers.fields[name], Sequence):
+        mask = makers.find_mask(output)
+        is_scaled = isinstance(transform, Scale)
+        return Feature(name, "steps", output, padding=transform.padding, mask=mask, is_scaled=is_scaled)
+    if name in makers.groups:
+        return _sort_group(output, makers)
+    return _sort_plain(output, makers, is_scaled=isinstance(transform, Scale))
+
+
+def _sort_codes(output: Output, transform: Encode | Tokenize, makers: _Makers) -> Feature:
+    name, sizes = output.name, (transform.num_codes,)
+    if transform.output not in ("index", "hash"):
+        return Feature(name, "row", output, is_scaled=True)
+    if not output.shape:
+        return Feature(name, "code", output, sizes)
+    return Feature(
+        name,
+        "ids",
+        output,
+        sizes,
+        padding=transform.padding,
+        mask=makers.find_mask(output),
+        is_text=isinstance(transform, Tokenize),
+    )
+
+
+def _sort_group(output: Output, makers: _Makers) -> Feature:
+    parts = list(makers.find_parts(output.name))
+    codes = [each for each in parts if isinstance(each, Encode) and each.output in ("index", "hash")]
+    if len(codes) == len(parts) == output.shape[0]:
+        return Feature(output.name, "code", output, tuple(each.num_codes for each in codes))
+    is_scaled = all(isinstance(each, Scale | Encode | Tokenize) for each in parts)
+    return Feature(output.name, "row", output, is_scaled=is_scaled)
+
+
+def _sort_plain(output: Output, makers: _Makers, *, is_scaled: bool) -> Feature:
+    """Return what an input is by its type and shape alone."""
+    name, shape = output.name, output.shape
+    mask = makers.find_mask(output)
+    if not shape:
+        return Feature(name, "number", output, is_scaled=is_scaled)
+    if mask is not None or (shape[0] is None and len(shape) < 3):
+        return Feature(name, "steps", output, mask=mask, is_scaled=is_scaled)
+    if len(shape) == 1:
+        return Feature(name, "row", output, is_scaled=is_scaled or output.dtype == "bool")
+    return Feature(name, "array", output, pixels=Scaling() if output.dtype == "uint8" else None)
+
+
+def _find_pixels(transform: Image) -> Scaling:
+    """Return how pixels from 0 to 255 become what a transform gives."""
+    scale = 1.0 if transform.scale is None else transform.scale
+    mean, deviation = (
+        _spread(each, usual) for each, usual in ((transform.mean, 0), (transform.deviation, 1))
+    )
+    size = max(len(mean), len(deviation))
+    means, deviations = (each * (size // len(each)) for each in (mean, deviation))
+    return Scaling(
+        tuple(scale / each for each in deviations),
+        tuple(-each / by for each, by in zip(means, deviations, strict=True)),
+    )
+
+
+def _spread(given: Any, usual: float) -> tuple[float, ...]:
+    if given is None:
+        return (float(usual),)
+    return tuple(map(float, given)) if isinstance(given, tuple | list) else (float(given),)
+
+
+def _refuse_strange(output: Output) -> None:
+    if output.is_ragged:
+        advice = "Say Pad(), or give the transform no ragged=True; or leave the field out: give None for it."
+    elif output.dtype in STRINGS:
+        advice = "Say Tokenize() or Encode() for it; or leave the field out: give None for it."
+    else:
+        return
+    raise OptionError(
+        f"input {output.name!r}",
+        field=output.name,
+        expected="an array of numbers",
+        got=output.describe(),
+        advice=advice,
+    )

@@ -1,0 +1,75 @@
+"""Numbers that no model can learn from: found before the first step, where the data set tells of them.
+
+In: a split and a pipeline. Out: nothing, or the error that names the field and its first records.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.errors import FieldError
+from penstock.schema.summaryform import load_statistics
+from penstock.transform.keep import Keep
+from penstock.transform.number import Scale
+from penstock.transform.pipeline import Pipeline
+from penstock.transform.sequence import Pad
+from penstock.types import Column, Dense, Ragged
+
+_BLOCK_ROWS: Final = 1 << 14
+_NUM_NAMED: Final = 5
+
+
+def check_finite(split: Any, pipeline: Pipeline) -> None:
+    """Refuse a split whose numbers reach a model as NaN or infinite ones.
+
+    The manifest of a data set tells which fields of the train split have any: only those are read. What it
+    does not tell, the guard of the loss finds.
+
+    Raises:
+        FieldError: A field has some; the message names the first records.
+    """
+    form = None if split.manifest is None else split.manifest.statistics
+    told = {} if form is None else load_statistics(form)
+    for name, transform in pipeline.transforms.items():
+        values = None if name not in told else told[name].values
+        if values is None or not values.num_nan + values.num_inf:
+            continue
+        takes_nan = isinstance(transform, Scale) and transform.nan == "missing"
+        takes_inf = isinstance(transform, Scale) and transform.method == "clip"
+        is_fed = isinstance(transform, Scale | Keep | Pad)
+        if is_fed and ((values.num_nan and not takes_nan) or (values.num_inf and not takes_inf)):
+            _refuse_rows(split, name, takes_nan=takes_nan)
+
+
+def _refuse_rows(split: Any, name: str, *, takes_nan: bool) -> None:
+    rows: list[int] = []
+    for start in range(0, len(split), _BLOCK_ROWS):
+        column = split.columns(start, start + _BLOCK_ROWS, [name])[name]
+        rows += [start + row for row in _find_rows(column, takes_nan=takes_nan)]
+    if not rows:
+        return
+    named = ", ".join(map(str, rows[:_NUM_NAMED])) + (", …" if len(rows) > _NUM_NAMED else "")
+    raise FieldError(
+        f"field {name!r} of split {split.name!r}",
+        field=name,
+        expected="numbers that are finite",
+        got=f"NaN or infinite ones in {len(rows)} of {len(split)} records: {named}",
+        advice=f"Say what they mean, {name}=Scale(nan='missing'), or leave the field out: {name}=None.",
+    )
+
+
+def _find_rows(column: Column, *, takes_nan: bool) -> list[int]:
+    if isinstance(column, Dense):
+        values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
+        is_bad = np.isinf(values) if takes_nan else ~np.isfinite(values)
+        if column.present is not None:
+            is_bad &= column.present[:, None]
+        found: list[int] = np.flatnonzero(is_bad.any(axis=1)).tolist()
+        return found
+    if isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
+        is_bad = np.isinf(column.values) if takes_nan else ~np.isfinite(column.values)
+        places = np.flatnonzero(is_bad.reshape(len(is_bad), -1).any(axis=1))
+        return sorted(set((np.searchsorted(column.offsets, places, side="right") - 1).tolist()))
+    return []

@@ -1,0 +1,205 @@
+"""Which input matters: what predictions lose when the values of a field are those of other records.
+
+In: stored values of a sample of records, and what predicts. Out: the drop of the main score, by field and by
+modality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.batch.build import LoadedSplit
+from penstock.batch.options import LoadOptions
+from penstock.decode.gather import column_bytes, join_columns, take_column, take_columns
+from penstock.model.modality import find_inputs, find_modalities
+from penstock.model.scores import Number, score_main
+from penstock.model.task import Task
+from penstock.model.trace import Traced, trace
+from penstock.transform.draws import Draws
+from penstock.transform.pipeline import Pipeline
+from penstock.types import CodedColumn
+
+Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
+Drops: TypeAlias = dict[str, Number]
+
+NUM_REPEATS: Final = 3
+MOST_BYTES: Final = 256 << 20
+"""Of the sample in memory. Joining its batches takes as much again for a moment."""
+_MOST_PASSED_BYTES: Final = 4 << 30  # through the model, of all passes together
+_LEAST_RECORDS: Final = 200
+_READ_RECORDS: Final = 64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Records of a split in memory, as they are stored, images decoded.
+
+    Attributes:
+        rows: Their numbers in the split, in any order.
+        columns: Their values, by field; what was prepared of a field has a name that begins with the field's.
+    """
+
+    rows: NDArray[np.int64]
+    columns: dict[str, CodedColumn]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What predictions lose without an input.
+
+    Attributes:
+        records: How many records it was measured on.
+        fields: By target, the drop of its main score for each field.
+        modalities: By target, for all fields of a kind at once.
+    """
+
+    records: int
+    fields: dict[str, Drops]
+    modalities: dict[str, Drops]
+
+
+def draw_sample(
+    source: LoadedSplit, pipeline: Pipeline, scored: NDArray[np.int64], most: int, seed: int
+) -> Sample:
+    """Return records drawn at random, as many as memory and time allow.
+
+    Args:
+        source: The split.
+        pipeline: What reads it.
+        scored: The rows that have predictions, ascending; others are not taken.
+        most: How many at most.
+        seed: Of the draw.
+    """
+    options = LoadOptions(
+        batch_size=min(_READ_RECORDS, most),
+        shuffle="global",
+        seed=seed,
+        augment=False,
+        prefetch_bytes=8 << 20,
+    )
+    num_passes = 1 + NUM_REPEATS * (len(find_inputs(pipeline)) + len(find_modalities(pipeline)))
+    rows: list[NDArray[np.int64]] = []
+    pieces: list[dict[str, CodedColumn]] = []
+    num_bytes = num_rows = 0
+    batches = trace(source, Traced(pipeline, is_applied=False), options)
+    for batch in batches:
+        is_scored = scored[np.searchsorted(scored, batch.rows).clip(max=len(scored) - 1)] == batch.rows
+        kept = np.flatnonzero(is_scored)[: most - num_rows]
+        # Copies: what the loader gave is used again.
+        pieces.append(take_columns(batch.columns, kept))
+        rows.append(batch.rows[kept])
+        num_rows += len(kept)
+        num_bytes += sum(map(column_bytes, pieces[-1].values()))
+        is_dear = num_rows >= _LEAST_RECORDS and num_bytes * num_passes > _MOST_PASSED_BYTES
+        if num_rows >= most or num_bytes > MOST_BYTES or is_dear:
+            break
+    batches.close()
+    return Sample(np.concatenate(rows), join_columns(pieces))
+
+
+def measure_importance(
+    predict: Predict,
+    pipeline: Pipeline,
+    sample: Sample,
+    tasks: Mapping[str, Task],
+    truths: Mapping[str, NDArray[Any]],
+    *,
+    batch_size: int,
+    seed: int,
+    on_pass: Callable[[int, int], None] | None = None,
+) -> Importance:
+    """Permute each field among the records, and then all fields of a modality together.
+
+    All that is made of a field moves with it: its mask, its indicator, its part of a group or a map. The
+    fields of a modality move together, so that they still fit each other and only what ties them to the
+    record is lost. Three permutations are drawn, and every field gets the same three.
+
+    Args:
+        predict: Inputs to predictions, by target.
+        pipeline: Makes inputs of the sample.
+        sample: The records.
+        tasks: What is predicted.
+        truths: Of the records of the sample, by target.
+        batch_size: How many records are predicted at once.
+        seed: Of the permutations.
+        on_pass: Is told how many passes are done, of how many.
+    """
+    run = _Runs(predict, pipeline, sample, tasks, truths, batch_size)
+    modalities = find_modalities(pipeline)
+    units = [*((name,) for name in find_inputs(pipeline)), *modalities.values()]
+    orders = [np.random.default_rng([seed, each]).permutation(len(sample)) for each in range(NUM_REPEATS)]
+    base = run.score((), None)
+    drops: dict[tuple[str, ...], Drops] = {}
+    for number, unit in enumerate(units):
+        if unit not in drops:  # a modality of one field is that field
+            found = [run.score(unit, order) for order in orders]
+            drops[unit] = {name: _mean_drop(base[name], [each[name] for each in found]) for name in tasks}
+        if on_pass is not None:
+            on_pass(number + 1, len(units))
+    return Importance(
+        len(sample),
+        {
+            name: {unit[0]: drops[unit][name] for unit in units[: len(units) - len(modalities)]}
+            for name in tasks
+        },
+        {name: {kind: drops[unit][name] for kind, unit in modalities.items()} for name in tasks},
+    )
+
+
+class _Runs:
+    """Predicts the sample, with some fields permuted, and scores it."""
+
+    def __init__(
+        self,
+        predict: Predict,
+        pipeline: Pipeline,
+        sample: Sample,
+        tasks: Mapping[str, Task],
+        truths: Mapping[str, NDArray[Any]],
+        batch_size: int,
+    ) -> None:
+        self._predict = predict
+        self._pipeline = pipeline
+        self._sample = sample
+        self._tasks = tasks
+        self._truths = truths
+        self._batch_size = batch_size
+        self._owners = {key: _find_owner(key, pipeline.fields) for key in sample.columns}
+
+    def score(self, unit: Sequence[str], order: NDArray[np.int64] | None) -> Drops:
+        """Return the main scores with the fields of `unit` taken from other records."""
+        sample, found = self._sample, []
+        for start in range(0, len(sample), self._batch_size):
+            at = np.arange(start, min(start + self._batch_size, len(sample)), dtype=np.int64)
+            moved = at if order is None else order[at]
+            columns = {
+                key: take_column(column, moved if self._owners[key] in unit else at)
+                for key, column in sample.columns.items()
+            }
+            draws = Draws(0, 0, sample.rows[at], augments=False)
+            inputs, _, _ = self._pipeline.apply(columns, len(at), draws)
+            found.append(self._predict(inputs))
+        return {
+            name: score_main(task, self._truths[name], np.concatenate([each[name] for each in found]))
+            for name, task in self._tasks.items()
+        }
+
+
+def _find_owner(key: str, fields: Sequence[str]) -> str:
+    """Return the field of a column: its own name, or the longest that it begins with."""
+    return key if key in fields else max((name for name in fields if key.startswith(name)), key=len)
+
+
+def _mean_drop(base: Number, found: Sequence[Number]) -> Number:
+    numbers = [each for each in found if each is not None]
+    if base is None or len(numbers) < len(found):
+        return None
+    return base - sum(numbers) / len(numbers)

@@ -1,0 +1,101 @@
+"""Whether the labels of a split are those that a model's losses take: found out before the first step.
+
+In: a model, its tasks, a pipeline, a split. Out: nothing, or the error that names the first bad record; and
+the tasks as the losses of a model of one's own mean them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import FieldError
+from penstock.model.outputs import find_losses, name_loss
+from penstock.model.ports import find_outputs, is_graph, name_outputs
+from penstock.model.task import Task
+from penstock.transform.keep import Keep
+from penstock.transform.pipeline import Pipeline
+from penstock.types import Columns, Dense
+
+_BLOCK_ROWS: Final = 1 << 16
+
+
+class LabelSource(Protocol):
+    """What labels are read from: a split."""
+
+    name: str
+
+    def __len__(self) -> int: ...
+
+    def columns(
+        self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None
+    ) -> Columns:
+        """Return the values of some records."""
+
+
+def read_tasks(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Task]:
+    """Return the tasks as the losses of a compiled model mean them.
+
+    A target of whole numbers that are kept, of which nothing says that they are classes, is one of classes
+    where the loss is sparse: 0 to the number of outputs - 1.
+    """
+    losses = find_losses(model, tasks)
+    found = dict(tasks)
+    for name, task in tasks.items():
+        is_sparse = name_loss(losses.get(name)).startswith("sparse_categorical")
+        if task.kind == "regression" and not task.shape and is_sparse and is_graph(model):
+            width = name_outputs(model, tasks, find_outputs(model))[name].shape[-1]
+            if width is not None and width > 1:
+                found[name] = replace(task, kind="multiclass", labels=tuple(range(width)))
+    return found
+
+
+def check_labels(
+    model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline, split: LabelSource
+) -> None:
+    """Refuse labels that a loss cannot take: fractions for classes, or classes that are none.
+
+    Where a target is coded, a label without a code is an error of its own, and nothing is read here. Of kept
+    numbers, all of the split are read, that field alone.
+
+    Raises:
+        FieldError: A label is none; the message names the first such record.
+    """
+    losses = find_losses(model, tasks)
+    for name, task in read_tasks(model, tasks).items():
+        transform = pipeline.transforms.get(name)
+        loss = name_loss(losses.get(name))
+        if not isinstance(transform, Keep) or transform.fitted is None or task.shape:
+            continue
+        if task.kind in ("binary", "multiclass"):
+            _check_values(split, name, 0, len(task.labels) - 1)
+        elif loss == "binary_crossentropy":
+            _check_values(split, name, 0, 1, is_whole=False)
+
+
+def _check_values(split: LabelSource, name: str, low: int, high: int, *, is_whole: bool = True) -> None:
+    for start in range(0, len(split), _BLOCK_ROWS):
+        column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
+        if not isinstance(column, Dense):
+            return
+        values: NDArray[Any] = column.values
+        bad = ~((values >= low) & (values <= high))
+        if is_whole:
+            bad |= values != np.floor(values)
+        if column.present is not None:
+            bad &= column.present
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise FieldError(
+                f"label {name!r} of split {split.name!r}",
+                field=name,
+                record=start + row,
+                expected=f"{low} or {high}" if high == 1 and is_whole else f"{low} to {high}",
+                got=values[row].item(),
+                advice="Mend the record, or say Encode() for the field, which finds the classes by itself.",
+            )

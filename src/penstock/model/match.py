@@ -1,0 +1,223 @@
+"""Whether a model fits a pipeline: found out before the first step.
+
+In: a Keras model of any make, a fitted pipeline, its tasks. Out: nothing, or the error that names the input
+or output, what was expected, and the name that was probably meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import keras
+
+from penstock.errors import OptionError
+from penstock.model.embedding import check_embeddings
+from penstock.model.labels import read_tasks
+from penstock.model.ports import find_inputs, find_outputs, is_automatic, name_model, name_outputs
+from penstock.model.probe import call_on_symbols, watch
+from penstock.model.shape import can_feed, describe_shape, fits
+from penstock.model.task import Kind, Task
+from penstock.schema.nearest import find_nearest
+from penstock.schema.refusal import list_choices, show
+from penstock.transform.output import STRINGS, Output
+from penstock.transform.pipeline import Pipeline
+
+_MEANINGS: Final[Mapping[Kind, str]] = {
+    "binary": "one number a record, for the probability of its second label",
+    "multiclass": "a number a class",
+    "multilabel": "a number a label",
+    "regression": "the numbers that are predicted",
+}
+_MOST_SHOWN = 300
+
+
+def check_model(model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task]) -> None:
+    """Refuse a model that does not take what a pipeline gives, or does not give what the tasks need.
+
+    A subclassed model is called on symbols by name, which builds it.
+
+    Raises:
+        OptionError: It does not fit; the message names the input or output.
+    """
+    if not isinstance(model, keras.Model):
+        advice = "Call what makes it, and give what it returns." if callable(model) else ""
+        raise OptionError("model", expected="a keras.Model", got=show(model), advice=advice)
+    given = pipeline.inputs
+    for output in given.values():
+        _refuse_ragged(output)
+    taken = find_inputs(model)
+    if taken is None:
+        outputs = _call_by_name(model, pipeline)
+    else:
+        _match_names(model, pipeline, taken)
+        for name, tensor in taken.items():
+            _check_shape(model, tensor, given[name])
+            _check_dtype(model, tensor, given[name])
+        check_embeddings(model, pipeline, taken)
+        outputs = find_outputs(model)
+    meant = read_tasks(model, tasks)
+    named = name_outputs(model, tasks, outputs)
+    if isinstance(outputs, list | tuple) and len(tasks) > 1 and pipeline.weights:
+        # Keras looks for the weights by the positions of outputs, then, and finds none.
+        raise OptionError(
+            f"outputs of {name_model(model)}",
+            expected="a dict by target, as the records have weights",
+            got="a list",
+            advice=f"Make it keras.Model(inputs, {{{', '.join(f'{name!r}: …' for name in tasks)}}}).",
+        )
+    for name, tensor in named.items():
+        _check_output(model, meant[name], tensor)
+
+
+def _refuse_ragged(output: Output) -> None:
+    if output.is_ragged:
+        raise OptionError(
+            f"pipeline input {output.name!r}",
+            field=output.name,
+            expected="an array",
+            got=output.describe(),
+            advice="Give the field a transform that pads: Pad(), or ragged=False.",
+        )
+
+
+def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any]) -> None:
+    given = pipeline.inputs
+    automatic = [name for name in taken if name not in given and is_automatic(name)]
+    if automatic:
+        free = next((each for each in given.values() if each.name not in taken), None)
+        raise OptionError(
+            f"inputs of {name_model(model)}",
+            field=automatic[0],
+            expected="the names of the pipeline's inputs, as inputs go by name and never by position",
+            got=f"{list_choices(automatic)}, which Keras made up",
+            advice=f"Name each by its field: {_write_input(free)}." if free else "Leave them out.",
+        )
+    for name in taken:
+        if name not in given:
+            raise _refuse_missing(model, name, given)
+    for name in given:
+        if name not in taken:
+            raise _refuse_extra(model, pipeline, name, taken)
+
+
+def _refuse_missing(model: keras.Model, name: str, given: Mapping[str, Output]) -> OptionError:
+    nearest = find_nearest(name, given)
+    advice = "Name the input by its field, or add the field to the pipeline."
+    if nearest is not None:
+        advice = f"Did you mean {nearest!r}? Inputs go by name: {_write_input(given[nearest])}."
+    return OptionError(
+        f"input {name!r} of {name_model(model)}",
+        field=name,
+        expected="an input of the pipeline by that name",
+        got=list_choices(given) if given else "none at all",
+        advice=advice,
+    )
+
+
+def _refuse_extra(model: keras.Model, pipeline: Pipeline, name: str, taken: Iterable[str]) -> OptionError:
+    owners = (
+        field
+        for field, transform in pipeline.transforms.items()
+        if any(each.name == name for each in transform.outputs(field))
+    )
+    owner = next(owners, name)
+    without = f"{owner}=None" if owner.isidentifier() else f"**{{{owner!r}: None}}"
+    origin = "" if owner == name else f"It comes with the field {owner!r}. "
+    listed = list(taken)
+    return OptionError(
+        f"pipeline input {name!r}",
+        field=name,
+        expected=f"an input of {name_model(model)} by that name",
+        got=list_choices(listed) if listed else "none at all",
+        advice=f"{origin}Leave the field out, Pipeline.fit(…, {without}), or let the model take it: "
+        f"{_write_input(pipeline.inputs[name])}.",
+    )
+
+
+def _write_input(output: Output) -> str:
+    dtype = "" if output.dtype == "float32" else f", dtype={output.dtype!r}"
+    return f"keras.Input({output.shape!r}, name={output.name!r}{dtype})"
+
+
+def _check_shape(model: keras.Model, tensor: Any, given: Output) -> None:
+    taken = tuple(tensor.shape[1:])
+    if fits(given.shape, taken):
+        return
+    advice = f"Say {_write_input(given)}, or another transform for the field."
+    if given.shape[:1] == (None,) and len(taken) == len(given.shape) and taken[0] is not None:
+        advice = f"Say {_write_input(given)}, or pad the field to one length: length={taken[0]}."
+    raise OptionError(
+        f"input {given.name!r} of {name_model(model)}",
+        field=given.name,
+        expected=f"shape {describe_shape(taken)}",
+        got=f"{describe_shape(given.shape)} from the pipeline",
+        advice=advice,
+    )
+
+
+def _check_dtype(model: keras.Model, tensor: Any, given: Output) -> None:
+    taken = keras.backend.standardize_dtype(tensor.dtype)
+    if can_feed(given.dtype, taken):
+        return
+    advice = f"Say {_write_input(given)}, or another transform for the field."
+    if given.dtype in STRINGS:
+        advice = "A model takes no strings: say Tokenize() or Encode() for the field."
+    raise OptionError(
+        f"input {given.name!r} of {name_model(model)}",
+        field=given.name,
+        expected=taken,
+        got=f"{given.dtype} from the pipeline",
+        advice=advice,
+    )
+
+
+def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
+    """Call a subclassed model by name; return the symbols that it gives."""
+    given = pipeline.inputs
+    try:
+        outputs = call_on_symbols(model, given)
+    except Exception as error:
+        missing = watch(model, given).missing
+        if missing is not None:
+            raise _refuse_missing(model, missing, given) from None
+        listed = ", ".join(f"{name!r}: {each.describe()}" for name, each in given.items())
+        raise OptionError(
+            f"call of {name_model(model)}",
+            expected=f"a model that takes a dict of inputs by name, {{{listed}}}",
+            got=f"{type(error).__name__}: {_shorten(error)}",
+            advice="Its call has one argument, and takes what it needs from it: inputs['…'].",
+        ) from error
+    reading = watch(model, given)
+    if reading.is_done:
+        for name in given:
+            if name not in reading.read:
+                raise _refuse_extra(model, pipeline, name, reading.read)
+    return outputs
+
+
+def _shorten(error: Exception) -> str:
+    """Return what an error of Keras says, without what it adds before and behind."""
+    text = str(error).replace("\x1b[1m", "").replace("\x1b[0m", "")
+    text = text.rpartition("Error encountered:\n\n")[2].partition("\n\nArguments received")[0]
+    return " ".join(text.split()).rstrip(".")[:_MOST_SHOWN]
+
+
+def _check_output(model: keras.Model, task: Task, tensor: Any) -> None:
+    what = f"output of {name_model(model)} for target {task.name!r}"
+    rank = len(tensor.shape)
+    wanted, shape = (task.units,), tuple(tensor.shape[1:])
+    advice = f"End it with keras.layers.Dense({task.units}, …)."
+    if task.kind == "regression":
+        advice += f" If {task.name!r} holds classes, say Encode() for it."
+    if rank == 0 or not (shape == (None,) or fits(shape, wanted)) or rank > 2:
+        raise OptionError(
+            what,
+            field=task.name,
+            expected=f"shape {describe_shape(wanted)}, {_MEANINGS[task.kind]}",
+            got=describe_shape(shape) if rank else "one number for all records",
+            advice=advice,
+        )
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    if "float" not in dtype:
+        raise OptionError(what, field=task.name, expected="floats", got=dtype)

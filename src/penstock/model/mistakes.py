@@ -1,0 +1,131 @@
+"""The records that a model gets most wrong, with what it was given.
+
+In: truths, predictions, and where stored values are read. Out: `Mistake`s, the worst first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import PenstockError
+from penstock.model.scores import Number, lose, predict_codes, to_number
+from penstock.model.task import Task
+from penstock.schema.picture import read_picture
+from penstock.transform.vocabulary import Entry
+
+_MOST_CHARS: Final = 200  # of a text
+_MOST_ITEMS: Final = 8  # of a list
+
+
+class Samples(Protocol):
+    """Where stored values are read: a split."""
+
+    def __getitem__(self, row: int, /) -> Mapping[str, Any]:
+        """Return the values of a record."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A record that a model gets wrong.
+
+    Attributes:
+        row: Its number in the split.
+        file: The file that holds it.
+        record: Its number there.
+        truth: What it is: a label, several, or a number.
+        prediction: What it was taken for.
+        probability: That the model gave to its prediction; None of a number, or of several labels.
+        loss: Its log loss, or how far the number is off.
+        inputs: Its stored values, shortened; images by format and size.
+    """
+
+    row: int
+    file: str
+    record: int
+    truth: Any
+    prediction: Any
+    probability: Number
+    loss: Number
+    inputs: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return dict(vars(self))
+
+
+def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: int) -> NDArray[np.int64]:
+    """Return the places of the records that are wrong, the greatest loss first, at most so many."""
+    losses = lose(task, truth, predicted)
+    if task.kind == "regression":
+        is_wrong = losses > 0
+    else:
+        is_wrong = (predict_codes(task, predicted) != truth).reshape(len(truth), -1).any(axis=1)
+    wrong = np.flatnonzero(is_wrong & np.isfinite(losses))
+    return wrong[np.argsort(-losses[wrong], kind="stable")[:most]]
+
+
+def word_truth(task: Task, value: Any) -> Any:
+    """Return what is true of a record, as JSON can hold it: a label, several, or numbers."""
+    if task.kind == "regression":
+        numbers = np.asarray(value, np.float64)
+        return to_number(float(numbers)) if numbers.ndim == 0 else [to_number(each) for each in numbers]
+    if task.kind == "multilabel":
+        return [plain_label(task.labels[code]) for code in np.flatnonzero(value).tolist()]
+    return plain_label(task.labels[int(value)])
+
+
+def word_prediction(task: Task, predicted: NDArray[Any]) -> tuple[Any, Number]:
+    """Return what was predicted of a record in the same words, and the probability of that."""
+    if task.kind == "regression":
+        return word_truth(task, predicted), None
+    code = predict_codes(task, predicted[None])[0]
+    if task.kind == "multilabel":
+        return word_truth(task, code), None
+    chance = predicted[code] if task.kind == "multiclass" else predicted if code else 1 - predicted
+    return word_truth(task, code), to_number(float(chance))
+
+
+def plain_label(label: Entry | bytes) -> str | int:
+    """Return a label as JSON can hold it."""
+    return label.decode(errors="backslashreplace") if isinstance(label, bytes) else label
+
+
+def read_inputs(samples: Samples, row: int, targets: Container[str]) -> dict[str, Any]:
+    """Return the stored values of a record but its targets, shortened.
+
+    None at all, where a field is bad that the model does not read.
+    """
+    try:
+        sample = samples[row]
+    except PenstockError:
+        return {}
+    return {name: shorten_value(value) for name, value in sample.items() if name not in targets}
+
+
+def shorten_value(value: Any) -> Any:
+    """Return a value as JSON can hold it, in at most a few hundred characters.
+
+    Example:
+        >>> shorten_value(b"GIF89a" + bytes([64, 0, 48, 0]))
+        'gif 64 × 48, 10 bytes'
+    """
+    if isinstance(value, bytes):
+        picture = read_picture(value)
+        size = f" {picture.width} × {picture.height}" if picture is not None and picture.width else ""
+        return f"{'bytes' if picture is None else picture.format}{size}, {len(value):,} bytes"
+    if isinstance(value, str):
+        return value if len(value) <= _MOST_CHARS else f"{value[:_MOST_CHARS]}…"
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{value.dtype} ({', '.join(map(str, value.shape))})"
+    if isinstance(value, list | np.ndarray):
+        items = [shorten_value(each) for each in value[:_MOST_ITEMS]]
+        return [*items, "…"] if len(value) > _MOST_ITEMS else items
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

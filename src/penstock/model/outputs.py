@@ -1,0 +1,161 @@
+"""Whether a model gives probabilities, or logits that become some.
+
+In: a Keras model and its tasks. Out: a truth a target.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from penstock.errors import OptionError
+from penstock.model.ports import find_inputs, find_outputs, is_graph, name_model, name_outputs
+from penstock.model.probe import make_batch
+from penstock.model.task import Task
+from penstock.transform.pipeline import Pipeline
+
+_SQUASHING: Final = ("sigmoid", "softmax", "hard_sigmoid")
+_SQUASHING_LAYERS: Final = ("Sigmoid", "Softmax", "HardSigmoid")
+# Layers and operations that give what they get, in another place or shape.
+_PASSING: Final = (
+    *("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem"),
+)
+_PROBE_ROWS: Final = 64
+
+
+def find_logits(
+    model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | None = None
+) -> dict[str, bool]:
+    """Find out, by target, whether a model gives logits and not probabilities; of numbers, neither.
+
+    A compiled model's loss says it. Otherwise the last activation does: linear ones give logits. Where that
+    cannot be seen, the model is called on random numbers, and what it gives is looked at.
+
+    Args:
+        model: The model; a subclassed one must have been built.
+        tasks: What it is to predict.
+        pipeline: Says what a subclassed model is called on.
+
+    Raises:
+        OptionError: A loss for probabilities gets logits, or the other way round; or nothing tells.
+    """
+    losses = find_losses(model, tasks)
+    tensors = _find_tensors(model, tasks)
+    probed: dict[str, Any] | None = None
+    found = {}
+    for name, task in tasks.items():
+        if task.kind == "regression":
+            found[name] = False
+            continue
+        said, seen = _read_loss(losses.get(name)), _read_graph(tensors.get(name))
+        if said is None and seen is None:
+            probed = _probe(model, tasks, pipeline) if probed is None else probed
+            seen = _judge(task, probed[name])
+        if said is not None and seen is not None and said != seen:
+            raise _refuse(model, task, said)
+        found[name] = bool(seen if said is None else said)
+    return found
+
+
+def find_losses(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]:
+    """Return the losses that a model was compiled with, by target; none of one that was not."""
+    loss = getattr(model, "loss", None) if getattr(model, "compiled", False) else None
+    if loss is None:
+        return {}
+    if isinstance(loss, Mapping):
+        if len(tasks) == 1 and len(loss) == 1:
+            return dict(zip(tasks, loss.values(), strict=True))
+        return {name: loss.get(name) for name in tasks}
+    if isinstance(loss, list | tuple):
+        names = list(tasks) if len(tasks) == 1 else list(getattr(model, "output_names", None) or ())
+        return dict(zip(names, loss, strict=False))
+    return dict.fromkeys(tasks, loss)
+
+
+def name_loss(loss: Any) -> str:
+    """Return the name of a loss as Keras writes it: `binary_crossentropy`; "" if there is none."""
+    if loss is None:
+        return ""
+    if isinstance(loss, str):
+        text = loss
+    elif isinstance(loss, keras.losses.Loss):
+        text = type(loss).__name__
+    else:
+        text = getattr(loss, "__name__", type(loss).__name__)
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in text).lstrip("_")
+
+
+def _read_loss(loss: Any) -> bool | None:
+    """Say whether a loss takes logits; None if it does not say."""
+    said = getattr(loss, "from_logits", None)
+    if isinstance(said, bool):
+        return said
+    return False if isinstance(loss, str) and loss.endswith("crossentropy") else None
+
+
+def _find_tensors(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]:
+    if not is_graph(model):
+        return {}
+    return name_outputs(model, tasks, find_outputs(model))
+
+
+def _read_graph(tensor: Any) -> bool | None:
+    """Say whether a symbol comes from a layer without an activation; None if that cannot be seen."""
+    while tensor is not None:
+        operation: Any
+        operation, node, place = getattr(tensor, "_keras_history", (None, 0, 0))
+        kind = type(operation).__name__
+        activation = getattr(getattr(operation, "activation", None), "__name__", None)
+        if kind in _SQUASHING_LAYERS or activation in _SQUASHING:
+            return False
+        if is_graph(operation):
+            tensor = operation.outputs[place]
+        elif kind in _PASSING or (kind == "Activation" and activation == "linear"):
+            tensor = operation._inbound_nodes[node].input_tensors[0]
+        else:
+            return True if activation == "linear" else None
+    return None
+
+
+def _probe(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | None) -> dict[str, Any]:
+    """Return what a model gives on random numbers, by target."""
+    taken = find_inputs(model)
+    if taken is not None:
+        shapes = {name: (tuple(each.shape[1:]), str(each.dtype)) for name, each in taken.items()}
+    elif pipeline is not None:
+        shapes = {name: (each.shape, each.dtype) for name, each in pipeline.inputs.items()}
+    else:
+        raise OptionError(
+            f"outputs of {name_model(model)}",
+            expected="a loss that says whether they are probabilities",
+            got="a model that is not compiled",
+            advice="Call model.compile(loss=keras.losses.BinaryCrossentropy(from_logits=…)).",
+        )
+    batch = make_batch(shapes, _PROBE_ROWS, np.random.default_rng(0))
+    with keras.StatelessScope(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a model of one input, which it likes better without its name
+        outputs = model({name: keras.ops.convert_to_tensor(each) for name, each in batch.items()})
+    named = name_outputs(model, tasks, outputs)
+    return {name: keras.ops.convert_to_numpy(each) for name, each in named.items()}
+
+
+def _judge(task: Task, values: Any) -> bool:
+    """Say whether numbers cannot be probabilities."""
+    if not (np.all(values >= 0) and np.all(values <= 1)) or not values.any():
+        return True
+    return task.kind == "multiclass" and not np.allclose(values.sum(axis=-1), 1, atol=1e-3)
+
+
+def _refuse(model: keras.Model, task: Task, takes_logits: bool) -> OptionError:
+    activation = "softmax" if task.kind == "multiclass" else "sigmoid"
+    expected, got = "probabilities, as its loss takes them", "a last layer without an activation"
+    advice = f"Say activation={activation!r} there, or from_logits=True for the loss."
+    if takes_logits:
+        expected, got = "logits, as its loss says from_logits=True", f"the activation {activation!r}"
+        advice = "Leave the activation out, or say from_logits=False."
+    what = f"output of {name_model(model)} for target {task.name!r}"
+    return OptionError(what, field=task.name, expected=expected, got=got, advice=advice)

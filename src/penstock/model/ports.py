@@ -1,0 +1,123 @@
+"""The named ends of a Keras model: which inputs it takes, which outputs it gives, by name.
+
+In: a model of any make, and the names of the targets. Out: tensors by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import keras
+from keras.src.models.functional import Functional
+
+from penstock.errors import OptionError
+from penstock.schema.nearest import find_nearest
+from penstock.schema.refusal import list_choices, show
+
+_AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
+
+
+def name_model(model: keras.Model) -> str:
+    """Say in an error which model is meant."""
+    return f"model {model.name!r}"
+
+
+def is_graph(model: keras.Model) -> bool:
+    """Say whether the layers of a model are known before it is called: functional, or `Sequential`."""
+    return isinstance(model, Functional | keras.Sequential)
+
+
+def is_automatic(name: str) -> bool:
+    """Say whether Keras made up the name of an input."""
+    return _AUTOMATIC.fullmatch(name) is not None
+
+
+def find_inputs(model: keras.Model) -> dict[str, Any] | None:
+    """Return the symbolic inputs of a model by name; None where only calling it can tell.
+
+    The names are the keys of the dict that it was made of, or those of its `keras.Input`s.
+
+    Raises:
+        OptionError: Its inputs are nested, or it has none yet.
+    """
+    if isinstance(model, keras.Sequential):
+        if not model.built or model._functional is None:
+            raise OptionError(
+                f"inputs of {name_model(model)}",
+                expected="a first layer that says what it takes",
+                got="a Sequential without one",
+                advice="Begin it with keras.Input(shape, name='…'), named by the field.",
+            )
+        return {each.name: each for each in model.inputs}
+    if not isinstance(model, Functional):
+        return None
+    given = model.input
+    if isinstance(given, dict):
+        named = dict(given)
+    else:
+        listed = given if isinstance(given, list | tuple) else [given]
+        named = {getattr(each, "name", show(each)): each for each in listed}
+    if any(isinstance(each, list | tuple | dict) for each in named.values()):
+        raise OptionError(
+            f"inputs of {name_model(model)}",
+            expected="one dict of keras.Inputs by name",
+            got="dicts or lists inside it",
+            advice="Make it keras.Model({'photo': photo, 'age': age}, …).",
+        )
+    return named
+
+
+def find_outputs(model: keras.Model) -> Any:
+    """Return the symbolic outputs of a model whose layers are known, as it gives them."""
+    return model.outputs if isinstance(model, keras.Sequential) else model.output
+
+
+def name_outputs(model: keras.Model, targets: Iterable[str], outputs: Any) -> dict[str, Any]:
+    """Return the outputs of a model, symbols or arrays alike, by the names of the targets.
+
+    Raises:
+        OptionError: There are more or fewer, or none can say which is which.
+    """
+    wanted = tuple(targets)
+    if isinstance(outputs, Mapping):
+        return _match_names(model, wanted, outputs)
+    listed = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    if len(wanted) == len(listed) == 1:
+        return {wanted[0]: listed[0]}
+    names = list(getattr(model, "output_names", None) or ())
+    if len(listed) == len(names) > 1 and not set(wanted).isdisjoint(names):
+        return _match_names(model, wanted, dict(zip(names, listed, strict=True)))
+    example = ", ".join(f"{name!r}: …" for name in wanted)
+    raise OptionError(
+        f"outputs of {name_model(model)}",
+        expected=f"a dict by target, {{{example}}}",
+        got=f"{len(listed)} outputs without these names" if len(listed) > 1 else "one output",
+        advice="Outputs go by name, never by position: keras.Model(inputs, {…}).",
+    )
+
+
+def _match_names(model: keras.Model, wanted: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    for name in wanted:
+        if name not in given:
+            nearest = find_nearest(name, given)
+            raise OptionError(
+                f"target {name!r}",
+                field=name,
+                expected=f"an output of that name from {name_model(model)}",
+                got=list_choices(map(str, given)),
+                advice=f"Call the output {name!r}, not {nearest!r}."
+                if nearest
+                else f"Give it: {{{name!r}: …}}.",
+            )
+    for name in given:
+        if name not in wanted:
+            raise OptionError(
+                f"output {name!r} of {name_model(model)}",
+                field=str(name),
+                expected=f"a target of that name: {list_choices(wanted)}",
+                got="none",
+                advice="Leave the output out of the model that is trained.",
+            )
+    return {name: given[name] for name in wanted}

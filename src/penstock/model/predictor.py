@@ -1,0 +1,135 @@
+"""A model with its pipeline and tasks: arrays of a batch in, probabilities and numbers by target out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import OptionError
+from penstock.model.ports import find_inputs, name_outputs
+from penstock.model.shape import can_feed, describe_shape, fits
+from penstock.model.task import Task
+from penstock.schema.nearest import find_nearest
+from penstock.schema.refusal import list_choices, show
+from penstock.transform.output import Output
+from penstock.transform.pipeline import Pipeline
+
+
+class Predictor:
+    """Predicts for batches, as a pipeline gives their inputs.
+
+    Batches smaller than the largest so far are filled up with their last record, and cut again: backends
+    compile a model for every number of rows that they meet.
+
+    Attributes:
+        model: The model.
+        pipeline: Says what its inputs are.
+        tasks: Say what its outputs mean.
+        logits: By target, whether the model gives logits.
+
+    Example:
+        predict = Predictor(model, pipeline, find_tasks(pipeline), {"adopted": False})
+        predict({"age": ages})["adopted"]  # float32 (n,): how probable the second label is
+    """
+
+    def __init__(
+        self, model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task], logits: Mapping[str, bool]
+    ) -> None:
+        self.model = model
+        self.pipeline = pipeline
+        self.tasks = dict(tasks)
+        self.logits = {name: bool(logits.get(name, False)) for name in tasks}
+        self._inputs = pipeline.inputs
+        self._most_rows = 0
+        taken = find_inputs(model)
+        # Keras warns of a dict for a model of one input that was not made of a dict.
+        is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
+        self._only = next(iter(taken)) if is_plain and taken is not None and len(taken) == 1 else None
+
+    def __call__(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+        """Return the predictions of a batch by target, float32.
+
+        Args:
+            inputs: Arrays by name, as the pipeline gives them.
+
+        Returns:
+            Binary: (n,), the probability of the second label. Multiclass and multilabel: (n, labels).
+            Regression: as the target, in the units of the stored field.
+
+        Raises:
+            OptionError: An input is missing, too many, of another type or shape, or of another number of
+                rows.
+        """
+        arrays, num_rows = self._check(inputs)
+        if not num_rows:
+            return {name: np.empty((0, *_shape(task)), np.float32) for name, task in self.tasks.items()}
+        self._most_rows = max(self._most_rows, num_rows)
+        num_lacking = self._most_rows - num_rows
+        if num_lacking:
+            arrays = {
+                name: np.concatenate([each, np.repeat(each[-1:], num_lacking, axis=0)])
+                for name, each in arrays.items()
+            }
+        outputs = self.model.predict_on_batch(arrays if self._only is None else arrays[self._only])
+        named = name_outputs(self.model, self.tasks, outputs)
+        return {
+            name: _read(task, np.asarray(named[name])[:num_rows], self.logits[name])
+            for name, task in self.tasks.items()
+        }
+
+    def _check(self, inputs: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], int]:
+        for name in self._inputs:
+            if name not in inputs:
+                nearest = find_nearest(name, inputs)
+                advice = f"Did you mean it by {nearest!r}?" if nearest else ""
+                got = list_choices(inputs) if inputs else "nothing"
+                raise _refuse(name, "an array by that name", got, advice)
+        for name in inputs:
+            if name not in self._inputs:
+                raise _refuse(name, f"one of {list_choices(self._inputs)}", "another", "Leave it out.")
+        arrays = {name: _take(output, inputs[name]) for name, output in self._inputs.items()}
+        counts = {name: len(each) for name, each in arrays.items()}
+        first, num_rows = next(iter(counts.items()))
+        for name, count in counts.items():
+            if count != num_rows:
+                raise _refuse(name, f"{num_rows} rows, as {first!r} has", f"{count}")
+        return arrays, num_rows
+
+
+def _take(output: Output, value: Any) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        got = "strings" if array.dtype.kind in "OSU" else str(array.dtype)
+        raise _refuse(output.name, output.describe(), got, "The pipeline makes numbers of them.")
+    if array.ndim == 0 or not fits(array.shape[1:], output.shape):
+        got = describe_shape(array.shape[1:]) if array.ndim else show(value)
+        raise _refuse(output.name, f"shape {describe_shape(output.shape)}", got)
+    if not can_feed(array.dtype.name, output.dtype):
+        raise _refuse(output.name, output.dtype, array.dtype.name)
+    return array.astype(output.dtype, copy=False)
+
+
+def _refuse(name: str, expected: str, got: str, advice: str = "") -> OptionError:
+    return OptionError(f"input {name!r}", field=name, expected=expected, got=got, advice=advice)
+
+
+def _shape(task: Task) -> tuple[int, ...]:
+    return (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
+
+
+def _read(task: Task, values: NDArray[Any], is_logits: bool) -> NDArray[np.float32]:
+    """Return outputs of a model as what they mean."""
+    # In double precision: logits far from 0, and units of their own, lose nothing on the way.
+    numbers = values.astype(np.float64).reshape(len(values), *_shape(task))
+    if task.kind == "regression":
+        numbers = task.undo(numbers)
+    elif is_logits and task.kind == "multiclass":
+        numbers = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
+        numbers /= numbers.sum(axis=-1, keepdims=True)
+    elif is_logits:
+        numbers = np.exp(-np.logaddexp(0.0, -numbers))
+    return numbers.astype(np.float32)

@@ -1,0 +1,113 @@
+"""A subclassed model tells nothing of its inputs: it is called, and watched.
+
+In: a model, and the outputs of a pipeline that it is to take. Out: what it gives on symbols, which of the
+inputs it reads, and batches of made-up numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.transform.output import Output
+
+_LENGTH: Final = 64  # of a dimension that varies: stacks of convolutions find room in it
+_WIDTH: Final = 20.0  # of random numbers: a sigmoid of most of them is near 0 or 1
+
+
+class Reading(dict[str, Any]):
+    """Inputs by name that note which of them are read, and the first that is missed.
+
+    Attributes:
+        read: The names that were read.
+        missing: The name that was asked for, and is not there; or None.
+        is_done: Whether the model came to its end.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        super().__init__(inputs)
+        self.read: dict[str, None] = {}
+        self.missing: str | None = None
+        self.is_done = False
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self and self.missing is None:
+            self.missing = str(name)
+        self.read[name] = None
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Note the name, and return its input."""
+        self.read[name] = None
+        return super().get(name, default)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Note the name, and take its input out."""
+        self.read[name] = None
+        return super().pop(name, *default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.update(dict.fromkeys(super().keys()))
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Note all names, and return them."""
+        return dict.fromkeys(self).keys()
+
+    def items(self) -> Any:
+        """Note all names, and return them with their inputs."""
+        return {name: dict.__getitem__(self, name) for name in self}.items()
+
+    def values(self) -> Any:
+        """Note all names, and return their inputs."""
+        return {name: dict.__getitem__(self, name) for name in self}.values()
+
+
+def call_on_symbols(model: keras.Model, inputs: Mapping[str, Output]) -> Any:
+    """Call a model on symbols by name, which builds it; return the symbols that it gives."""
+    symbols = {
+        name: keras.KerasTensor((None, *each.shape), dtype=each.dtype) for name, each in inputs.items()
+    }
+    with warnings.catch_warnings():
+        # Of a call that fails Keras warns twice, at length, before it raises.
+        warnings.simplefilter("ignore")
+        return model(symbols)
+
+
+def watch(model: keras.Model, inputs: Mapping[str, Output]) -> Reading:
+    """Call a model on zeros; return what it read, also where it failed."""
+    shapes = {name: (each.shape, each.dtype) for name, each in inputs.items()}
+    zeros = {name: keras.ops.convert_to_tensor(each) for name, each in make_batch(shapes, 2).items()}
+    reading = Reading(zeros)
+    try:
+        # What it draws and counts is not kept.
+        with keras.StatelessScope(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.call(reading)
+        reading.is_done = True
+    except Exception:  # noqa: S110 - models fail in every way; the caller has the error of a proper call
+        pass
+    return reading
+
+
+def make_batch(
+    shapes: Mapping[str, tuple[tuple[int | None, ...], str]],
+    num_rows: int,
+    draws: np.random.Generator | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return arrays of these shapes and types by name: zeros, or random numbers if they are to be drawn."""
+    batch: dict[str, NDArray[Any]] = {}
+    for name, (shape, dtype) in shapes.items():
+        size = (num_rows, *(_LENGTH if dim is None else dim for dim in shape))
+        if draws is None:
+            batch[name] = np.zeros(size, dtype)
+        elif "float" in dtype:
+            batch[name] = draws.normal(scale=_WIDTH, size=size).astype(dtype)
+        else:
+            batch[name] = draws.integers(0, 2, size).astype(dtype)  # every vocabulary has two codes
+    return batch

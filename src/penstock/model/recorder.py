@@ -1,0 +1,244 @@
+"""What happens beside the steps of a run: checkpoints, the history, and telling how far it has come.
+
+In: what Keras tells its callbacks. Out: two of them, one before and one behind all others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import keras
+
+from penstock.batch.loader import Loader
+from penstock.batch.stats import LoaderStats
+from penstock.errors import WriteError
+from penstock.model.checkpoint import Checkpoints, Moment
+from penstock.model.history import write_history
+from penstock.model.progress import Progress, Watcher
+from penstock.model.snapshot import Snapshot, restore_callbacks, restore_model, take_snapshot
+from penstock.model.stopping import BestEpoch
+
+_DEAREST: Final = 1 / 20  # of the time may go to checkpoints
+_LOOK_SECONDS: Final = 0.1
+
+
+class StepReached(Exception):  # noqa: N818 - it never leaves the run
+    """The step is done at which the run was to end."""
+
+
+@dataclass
+class Journal:
+    """What a run remembers beside its model.
+
+    Attributes:
+        loader: The batches.
+        folder: Of the run.
+        checkpoints: Its states.
+        best: Keeps the best epoch.
+        remembered: The callbacks whose state is kept, that one among them.
+        watcher: Hears of it all.
+        clock: Tells the time in seconds.
+        moment: Where it goes on, if it does.
+        step: How many batches the model took in all.
+        rows: What each epoch came to.
+        seconds: How long it has trained before it was resumed.
+    """
+
+    loader: Loader
+    folder: Path
+    checkpoints: Checkpoints
+    best: BestEpoch
+    remembered: Sequence[Any]
+    watcher: Watcher
+    clock: Callable[[], float] = time.monotonic
+    moment: Moment | None = None
+    step: int = 0
+    rows: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._begun = self._saved = self.clock()
+        self._cost = 0.0
+        if self.moment is not None:
+            memory = self.moment.memory
+            self.step = self.moment.step
+            self.rows = [dict(row) for row in memory["history"]]
+            self.seconds = float(memory["seconds"])
+
+    @property
+    def elapsed(self) -> float:
+        """How long the run has trained so far, those before it was killed included."""
+        return self.seconds + self.clock() - self._begun
+
+    def save(self, model: Any, epoch: int) -> None:
+        """Write a checkpoint.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        begun = self.clock()
+        memory = {
+            "epoch": epoch,
+            "loader": self.loader.state_dict(),
+            "history": self.rows,
+            "seconds": self.elapsed,
+        }
+        self.checkpoints.save(Moment(self.step, take_snapshot(model, self.remembered), memory))
+        self._saved = self.clock()
+        self._cost = self._saved - begun
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether a checkpoint is to be written, of which there is to be one in so many seconds."""
+        return self.clock() - self._saved >= max(seconds, self._cost / _DEAREST)
+
+    def save_if_possible(self, model: Any, epoch: int) -> None:
+        """Write a checkpoint; a disk that is full ends no run, which may yet be saved when it is done."""
+        try:
+            self.save(model, epoch)
+        except WriteError as error:
+            self._saved = self.clock()
+            self.watcher.note(f"a checkpoint was not written, training goes on: {error}")
+
+
+class Opening(keras.callbacks.Callback):  # type: ignore[misc]
+    """Comes before all others: brings the model back to the beginning of an epoch, or saves the first state.
+
+    Restoring waits for the first epoch to begin: `fit` has built everything by then, callbacks have forgotten
+    what they knew, and metrics are reset.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+        self._is_done = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Restore or save, once."""
+        if self._is_done:
+            return
+        self._is_done = True
+        moment = self._journal.moment
+        if moment is None:
+            self._journal.save_if_possible(self.model, epoch)
+        elif not _is_within(self._journal.loader):
+            _restore(self.model, self._journal.remembered, moment.snapshot)
+
+
+class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
+    """Comes behind all others: brings the model back to the middle of an epoch, saves, writes, tells.
+
+    Args:
+        journal: What it writes to.
+        num_epochs: Of the run.
+        pace: After how many seconds, or steps, a checkpoint is due.
+        stop_step: The step behind which to end, without a trace.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        num_epochs: int,
+        pace: tuple[float, int | None],
+        stop_step: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._journal = journal
+        self._num_epochs = num_epochs
+        self._seconds, self._steps = pace
+        self._stop_step = stop_step
+        self._is_done = False
+        self._num_seen = 0
+        self._looked = self._began = (journal.clock(), journal.loader.stats(), journal.step)
+        self._stepped = journal.clock()
+        self._rates = (0.0, 0.0, 0.0)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Restore, once: behind what other callbacks do at the beginning of an epoch, which was done then."""
+        self._num_seen = 0
+        self._looked = self._began = (self._journal.clock(), self._journal.loader.stats(), self._journal.step)
+        moment = self._journal.moment
+        if not self._is_done and moment is not None and _is_within(self._journal.loader):
+            _restore(self.model, self._journal.remembered, moment.snapshot)
+        self._is_done = True
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Count a step; save if it is time."""
+        journal = self._journal
+        journal.step += batch + 1 - self._num_seen
+        self._num_seen = batch + 1
+        if self._stop_step is not None:
+            if journal.step >= self._stop_step:
+                raise StepReached
+            return
+        now = self._stepped = journal.clock()
+        if now - self._looked[0] >= _LOOK_SECONDS:
+            self._measure(self._looked, now)
+            self._looked = (now, journal.loader.stats(), journal.step)
+            journal.watcher.step(self._look(logs or {}, *journal.loader.position))
+        is_due = journal.is_due(self._seconds) if self._steps is None else journal.step % self._steps == 0
+        if is_due and _is_within(journal.loader):  # the end of an epoch is saved behind its validation
+            journal.save_if_possible(self.model, journal.loader.position[0])
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Write what an epoch came to."""
+        journal = self._journal
+        if self._stop_step is not None:
+            return
+        known = {name: float(value) for name, value in (logs or {}).items()}
+        rate = getattr(self.model.optimizer, "learning_rate", None)
+        rates = {} if rate is None else {"learning_rate": float(keras.ops.convert_to_numpy(rate))}
+        row = {
+            "epoch": epoch + 1,
+            "step": journal.step,
+            **known,
+            **rates,
+            "seconds": round(journal.elapsed, 3),
+        }
+        journal.rows.append(row)
+        self._measure(self._began, self._stepped)  # of the whole epoch, without its validation
+        look = self._look(known, epoch, journal.loader.num_steps(epoch))
+        journal.watcher.epoch(look, is_best=journal.best.best_epoch == epoch)
+        try:
+            write_history(journal.folder, journal.rows)
+        except WriteError as error:
+            journal.watcher.note(f"the history was not written, training goes on: {error}")
+        if journal.is_due(self._seconds) or self._steps is not None:
+            journal.save_if_possible(self.model, epoch + 1)
+
+    def _measure(self, since: tuple[float, LoaderStats, int], now: float) -> None:
+        """Note records a second, the part of the time that was waited, and steps a second."""
+        then, before, step = since
+        stats, seconds = self._journal.loader.stats(), max(1e-9, now - then)
+        waited = stats.wait_seconds - before.wait_seconds
+        records, steps = stats.records - before.records, self._journal.step - step
+        self._rates = (records / seconds, min(1.0, waited / seconds), steps / seconds)
+
+    def _look(self, logs: Mapping[str, float], epoch: int, step: int) -> Progress:
+        num_steps = self._journal.loader.num_steps(epoch)
+        left = num_steps - step + num_steps * (self._num_epochs - epoch - 1)
+        records, waiting, steps = self._rates
+        return Progress(
+            epoch=epoch,
+            num_epochs=self._num_epochs,
+            step=step,
+            num_steps=num_steps,
+            logs=logs,
+            records_per_second=records,
+            waiting=waiting,
+            seconds_left=left / steps if steps else None,
+        )
+
+
+def _is_within(loader: Loader) -> bool:
+    """Whether the model is in the middle of an epoch."""
+    epoch, step = loader.position
+    return 0 < step < loader.num_steps(epoch)
+
+
+def _restore(model: Any, callbacks: Sequence[Any], snapshot: Snapshot) -> None:
+    restore_model(model, snapshot)
+    restore_callbacks(callbacks, snapshot)

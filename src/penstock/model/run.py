@@ -1,0 +1,167 @@
+"""A run's folder: `run.yaml`, `pipeline.json`, `weights.safetensors`, `history.csv`, `state.json`.
+
+In: the path of a run that has ended. Out: a `Run`: its model with the best weights, its pipeline, its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
+from penstock.model.build import build_model
+from penstock.model.config import CONFIG_NAME, read_run_config
+from penstock.model.history import read_history
+from penstock.model.match import check_model
+from penstock.model.options import ModelOptions
+from penstock.model.outputs import find_logits
+from penstock.model.predictor import Predictor
+from penstock.model.task import Task, find_tasks
+from penstock.model.tensorfile import read_tensors, write_tensors
+from penstock.storage.paths import PathLike
+from penstock.transform.map import MapFunction
+from penstock.transform.pipeline import Pipeline
+
+PIPELINE_NAME: Final = "pipeline.json"
+WEIGHTS_NAME: Final = "weights.safetensors"
+DATA_NAME: Final = "data"
+OWN_MODEL: Final = "own"
+_FINGERPRINT: Final = "pipeline"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run that has ended.
+
+    Attributes:
+        folder: Where it is.
+        model: The Keras model, with the weights of the best epoch.
+        pipeline: What turns records into its inputs.
+        tasks: What it predicts, by target.
+        history: What each epoch came to.
+        settings: What `run.yaml` says.
+
+    Example:
+        ```python
+        run = ps.train(None, pets, out="runs/pets", epochs=5)
+        run.model.summary()
+        run.history[-1]["val_loss"]
+        ```
+    """
+
+    folder: Path
+    model: Any
+    pipeline: Pipeline
+    tasks: Mapping[str, Task]
+    history: list[dict[str, float]]
+    settings: Mapping[str, Any]
+
+    @property
+    def data(self) -> Path:
+        """The path of the data set that it was trained on."""
+        given = Path(str(self.settings.get("data", DATA_NAME)))
+        return given if given.is_absolute() else self.folder / given
+
+    def predictor(self) -> Predictor:
+        """Return what predicts with the model."""
+        return Predictor(self.model, self.pipeline, self.tasks, find_logits(self.model, self.tasks))
+
+    def __repr__(self) -> str:
+        targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
+        return f"Run({str(self.folder)!r}, {len(self.history)} epochs, {targets})"
+
+
+def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:
+    """Open a run: rebuild its model, and load its weights.
+
+    Args:
+        path: Its folder.
+        model: The model, of a run that was given one: weights hold no code, and none is run.
+        functions: The functions of its pipeline's maps, by name.
+
+    Raises:
+        NoSuchPathError: There is no run.
+        StateError: It has not come to its end, or its files are not of one run.
+        OptionError: The model is not given, or does not fit.
+    """
+    folder = Path(path)
+    if not (folder / CONFIG_NAME).is_file():
+        advice = "Name the folder that 'penstock train --out' wrote."
+        raise NoSuchPathError(f"holds no run (there is no {CONFIG_NAME})", path=folder, advice=advice)
+    settings = read_run_config(folder / CONFIG_NAME)
+    pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
+    tasks = find_tasks(pipeline)
+    if model is None:
+        model = _rebuild(folder, settings, pipeline)
+    else:
+        check_model(model, pipeline, tasks)
+    load_weights(folder, model, pipeline)
+    return Run(folder, model, pipeline, tasks, read_history(folder), settings)
+
+
+def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
+    """Write the weights of a model, with what tells the pipeline that they belong to.
+
+    Raises:
+        WriteError: The disk is full, or fails.
+    """
+    arrays = {f"{number}": np.array(weight) for number, weight in enumerate(model.weights)}
+    paths = {f"path {number}": str(weight.path) for number, weight in enumerate(model.weights)}
+    write_tensors(folder / WEIGHTS_NAME, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
+
+
+def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
+    """Give a model the weights of a run.
+
+    Raises:
+        StateError: There are none, or they are those of another pipeline or model.
+    """
+    path = folder / WEIGHTS_NAME
+    if not path.is_file():
+        advice = f"Let it come to its end: penstock train --resume --out {folder}."
+        raise StateError("run", path=folder, expected=WEIGHTS_NAME, got="none", advice=advice)
+    arrays, texts = read_tensors(path)
+    if texts.get(_FINGERPRINT) != pipeline.fingerprint():
+        raise StateError(
+            f"{PIPELINE_NAME} beside these weights",
+            path=path,
+            expected=f"the pipeline {str(texts.get(_FINGERPRINT))[:12]}…, which they were trained with",
+            got=f"{pipeline.fingerprint()[:12]}…",
+            advice="Scales and vocabularies of another data set make nonsense of the inputs: take its own.",
+        )
+    weights = list(model.weights)
+    if len(arrays) != len(weights):
+        raise _misfit(path, "number of weights of the model", len(arrays), len(weights))
+    for number, weight in enumerate(weights):
+        array = arrays[f"{number}"]
+        if tuple(weight.shape) != array.shape:
+            what = f"shape of weight {number}, {texts.get(f'path {number}')!r}"
+            raise _misfit(path, what, array.shape, tuple(weight.shape))
+        weight.assign(array)
+
+
+def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> Any:
+    form = settings.get("model")
+    if not isinstance(form, Mapping):
+        raise OptionError(
+            "model of the run",
+            path=folder / CONFIG_NAME,
+            expected="the model that it was trained with",
+            got="none",
+            advice="Give it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
+        )
+    try:
+        options = ModelOptions.from_json(form)
+    except PenstockError as error:
+        error.path = str(folder / CONFIG_NAME)
+        raise
+    return build_model(pipeline.schema, pipeline, options)
+
+
+def _misfit(path: Path, what: str, expected: object, got: object) -> StateError:
+    advice = "The model is another one than that of the run."
+    return StateError(what, path=path, expected=expected, got=got, advice=advice)

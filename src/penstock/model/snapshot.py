@@ -1,0 +1,131 @@
+"""All that a model in training is: variables, optimizer, metrics, seeds and callbacks, as arrays and JSON.
+
+In: a compiled model that `fit` has built. Out: a `Snapshot`, and the same model brought back to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import StateError
+
+# Of `Callback` itself; the model and what it was told by `fit` are there before anything is restored.
+_NOT_STATE: Final = ("model", "_model", "params", "validation_data")
+_ARRAYS: Final = "arrays"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a run holds at a step.
+
+    Attributes:
+        arrays: By name: `model/7`, `optimizer/3`, `metrics/0`, `callback/0/best_weights/2`, ….
+        paths: What each array of model, optimizer and metrics is, in words.
+        callbacks: What callbacks remember, one a callback.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    paths: Mapping[str, str] = field(default_factory=dict)
+    callbacks: Sequence[Mapping[str, Any]] = ()
+
+
+def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
+    """Return what a model and its callbacks hold now, as copies."""
+    if hasattr(model, "jax_state_sync"):
+        model.jax_state_sync()  # while it trains, JAX has the variables elsewhere
+    arrays: dict[str, NDArray[Any]] = {}
+    paths = {}
+    for group, variables in _list_groups(model).items():
+        for number, variable in enumerate(variables):
+            name = f"{group}/{number}"
+            arrays[name] = np.array(variable)
+            paths[name] = str(variable.path)
+    remembered = []
+    for number, callback in enumerate(callbacks):
+        state, held = _dump_callback(callback)
+        remembered.append(state)
+        arrays |= {f"callback/{number}/{name}": array for name, array in held.items()}
+    return Snapshot(arrays, paths, remembered)
+
+
+def restore_model(model: Any, snapshot: Snapshot) -> None:
+    """Bring a model to what a snapshot holds.
+
+    Raises:
+        StateError: It is that of another model.
+    """
+    for group, variables in _list_groups(model).items():
+        stored = [name for name in snapshot.arrays if name.startswith(f"{group}/")]
+        if len(stored) != len(variables):
+            raise _refuse(f"number of variables of the {group}", len(variables), len(stored))
+        for number, variable in enumerate(variables):
+            array = snapshot.arrays[f"{group}/{number}"]
+            if tuple(variable.shape) != array.shape:
+                what = f"shape of {variable.path!r}, variable {number} of the {group}"
+                raise _refuse(what, tuple(variable.shape), array.shape)
+            variable.assign(array)
+
+
+def restore_callbacks(callbacks: Sequence[Any], snapshot: Snapshot) -> None:
+    """Bring callbacks to what a snapshot holds; they have begun, and forgotten what they knew.
+
+    Raises:
+        StateError: They are others.
+    """
+    kinds = [type(callback).__name__ for callback in callbacks]
+    stored = [str(state.get("kind")) for state in snapshot.callbacks]
+    if kinds != stored:
+        raise _refuse("callbacks", ", ".join(stored) or "none", ", ".join(kinds) or "none")
+    for number, (callback, state) in enumerate(zip(callbacks, snapshot.callbacks, strict=True)):
+        prefix = f"callback/{number}/"
+        held = {
+            name[len(prefix) :]: each for name, each in snapshot.arrays.items() if name.startswith(prefix)
+        }
+        _load_callback(callback, state, held)
+
+
+def _list_groups(model: Any) -> dict[str, list[Any]]:
+    optimizer = getattr(model, "optimizer", None)
+    return {
+        "model": list(model.variables),  # `weights` would lack the seeds of dropout
+        "optimizer": [] if optimizer is None else list(optimizer.variables),
+        "metrics": list(model.metrics_variables),
+    }
+
+
+def _dump_callback(callback: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return what a callback remembers: scalars, and lists of arrays such as the best weights."""
+    values: dict[str, Any] = {}
+    lists: dict[str, int] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, value in vars(callback).items():
+        if name in _NOT_STATE:
+            continue
+        if isinstance(value, np.generic):
+            value = value.item()  # noqa: PLW2901 - the same value
+        if value is None or isinstance(value, bool | int | str):
+            values[name] = value
+        elif isinstance(value, float):
+            values[name] = value if math.isfinite(value) else {"float": str(value)}
+        elif isinstance(value, list) and value and all(isinstance(each, np.ndarray) for each in value):
+            lists[name] = len(value)
+            arrays |= {f"{name}/{at}": np.array(each) for at, each in enumerate(value)}
+    return {"kind": type(callback).__name__, "values": values, _ARRAYS: lists}, arrays
+
+
+def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    for name, value in state["values"].items():
+        setattr(callback, name, float(value["float"]) if isinstance(value, Mapping) else value)
+    for name, count in state[_ARRAYS].items():
+        setattr(callback, name, [arrays[f"{name}/{at}"] for at in range(count)])
+
+
+def _refuse(what: str, expected: object, got: object) -> StateError:
+    advice = "Give the model and the callbacks that the run was begun with."
+    return StateError(what, expected=expected, got=got, advice=advice)

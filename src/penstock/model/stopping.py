@@ -1,0 +1,68 @@
+"""The best epoch of a run, and when to stop waiting for a better one.
+
+In: what each epoch came to. Out: a Keras callback that keeps the weights of the best, and stops the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import OptionError
+from penstock.schema.nearest import find_nearest
+
+
+class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
+    """Keeps the weights of the best epoch, and stops when none was better for a while.
+
+    All that it remembers are its attributes, which a checkpoint holds.
+
+    Args:
+        monitor: What tells: a name of the logs.
+        is_lower_better: Whether less of it is better.
+        patience: How many epochs may pass without a better one; None is any number.
+
+    Attributes:
+        best: What the best epoch came to.
+        best_epoch: Which it was, from 0 on; −1 before there is one.
+        best_weights: The weights of the model then.
+        num_waited: Epochs since.
+    """
+
+    def __init__(self, monitor: str, *, is_lower_better: bool, patience: int | None) -> None:
+        super().__init__()
+        self._monitor = monitor
+        self._sign = 1.0 if is_lower_better else -1.0
+        self._patience = patience
+        self.best = math.inf * self._sign
+        self.best_epoch = -1
+        self.best_weights: list[NDArray[Any]] = []
+        self.num_waited = 0
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Compare an epoch with the best."""
+        known = logs or {}
+        if self._monitor not in known:
+            nearest = find_nearest(self._monitor, known)
+            advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."
+            raise OptionError(
+                "monitor", expected="a name of the history", got=repr(self._monitor), advice=advice
+            )
+        value = float(known[self._monitor])
+        if value * self._sign < self.best * self._sign:
+            self.best, self.best_epoch, self.num_waited = value, epoch, 0
+            self.best_weights = [np.array(weight) for weight in self.model.weights]
+            return
+        self.num_waited += 1
+        if self._patience is not None and self.num_waited > self._patience:
+            self.model.stop_training = True
+
+    def restore(self) -> None:
+        """Give the model the weights of the best epoch, if there was one."""
+        for weight, array in zip(self.model.weights, self.best_weights, strict=bool(self.best_weights)):
+            weight.assign(array)

@@ -1,0 +1,135 @@
+"""What a model is to predict: one task a target.
+
+In: a fitted pipeline. Out: `Task`s by target name, which heads, losses, scores and predictions follow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import OptionError
+from penstock.transform.category import Encode
+from penstock.transform.keep import Keep
+from penstock.transform.number import Scale
+from penstock.transform.output import Output
+from penstock.transform.pipeline import Pipeline
+from penstock.transform.vocabulary import Entry
+
+Kind: TypeAlias = Literal["binary", "multiclass", "multilabel", "regression"]
+
+_WHOLE: Final = "iub"
+_UNDOABLE: Final = ("standard", "minmax", "log1p", "none")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted of one target.
+
+    Attributes:
+        name: Of the target.
+        kind: "binary", one of two labels; "multiclass", one of several; "multilabel", any of several;
+            "regression", numbers.
+        labels: By code; none of a regression.
+        shape: Of one record's target in a batch.
+        mean: Of a regression: that of the train split, as a batch has it.
+        deviation: Likewise.
+        method: How the numbers of a regression are scaled in a batch, as `Scale` calls it.
+        shift: What scaling takes off.
+        factor: What it multiplies with.
+
+    Example:
+        >>> Task("adopted", "binary", ("no", "yes")).units
+        1
+    """
+
+    name: str
+    kind: Kind
+    labels: tuple[Entry, ...] = ()
+    shape: tuple[int, ...] = ()
+    mean: float = 0.0
+    deviation: float = 1.0
+    method: str = "none"
+    shift: float = 0.0
+    factor: float = 1.0
+
+    @property
+    def units(self) -> int:
+        """How many numbers a head gives."""
+        if self.kind in ("multiclass", "multilabel"):
+            return len(self.labels)
+        return math.prod(self.shape)
+
+    def undo(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers of a regression in the units of the stored field: what scaling did is undone."""
+        if self.method == "none":
+            return values
+        undone = values / self.factor + self.shift
+        return np.sign(undone) * np.expm1(np.abs(undone)) if self.method == "log1p" else undone
+
+    def describe(self) -> str:
+        """Say in a few words what is predicted."""
+        if self.kind == "regression":
+            return "regression" if not self.shape else f"regression of {self.units} numbers"
+        return f"{self.kind}, {len(self.labels)} labels"
+
+
+def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
+    """Return what is to be predicted of each target.
+
+    Raises:
+        OptionError: There is no target, or one that no task fits.
+    """
+    if not pipeline.targets:
+        raise OptionError(
+            "targets of the pipeline",
+            expected="a field to predict",
+            got="none",
+            advice="Name one: ps.convert(…, target='price'), ps.open(…, target='price'), or --target price.",
+        )
+    transforms = pipeline.transforms
+    return {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
+
+
+def _find_task(output: Output, transform: Any) -> Task:
+    name, shape = output.name, tuple(dim or 0 for dim in output.shape)
+    if output.is_ragged or 0 in shape or len(shape) > 1:
+        raise _refuse(name, "a number, a class, a set of classes or a vector", output.describe())
+    if isinstance(transform, Encode):
+        return _find_classes(name, shape, transform)
+    if isinstance(transform, Scale) and transform.fitted is not None:
+        if transform.method not in _UNDOABLE or len(transform.fitted.shift) > 1:
+            got = f"{transform!r}, which cannot be undone in predictions"
+            raise _refuse(name, "a target that is kept, or scaled as a whole", got)
+        shift, factor = transform.fitted.shift[0], transform.fitted.factor[0]
+        return Task(name, "regression", shape=shape, method=transform.method, shift=shift, factor=factor)
+    if isinstance(transform, Keep) and transform.fitted is not None and transform.fitted.spread is not None:
+        low, high, mean, deviation = transform.fitted.spread
+        is_whole = np.dtype(transform.fitted.dtype).kind in _WHOLE
+        if is_whole and not shape and low == 0 and high == 1:
+            return Task(name, "binary", (0, 1))
+        return Task(name, "regression", shape=shape, mean=mean, deviation=deviation or 1.0)
+    if np.dtype(output.dtype).kind == "f":
+        return Task(name, "regression", shape=shape)
+    advice = "Give the field another transform, or train a model of your own with its own loop."
+    raise _refuse(name, "a number or a class", output.describe(), advice)
+
+
+def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
+    labels = () if transform.fitted is None else transform.fitted.values
+    if transform.output == "multi_hot" and shape == (len(labels),):
+        return Task(name, "multilabel", labels, shape)
+    if transform.output != "index" or shape or transform.num_codes != len(labels):
+        expected = "classes coded from 0 on: Encode(unknown='error', missing='error'), or sets of them"
+        raise _refuse(name, expected, repr(transform))
+    if len(labels) < 2:
+        raise _refuse(name, "at least two classes", f"{len(labels)}")
+    return Task(name, "binary" if len(labels) == 2 else "multiclass", labels)
+
+
+def _refuse(name: str, expected: str, got: str, advice: str = "") -> OptionError:
+    return OptionError(f"target {name!r}", field=name, expected=expected, got=got, advice=advice)

@@ -1,0 +1,118 @@
+"""Batches that say which records they hold, with stored values beside the arrays.
+
+In: a fitted pipeline. Out: what a loader takes in its place; each batch holds one `TracedBatch`. A record
+that is skipped shortens a batch: its rows tell which are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.batch.build import LoadedSplit, make_loader
+from penstock.batch.options import LoadOptions
+from penstock.decode.gather import column_bytes
+from penstock.errors import OptionError
+from penstock.schema.schema import Schema
+from penstock.transform.assembly import Faults
+from penstock.transform.draws import Draws
+from penstock.transform.output import Output
+from penstock.transform.pipeline import Pipeline
+from penstock.types import CodedColumns, Ragged
+
+_KEY: Final = "traced"
+
+
+@dataclass(frozen=True)
+class TracedBatch:
+    """A batch, and what it was made of.
+
+    Attributes:
+        rows: The numbers of its records in the split.
+        inputs: As a model takes them; empty, if they were not asked for.
+        targets: Likewise.
+        columns: Stored values: of the fields that were asked for, or of all that the pipeline reads.
+    """
+
+    rows: NDArray[np.int64]
+    inputs: dict[str, Any]
+    targets: dict[str, Any]
+    columns: CodedColumns
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes: loaders ask."""
+        arrays = [*self.inputs.values(), *self.targets.values()]
+        held = sum(column_bytes(each) if isinstance(each, Ragged) else each.nbytes for each in arrays)
+        return held + sum(map(column_bytes, self.columns.values()))
+
+
+class Traced:
+    """A pipeline for evaluation: without weights, with rows, and with stored values where asked for.
+
+    Args:
+        pipeline: The pipeline.
+        stored: Names of the fields whose stored values are wanted beside its arrays.
+        is_applied: Whether arrays are made; otherwise a batch has what they are made of.
+    """
+
+    def __init__(self, pipeline: Pipeline, stored: Iterable[str] = (), *, is_applied: bool = True) -> None:
+        self._pipeline = pipeline.copy()
+        self._stored = tuple(stored)
+        self._is_applied = is_applied
+        self.fields = tuple(dict.fromkeys((*pipeline.fields, *self._stored)))
+        self.inputs = pipeline.inputs
+        self.targets = pipeline.targets
+        self.weights: dict[str, Output] = {}
+        self.augments = pipeline.augments
+        self.prepares = pipeline.prepares
+        self.prepare_to_keep = self._pipeline.prepare_to_keep
+
+    def dictionaries(self) -> dict[str, _native.Vocabulary]:
+        """Return the tables for coding; a string that is wanted as it is stored is not coded."""
+        tables = self._pipeline.dictionaries()
+        return {name: table for name, table in tables.items() if name not in self._stored}
+
+    def fingerprint(self) -> str:
+        """Return what tells the pipeline from others."""
+        return self._pipeline.fingerprint()
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse data whose fields are not those that the pipeline takes."""
+        self._pipeline.check_schema(schema)
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Do the dear part."""
+        return self._pipeline.prepare(columns, draws)
+
+    def apply(
+        self, columns: CodedColumns, num_rows: int, draws: Draws | None
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return the batch as the one input."""
+        if draws is None:
+            raise OptionError("draws", expected="the draws of a loader", got="None")
+        if self._is_applied:
+            inputs, targets, _ = self._pipeline.apply(columns, num_rows, draws)
+            columns = {name: columns[name] for name in self._stored}
+            return {_KEY: TracedBatch(draws.records, inputs, targets, columns)}, {}, {}
+        return {_KEY: TracedBatch(draws.records, {}, {}, columns)}, {}, {}
+
+
+def trace(source: LoadedSplit, pipeline: Traced, options: LoadOptions) -> Generator[TracedBatch]:
+    """Yield the batches of one epoch of a split.
+
+    Raises:
+        UnknownNameError: A field is not there.
+        SchemaError: A field is not what the pipeline was fitted to.
+        OptionError: There is no record.
+    """
+    loader = make_loader([source], pipeline, options)
+    with closing(iter(loader)) as batches:
+        for batch in batches:
+            yield batch[0][_KEY]

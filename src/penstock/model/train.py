@@ -1,0 +1,279 @@
+"""Training from end to end: the model is built or checked, compiled, fitted, and left in a run folder.
+
+In: an opened data set, a pipeline, a model or none, options, a folder. Out: a `Run`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import keras
+import numpy as np
+
+from penstock.batch.loader import Loader
+from penstock.errors import OptionError
+from penstock.model.build import build_model
+from penstock.model.checkpoint import Checkpoints, Moment
+from penstock.model.imbalance import weigh_classes
+from penstock.model.compiling import CompilePlan, compile_model
+from penstock.model.config import write_run_config
+from penstock.model.finite import check_finite
+from penstock.model.fitting import Fitting
+from penstock.model.history import read_history
+from penstock.model.labels import check_labels
+from penstock.model.match import check_model
+from penstock.model.options import ModelOptions
+from penstock.model.progress import Silence, Watcher
+from penstock.model.run import OWN_MODEL, PIPELINE_NAME, Run, load_weights, save_weights
+from penstock.model.task import Task, find_tasks
+from penstock.model.training import TrainOptions
+from penstock.schema.schema import Schema
+from penstock.transform.pipeline import Pipeline
+
+_TRAIN: Final = "train"
+_VALIDATION: Final = ("validation", "val", "valid", "dev")
+_LEAST_HELD_OUT: Final = 8  # records, or what they say of a model is chance
+_FREE: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps")  # weights are the same
+_LOADER_SEED: Final = 1  # another one than that of the model: neither knows of the other
+
+
+class TrainingData(Protocol):
+    """What a model is trained on: a data set."""
+
+    schema: Schema
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of its splits."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a split."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained, and where.
+
+    Attributes:
+        data: The data set.
+        pipeline: Fitted to it.
+        folder: Of the run.
+        options: How to train.
+        model: A user's own, or None to build one.
+        model_options: How to build one.
+        settings: Further tables for `run.yaml`.
+        callbacks: A user's own, of Keras.
+        watcher: Who hears of it.
+    """
+
+    data: TrainingData
+    pipeline: Pipeline
+    folder: Path
+    options: TrainOptions
+    model: Any = None
+    model_options: ModelOptions | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    callbacks: Sequence[Any] = ()
+    watcher: Watcher = field(default_factory=Silence)
+
+    def run(self, *, resume: bool = False) -> Run:
+        """Train, and return the run.
+
+        Args:
+            resume: Whether to go on where a run in this folder was killed.
+
+        Raises:
+            OptionError: The model does not fit the pipeline, or there is nothing to train on.
+            FieldError: A label or a number cannot be learned from.
+            NonFiniteError: A step gave a loss that is not finite.
+            StateError: What is in the folder is of another run.
+        """
+        tasks = find_tasks(self.pipeline)
+        loaders = self._make_loaders()
+        for split in self._list_splits():
+            check_finite(split, self.pipeline)
+        model, built_from = self._make_model(tasks)
+        weights = self._compile(model, tasks, loaders.train)
+        for split in self._list_splits():
+            check_labels(model, tasks, self.pipeline, split)
+        checkpoints = Checkpoints(self.folder, self._identify(loaders.train))
+        moment = checkpoints.load() if resume else None
+        settings = self._describe(tasks, loaders, built_from, weights)
+        if checkpoints.status != "finished":
+            self._fit(model, loaders, checkpoints, moment, settings)
+        else:
+            load_weights(self.folder, model, self.pipeline)
+            self.watcher.note("the run had come to its end already: nothing was done")
+        return Run(self.folder, model, self.pipeline, tasks, read_history(self.folder), settings)
+
+    def _fit(
+        self,
+        model: Any,
+        loaders: _Loaders,
+        checkpoints: Checkpoints,
+        moment: Moment | None,
+        settings: Mapping[str, Any],
+    ) -> None:
+        if moment is None:
+            self.pipeline.save(self.folder / PIPELINE_NAME)
+            write_run_config(self.folder, settings)
+        else:
+            self.watcher.note(f"goes on at step {moment.step}")
+        fitting = Fitting(
+            model,
+            loaders.train,
+            loaders.validation,
+            self.options,
+            self.folder,
+            checkpoints,
+            self.watcher,
+            self.callbacks,
+        )
+        try:
+            journal = fitting.run(moment)
+        except ArithmeticError:
+            save_weights(self.folder, model, self.pipeline)
+            checkpoints.finish("failed")
+            raise
+        save_weights(self.folder, model, self.pipeline)
+        checkpoints.finish("finished")
+        best = journal.best
+        named = fitting.monitor
+        self.watcher.end(f"best epoch: {best.best_epoch + 1}, {named} {best.best:.4g}")
+
+    def _list_splits(self) -> list[Any]:
+        names = (_find_train(self.data), _find_validation(self.data))
+        return [self.data[name] for name in names if name is not None]
+
+    def _make_loaders(self) -> _Loaders:
+        options = self.options
+        name, held = _find_train(self.data), _find_validation(self.data)
+        split = self.data[name]
+        share = 0.0 if held is not None else options.hold_out
+        if share and len(split) * share < _LEAST_HELD_OUT:
+            self.watcher.note(f"no validation: {len(split)} records are too few to hold some out")
+            share = 0.0
+        elif share:
+            self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
+        size = options.choose_batch_size(round(len(split) * (1 - share)))
+        choices = {"num_threads": options.num_threads, "batch_size": size, "cache": options.cache}
+        train = split.loader(
+            self.pipeline,
+            shuffle=options.shuffle,
+            seed=options.seed + _LOADER_SEED,
+            part=(share, 1.0) if share else None,
+            augment=True if self.pipeline.augments else None,
+            **choices,
+        )
+        if held is not None:
+            return _Loaders(train, self.data[held].loader(self.pipeline, augment=False, **choices))
+        if not share:
+            return _Loaders(train, None)
+        part = (0.0, share)
+        return _Loaders(train, split.loader(self.pipeline, augment=False, part=part, **choices))
+
+    def _make_model(self, tasks: Mapping[str, Task]) -> tuple[Any, ModelOptions | None]:
+        """Return the model, and what it was built from, if Penstock built it."""
+        if self.model is None:
+            options = (self.model_options or ModelOptions()).resolved()
+            with seeded(self.options.seed):
+                return build_model(self.pipeline.schema, self.pipeline, options), options
+        check_model(self.model, self.pipeline, tasks)
+        return self.model, getattr(self.model, "built_from", None)
+
+    def _compile(self, model: Any, tasks: Mapping[str, Task], loader: Loader) -> dict[str, Any]:
+        if getattr(model, "compiled", False):
+            return {}
+        options = self.options
+        split = self.data[_find_train(self.data)]
+        weights = weigh_classes(split, self.pipeline, tasks, options.class_weights)
+        total = loader.num_steps(0) * options.epochs
+        plan = CompilePlan(
+            optimizer=options.optimizer,
+            learning_rate=options.learning_rate,
+            weight_decay=options.weight_decay,
+            warmup_steps=round(total * options.warmup),
+            total_steps=total,
+            clip=options.clip,
+            class_weights=weights,
+            loss_weights=options.loss_weights,
+        )
+        compile_model(model, tasks, plan)
+        return weights
+
+    def _identify(self, loader: Loader) -> dict[str, Any]:
+        """Return what a checkpoint must be one of; what does not change the weights is not in it."""
+        train = self.options.to_json()
+        return {
+            "pipeline": self.pipeline.fingerprint(),
+            "data": loader.state_dict()["data"],
+            "backend": keras.backend.backend(),
+            **{name: value for name, value in train.items() if name not in _FREE and value is not None},
+        }
+
+    def _describe(
+        self,
+        tasks: Mapping[str, Task],
+        loaders: _Loaders,
+        built_from: ModelOptions | None,
+        weights: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the tables of `run.yaml`."""
+        train = loaders.train
+        facts = {
+            "keras": keras.version(),
+            "backend": keras.backend.backend(),
+            "batch_size": train.options.batch_size,
+            "steps_per_epoch": train.num_steps(0),
+            "targets": {name: task.describe() for name, task in tasks.items()},
+            "class_weights": weights,
+            "validation": "none" if loaders.validation is None else "held out of train",
+            "pipeline": self.pipeline.fingerprint(),
+        }
+        if (held := _find_validation(self.data)) is not None:
+            facts["validation"] = held
+        return {
+            **self.settings,
+            "model": OWN_MODEL if built_from is None else built_from.to_json(),
+            "train": self.options.to_json(),
+            "facts": facts,
+        }
+
+
+class _Loaders(NamedTuple):
+    train: Loader
+    validation: Loader | None
+
+
+def _find_train(data: TrainingData) -> str:
+    if _TRAIN in data.splits:
+        return _TRAIN
+    if len(data.splits) == 1:
+        return data.splits[0]
+    raise OptionError(
+        "splits of the data set",
+        expected=f"one called {_TRAIN!r}, or one alone",
+        got=", ".join(data.splits) or "none",
+        advice="Convert it with --split train=0.8,test=0.2, or name the files of the train split alone.",
+    )
+
+
+def _find_validation(data: TrainingData) -> str | None:
+    return next((name for name in _VALIDATION if name in data.splits and len(data[name])), None)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Make what is built inside depend on a seed alone, and leave other random numbers as they were."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        keras.utils.set_random_seed(seed)
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

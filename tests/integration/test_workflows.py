@@ -1,0 +1,38 @@
+"""The five workflows, as the scripts in `examples/` do them: what each learnt from the data that it makes."""
+
+from __future__ import annotations
+
+from example_scripts import run_example
+
+
+def test_shards_of_others_go_into_fit_by_name(tmp_path, monkeypatch, capsys) -> None:
+    found = run_example("shards_into_fit", tmp_path, monkeypatch)
+    # Late is what two of three inputs speak for: one alone is right in three of four records.
+    assert found["majority"] < 0.6
+    assert found["accuracy"] >= 0.9
+    told = capsys.readouterr().out
+    assert "photo     input   uint8 (n, 32, 32, 3)" in told
+    assert "measures  input   float32 (n, 5)" in told
+    assert "stations  input   int64 (n, ?)" in told
+    assert not (tmp_path / "parcels" / "penstock.json").exists()
+
+
+def test_arrays_come_back_with_shape_and_type_and_are_learnt_from(tmp_path, monkeypatch, capsys) -> None:
+    found = run_example("arrays", tmp_path, monkeypatch)
+    assert len(found["per_epoch"]) == 5
+    assert found["per_epoch"][-1] > found["per_epoch"][0]
+    assert found["accuracy"] >= 0.9  # of three shapes, equally frequent
+    assert "float32 (64, 64)" in capsys.readouterr().out
+
+
+def test_batches_are_shuffled_over_files_padded_by_length_and_augmented_in_training_alone(
+    tmp_path, monkeypatch
+) -> None:
+    found = run_example("batches", tmp_path, monkeypatch)
+    assert found["num_files"] == 4
+    assert found["padding"] > 0.5
+    assert found["padding_bucketed"] < 0.1
+    assert found["is_augmented"]
+    assert not found["is_test_augmented"]
+    # Recommended is what is green and praised: either alone is right in three of four records.
+    assert found["accuracy"] >= found["majority"] + 0.15

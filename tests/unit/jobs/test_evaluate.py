@@ -1,0 +1,133 @@
+"""`penstock.evaluate`: what it opens, and what it refuses."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import NoSuchPathError, OptionError, SchemaError, UnknownNameError
+from penstock.jobs.evaluate import evaluate
+from penstock.model.task import find_tasks
+from record_files import example, write_plain
+
+QUICK = {"bootstrap": 0, "importance": False}
+
+
+@dataclass
+class KnownRun:
+    """A run whose model gives a probability by the code of the kind."""
+
+    pipeline: Any
+    data: Path
+
+    @property
+    def tasks(self):
+        return find_tasks(self.pipeline)
+
+    def predictor(self):
+        return lambda inputs: {"adopted": np.where(inputs["kind"] == self.code("dog"), 0.9, 0.1)}
+
+    def code(self, kind):
+        transform = self.pipeline.transforms["kind"]
+        return transform.num_codes - len(transform.fitted.values) + transform.fitted.values.index(kind)
+
+
+def convert(folder: Path, kinds, labels, **options) -> ps.Dataset:
+    columns = {"id": [f"pet-{i}" for i in range(len(kinds))], "kind": list(kinds), "adopted": list(labels)}
+    fields = {"kind": ps.fields.Category(), "adopted": ps.fields.Category()}
+    shares = {"split": "train=0.5,test=0.5", "fields": fields, **options}
+    return ps.convert(columns, folder, id="id", target="adopted", **shares)
+
+
+@pytest.fixture(scope="module")
+def pets(tmp_path_factory) -> ps.Dataset:
+    kinds = ["dog", "cat"] * 40
+    return convert(
+        tmp_path_factory.mktemp("known") / "pets", kinds, ["yes" if kind == "dog" else "no" for kind in kinds]
+    )
+
+
+@pytest.fixture(scope="module")
+def run(pets) -> KnownRun:
+    return KnownRun(ps.Pipeline.fit(pets), pets.paths[0].parent)
+
+
+@pytest.mark.parametrize("form", ["nothing", "path", "dataset", "split"])
+def test_data_is_that_of_the_run_a_path_a_data_set_or_a_split(form, run, pets) -> None:
+    data = {"nothing": None, "path": str(run.data), "dataset": pets, "split": pets["test"]}[form]
+    found = evaluate(run, data, **QUICK)
+    assert (found.split, found.records) == ("test", len(pets["test"]))
+    assert found.targets["adopted"]["auc"] == 1.0
+
+
+def test_split_may_be_named(run, pets) -> None:
+    assert evaluate(run, split="train", **QUICK).records == len(pets["train"])
+
+
+def test_split_that_is_not_there_names_those_that_are(run) -> None:
+    with pytest.raises(UnknownNameError, match=r"pets: no split 'tset'. There are 'train', 'test'\."):
+        evaluate(run, split="tset")
+
+
+def test_data_with_other_codes_goes_through_the_pipeline_of_the_run(run, tmp_path) -> None:
+    # Fitted to this, "cat" would have the code that "dog" has in the run, and an unseen kind one of its own.
+    kinds = ["cat", "cat", "dog", "newt"] * 20
+    other = convert(tmp_path / "other", kinds, ["yes" if kind == "dog" else "no" for kind in kinds])
+    own = KnownRun(ps.Pipeline.fit(other), tmp_path / "other")
+    assert own.code("dog") != run.code("dog")
+    found = evaluate(run, other, slices="kind", **QUICK)
+    assert found.targets["adopted"]["accuracy"] == 1.0
+    assert {each.value for each in found.slices["kind"]} == {"cat", "dog", "newt"}
+
+
+def test_foreign_records_are_read_as_the_run_knows_their_fields(run, tmp_path) -> None:
+    # A text of many values, for all that bytes tell.
+    names = ["dog", *(f"no kind {i}" for i in range(40))]
+    records = [example(kind=kind, adopted="yes" if kind == "dog" else "no") for kind in names]
+    write_plain(tmp_path / "test-00000-of-00001.tfrecord", records)
+    found = evaluate(run, tmp_path, **QUICK)
+    assert (found.records, found.targets["adopted"]["accuracy"]) == (41, 1.0)
+
+
+def test_raw_data_is_refused_with_what_to_do(run, tmp_path) -> None:
+    (tmp_path / "pets.csv").write_text("kind,adopted\ndog,yes\n")
+    with pytest.raises(
+        OptionError, match=r"pets\.csv: data: expected a data set, or TFRecords.*penstock predict RUN"
+    ):
+        evaluate(run, tmp_path / "pets.csv")
+    with pytest.raises(
+        OptionError, match=r"data: expected a split, a data set, or the path of one, got \{\}"
+    ):
+        evaluate(run, {})
+
+
+def test_data_set_of_the_run_that_has_moved_is_named(run) -> None:
+    moved = KnownRun(run.pipeline, run.data / "elsewhere")
+    with pytest.raises(NoSuchPathError, match=r"elsewhere: the data set is not there any more.*RUN DATASET"):
+        evaluate(moved)
+    with pytest.raises(NoSuchPathError):
+        evaluate(run, run.data / "elsewhere")
+
+
+def test_data_with_another_type_or_without_a_field_is_refused(run, tmp_path) -> None:
+    numbers = {"kind": ps.fields.Number("int64"), "adopted": ps.fields.Category()}
+    other = convert(tmp_path / "numbers", range(40), ["yes", "no"] * 20, fields=numbers)
+    with pytest.raises(SchemaError, match="field 'kind': expected type category"):
+        evaluate(run, other)
+    (tmp_path / "foreign").mkdir()
+    path = tmp_path / "foreign" / "test-00000-of-00001.tfrecord"
+    write_plain(path, [example(adopted="yes", sort="dog")] * 4)
+    with pytest.raises(UnknownNameError, match="no field 'kind'"):
+        evaluate(run, path)
+
+
+def test_what_is_no_run_or_no_option_is_refused(run) -> None:
+    with pytest.raises(OptionError, match="run: expected a run, or the folder of one, got 3"):
+        evaluate(3)  # type: ignore[arg-type]
+    with pytest.raises(
+        OptionError, match=r"option 'bootstraps': expected an option of evaluate.*'bootstrap'"
+    ):
+        evaluate(run, bootstraps=3)  # type: ignore[call-arg]

@@ -1,0 +1,411 @@
+"""Predictions on new data: every kind of source, missing columns, unseen values, rows that do not fit."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from fake_runs import FakeRun, fit_run
+from penstock import fields as f
+from penstock.errors import (
+    CellError,
+    FieldError,
+    OptionError,
+    SchemaError,
+    SourceError,
+    TooManySkippedError,
+    UnknownNameError,
+)
+from penstock.jobs.predict import predict
+from pictures import jpeg, png, scene
+
+NUM_ROWS = 40
+
+
+def make_pets(num_rows=NUM_ROWS):
+    return [
+        {
+            "id": f"p{n}",
+            "age": n / 4,
+            "zip": f"{n % 7:05}",
+            "kind": ("cat", "dog", "eel")[n % 3],
+            "born": f"20{n % 20:02}-02-0{1 + n % 9}",
+            "adopted": ("no", "yes")[n % 2],
+        }
+        for n in range(num_rows)
+    ]
+
+
+@pytest.fixture(scope="module")
+def pets(tmp_path_factory):
+    """A folder with the pets as a CSV, and a run that was trained on it."""
+    folder = tmp_path_factory.mktemp("pets")
+    pd.DataFrame(make_pets()).to_csv(folder / "pets.csv", index=False)
+    run = fit_run(folder / "pets.csv", folder / "set", target="adopted", id="id")
+    assert {name: field.type_name for name, field in run.pipeline.schema.items()} == {
+        "age": "number", "zip": "category", "kind": "category", "born": "number", "adopted": "category"
+    }  # fmt: skip
+    return folder, run
+
+
+@pytest.fixture
+def run(pets):
+    pets[1].asked.clear()
+    return pets[1]
+
+
+@pytest.fixture(scope="module")
+def expected(pets):
+    """What the converted records are predicted to be."""
+    return predict(FakeRun(pets[1].pipeline, pets[0]), ps.open(pets[0] / "set")["train"]).table
+
+
+def write_csv(path, rows):
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def sources(folder):
+    frame = pd.DataFrame(make_pets())
+    table = pa.Table.from_pandas(frame)
+    pq.write_table(table, folder / "new.parquet")
+    pyarrow.feather.write_feather(table, folder / "new.arrow")
+    frame.to_csv(folder / "new.tsv", sep="\t", index=False)
+    frame.to_json(folder / "new.jsonl", orient="records", lines=True)
+    frame[:25].to_csv(folder / "part-1.csv", index=False)
+    frame[25:].to_csv(folder / "part-2.csv", index=False)
+    return {
+        "parquet": folder / "new.parquet",
+        "arrow": folder / "new.arrow",
+        "tsv": folder / "new.tsv",
+        "jsonl": str(folder / "new.jsonl"),
+        "several": [folder / "part-1.csv", folder / "part-2.csv"],
+        "glob": str(folder / "part-*.csv"),
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "table": table,
+        "dict": {name: frame[name].to_numpy() for name in frame},
+        "list": make_pets(),
+        "generator": (row for row in make_pets()),
+        "function": make_pets,
+    }
+
+
+def test_every_source_gives_what_the_converted_records_give(run, expected, tmp_path):
+    assert expected.schema.names == ["id", "adopted", "adopted_probability"]
+    assert expected["id"].to_pylist() == [f"p{n}" for n in range(NUM_ROWS)]
+    for name, source in sources(tmp_path).items():
+        found = predict(run, source)
+        assert found.num_rows == NUM_ROWS, name
+        assert found.table["adopted_probability"].equals(expected["adopted_probability"]), name
+        assert found.table["id"].to_pylist() == expected["id"].to_pylist(), name
+
+
+@pytest.mark.parametrize(("batch_size", "workers"), [(1, 1), (7, 3), (NUM_ROWS, 2), (1000, 8)])
+def test_batches_and_threads_change_nothing(run, expected, tmp_path, batch_size, workers):
+    parts = [write_csv(tmp_path / f"{n:02}.csv", make_pets()[n : n + 3]) for n in range(0, NUM_ROWS, 3)]
+    found = predict(run, parts, batch_size=batch_size, workers=workers)
+    assert found.table.equals(expected)
+    sizes = [len(inputs["age"]) for inputs in run.asked]
+    assert sizes[:-1] == [batch_size] * (len(sizes) - 1)
+
+
+def test_types_are_those_of_the_schema_even_where_new_values_look_like_others(run, expected, tmp_path):
+    rows = [{**row, "age": int(row["age"])} for row in make_pets() if row["zip"] == "00003"][:1]
+    path = write_csv(tmp_path / "new.csv", rows)
+    predict(run, path)
+    predict(run, [{**rows[0], "zip": "00003"}])
+    assert run.asked[0]["zip"].tolist() == run.asked[1]["zip"].tolist() != [0]
+    assert run.asked[0]["age"].dtype == np.float32
+    assert run.asked[0]["born"].tolist() == run.asked[1]["born"].tolist()
+
+
+def test_targets_may_be_absent_or_nonsense(run, expected, tmp_path):
+    without = [{name: value for name, value in row.items() if name != "adopted"} for row in make_pets()]
+    assert predict(run, without).table.equals(expected)
+    odd = [{**row, "adopted": "perhaps"} for row in make_pets()]
+    assert predict(run, write_csv(tmp_path / "odd.csv", odd)).table.equals(expected)
+
+
+def test_rows_without_an_id_are_numbered_and_columns_are_kept(run):
+    rows = [{**row, "note": f"n{n}"} for n, row in enumerate(make_pets(3))]
+    for row in rows:
+        del row["id"]
+    found = predict(run, rows, keep=("note", "born", "age"))
+    assert found.table.schema.names == ["row", "note", "born", "age", "adopted", "adopted_probability"]
+    assert found.table["row"].to_pylist() == [0, 1, 2]
+    assert found.table["note"].to_pylist() == ["n0", "n1", "n2"]
+    assert found.table["born"].to_pylist() == [row["born"] for row in rows]
+    assert found.table["age"].to_pylist() == [0.0, 0.25, 0.5]
+
+
+def test_kept_column_that_is_not_there_names_the_nearest(run):
+    with pytest.raises(UnknownNameError, match=r"no column 'agee'.*Did you mean 'age'\?"):
+        predict(run, make_pets(), keep="agee")
+
+
+def test_kept_column_named_like_a_prediction_is_refused(run):
+    with pytest.raises(OptionError, match=r"column 'adopted': expected names in the output that come once"):
+        predict(run, make_pets(), keep="adopted")
+
+
+def test_missing_column_counts_as_missing_and_is_said_once(run):
+    rows = [{name: value for name, value in row.items() if name != "age"} for row in make_pets()]
+    found = predict(run, rows)
+    assert found.num_rows == NUM_ROWS
+    assert found.notes == ("no column 'age': it counts as missing in all rows",)
+    assert set(run.asked[0]["age"].tolist()) == {0.0}  # the mean of the train split, scaled
+
+
+def test_missing_column_with_one_like_it_says_so(run):
+    rows = [{"ages" if name == "age" else name: value for name, value in row.items()} for row in make_pets()]
+    found = predict(run, rows)
+    assert found.notes[0] == "no column 'age': it counts as missing in all rows; is it 'ages'?"
+    assert found.notes[1] == "not read: 'ages'"
+
+
+def test_missing_column_that_cannot_be_missing_names_the_nearest(run):
+    rows = [{"kin" if name == "kind" else name: value for name, value in row.items()} for row in make_pets()]
+    with pytest.raises(SchemaError) as caught:
+        predict(run, rows)
+    assert str(caught.value) == (
+        "list of dicts: no column 'kind': expected the columns that the model was trained on, 'kind' among "
+        "them, got 'id', 'age', 'zip', 'kin', 'born', 'adopted'. Rename 'kin', if that is it."
+    )
+
+
+def test_data_without_any_column_of_the_model_is_refused(tmp_path):
+    run = fit_run({"a": [1.0, 2.0], "y": [0.5, 1.5]}, tmp_path / "s", target="y")
+    with pytest.raises(
+        SchemaError, match=r"no column 'a'.*got 'b'\. Add it to the data: the model reads it\."
+    ):
+        predict(run, {"b": [1.0]})
+
+
+def test_missing_value_in_a_column_that_had_none_is_named(run, tmp_path):
+    rows = make_pets(5)
+    rows[3]["kind"] = None
+    path = write_csv(tmp_path / "new.csv", rows)
+    with pytest.raises(CellError) as caught:
+        predict(run, path)
+    assert str(caught.value) == (
+        f"{path}: column 'kind' in row 4 (line 5): expected a value, got nothing. "
+        "Mend the row, or pass on_error='skip'."
+    )
+
+
+def test_optional_fields_and_defaults_are_filled_as_in_training(tmp_path):
+    table = {
+        "a": pa.array([1.0, None, 3.0, 5.0]),
+        "b": pa.array([2.0, None, 3.0, 9.0]),
+        "k": pa.array(["x", None, "y", "x"]),
+        "y": [0.0, 1.0, 2.0, 3.5],
+    }
+    fields = {"b": f.Number(default=7.0), "k": f.Category(optional=True)}
+    run = fit_run(table, tmp_path / "s", target="y", fields=fields)
+    known = predict(run, {name: column[1:2] for name, column in table.items()})
+    nothing = predict(run, {"z": [1], "y": [0.0], "k": [None]})
+    assert known.table["y"].equals(nothing.table["y"])
+
+
+def test_unseen_category_goes_to_the_slot_for_such(run):
+    rows = [{**row, "kind": "wolf"} for row in make_pets(2)]
+    predict(run, rows)
+    predict(run, [{**row, "kind": "yak"} for row in make_pets(2)])
+    assert run.asked[0]["kind"].tolist() == run.asked[1]["kind"].tolist() == [0, 0]
+
+
+def test_unseen_category_without_a_slot_is_named_with_its_row(tmp_path):
+    rows = [{"k": "ab"[n % 2], "y": n / 2} for n in range(10)]
+    run = fit_run(rows, tmp_path / "s", {"k": {"unknown": "error"}}, target="y")
+    path = write_csv(tmp_path / "new.csv", [{"k": "a"}, {"k": "c"}, {"k": "b"}])
+    with pytest.raises(CellError) as caught:
+        predict(run, path)
+    assert str(caught.value) == (
+        f"{path}: column 'k' in row 2 (line 3): expected a value that has a code, got 'c'. "
+        "Mend the row, or pass on_error='skip'."
+    )
+    found = predict(run, path, on_error="skip")
+    assert (found.num_rows, found.num_skipped) == (2, 1)
+    assert found.table["row"].to_pylist() == [0, 2]
+
+
+def test_row_that_does_not_fit_is_raised_with_its_place(run, tmp_path):
+    rows = make_pets(5)
+    rows[2]["age"] = "old"
+    path = write_csv(tmp_path / "new.csv", rows)
+    with pytest.raises(CellError) as caught:
+        predict(run, path)
+    assert str(caught.value) == f"{path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
+    assert run.asked == []
+
+
+def test_rows_that_do_not_fit_are_skipped_counted_and_said(run, expected, tmp_path, caplog):
+    rows = make_pets()
+    rows[2]["age"], rows[30]["born"] = "old", "long ago"
+    path = write_csv(tmp_path / "new.csv", rows)
+    found = predict(run, path, on_error="skip", batch_size=8)
+    left = [n for n in range(NUM_ROWS) if n not in (2, 30)]
+    assert found.table.equals(expected.take(left))
+    assert (found.num_rows, found.num_skipped, found.rejected) == (38, 2, [])
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said[0] == f"row left out: {path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
+    assert said[-1] == "2 of 40 rows were left out"
+
+
+def test_rows_that_do_not_fit_are_collected_in_order(run, tmp_path):
+    rows = make_pets()
+    for n in (30, 2, 11):
+        rows[n]["age"] = "old"
+    found = predict(run, write_csv(tmp_path / "new.csv", rows), on_error="collect", batch_size=4)
+    assert [error.row for error in found.rejected] == [3, 12, 31]
+    assert found.num_skipped == 3
+
+
+def test_too_many_rows_that_do_not_fit_end_the_run(run):
+    rows = [{**row, "age": "old"} for row in make_pets()]
+    with pytest.raises(TooManySkippedError, match=r"expected at most 5, got 6 and more, the last because"):
+        predict(run, rows, on_error="skip", max_rejects=5)
+
+
+def test_all_rows_left_out_gives_an_empty_table(run):
+    rows = [{**row, "age": "old"} for row in make_pets(3)]
+    found = predict(run, rows, on_error="collect")
+    assert (found.num_rows, found.num_skipped) == (0, 3)
+    assert found.table.schema.names == ["id", "adopted", "adopted_probability"]
+
+
+@pytest.mark.parametrize("source", [[], {"age": []}, pd.DataFrame({"age": [], "id": []}), iter(())])
+def test_source_without_rows_gives_a_table_without_rows(run, source):
+    found = predict(run, source)
+    assert (found.num_rows, found.num_skipped) == (0, 0)
+    assert found.table.schema.names == ["id", "adopted", "adopted_probability"]
+    assert found.table.num_rows == 0
+    assert run.asked == []
+
+
+def test_csv_with_a_header_alone_gives_a_file_without_rows(run, tmp_path):
+    (tmp_path / "none.csv").write_text("age,zip,kind,born\n")
+    predict(run, tmp_path / "none.csv", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "row,adopted,adopted_probability\n"
+
+
+def test_sound_file_that_is_no_table_is_still_an_error(run, tmp_path):
+    (tmp_path / "bad.csv").write_text('age,zip\n1,"2\n')
+    with pytest.raises(SourceError, match="quote"):
+        predict(run, tmp_path / "bad.csv")
+
+
+def test_columns_are_found_by_the_names_they_had_in_training(tmp_path):
+    rows = [{"Age": n, "When": f"2024-01-{1 + n:02}", "y": n / 2} for n in range(10)]
+    run = fit_run(rows, tmp_path / "s", target="y", rename={"Age": "age", "When": "day"})
+    assert run.pipeline.schema["day"].dtype == "int64"
+    predict(run, rows[:3])
+    predict(run, [{"age": row["Age"], "day": row["When"]} for row in rows[:3]])
+    for name in ("age", "day"):
+        assert run.asked[0][name].tobytes() == run.asked[1][name].tobytes()
+
+
+def test_dates_are_read_as_in_training_even_where_one_has_a_time(tmp_path):
+    rows = [{"when": f"2024-01-{1 + n:02}T12:00:00", "y": n / 2} for n in range(10)]
+    run = fit_run(rows, tmp_path / "s", target="y")
+    predict(run, [{"when": "2024-01-02"}])
+    predict(run, [{"when": "2024-01-02T00:00:00"}])
+    assert run.asked[0]["when"].tolist() == run.asked[1]["when"].tolist()
+
+
+def test_words_that_meant_nothing_in_the_conversion_still_do(tmp_path):
+    table = {"a": pa.array([1.0, 2.0, None]), "y": [0.5, 1.5, 2.5]}
+    run = fit_run(table, tmp_path / "s", target="y")
+    (tmp_path / "new.csv").write_text("a\nNA\n2\n")
+    with pytest.raises(CellError, match="got 'NA'"):
+        predict(run, tmp_path / "new.csv")
+    run.settings = {"convert": {"missing": ["", "NA"]}}
+    assert predict(run, tmp_path / "new.csv").num_rows == 2
+
+
+def test_run_stands_on_its_own_where_its_data_set_is_gone(pets, expected, tmp_path):
+    alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
+    found = predict(alone, pets[0] / "pets.csv")
+    assert found.table["adopted_probability"].equals(expected["adopted_probability"])
+    assert found.table.schema.names[0] == "row"  # nobody knows any more which column was the id
+    told = FakeRun(
+        pets[1].pipeline, tmp_path / "gone", schema=ps.open(pets[0] / "set").schema.to_json(), plan=None
+    )
+    assert predict(told, pets[0] / "pets.csv").table.schema.names[0] == "id"
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder of images by class, and a run that was trained on it."""
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(12):
+        place = folder / "images" / ("cat", "dog")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        picture = scene(16 + number, 20, number)
+        name, data = (f"{number:02}.png", png(picture)) if number % 3 else (f"{number:02}.jpg", jpeg(picture))
+        (place / name).write_bytes(data)
+    overrides = {"image": ps.transform.Image(size=(8, 8))}
+    return folder / "images", fit_run(folder / "images", folder / "set", overrides, resize=18)
+
+
+def test_image_folder_gives_paths_and_the_pixels_of_its_records(photos):
+    folder, run = photos
+    run.asked.clear()
+    found = predict(run, folder, batch_size=5)
+    assert found.table.schema.names == ["path", "label", "label_probability"]
+    assert found.table["path"].to_pylist()[:2] == ["cat/00.jpg", "cat/02.png"]
+    stored = predict(run, run.data, batch_size=5)
+    assert stored.table["label_probability"].equals(found.table["label_probability"])
+    raw, kept = run.asked[:3], run.asked[3:]
+    assert [each["image"].tobytes() for each in raw] == [each["image"].tobytes() for each in kept]
+
+
+def test_images_without_classes_and_single_images_are_taken(photos, tmp_path, monkeypatch):
+    folder, run = photos
+    expected = predict(run, folder).table.slice(0, 2)
+    for name in ("00.jpg", "02.png"):
+        (tmp_path / name).write_bytes((folder / "cat" / name).read_bytes())
+    flat = predict(run, tmp_path)
+    assert flat.table["path"].to_pylist() == ["00.jpg", "02.png"]
+    assert flat.table["label_probability"].equals(expected["label_probability"])
+    monkeypatch.chdir(tmp_path)
+    for data in (["00.jpg", "02.png"], "0*.*g"):
+        named = predict(run, data)
+        assert named.table["path"].to_pylist() == ["00.jpg", "02.png"]
+        assert named.table["label_probability"].equals(expected["label_probability"])
+
+
+def test_images_beside_a_table_and_in_memory_are_taken(photos, tmp_path):
+    folder, run = photos
+    expected = predict(run, folder).table["label_probability"][:2]
+    paths = [folder / "cat" / "00.jpg", folder / "cat" / "02.png"]
+    (tmp_path / "new.csv").write_text("image\n" + "".join(f"{path}\n" for path in paths))
+    for data in (tmp_path / "new.csv", {"image": [path.read_bytes() for path in paths]}):
+        assert predict(run, data).table["label_probability"].equals(pa.chunked_array(expected.chunks))
+
+
+def test_only_image_of_a_model_is_what_a_folder_holds_whatever_it_was_called(photos, tmp_path):
+    folder, _ = photos
+    table = {"photo": [png(scene(9, 9, n)) for n in range(4)], "y": [0.5, 1.5, 2.5, 3.0]}
+    run = fit_run(table, tmp_path / "s", target="y", fields={"photo": f.Image()})
+    assert predict(run, folder).num_rows == 12
+
+
+def test_image_that_is_gone_or_damaged_is_a_row_that_does_not_fit(photos, tmp_path):
+    folder, run = photos
+    good, cut = (folder / "cat" / "00.jpg"), tmp_path / "cut.jpg"
+    cut.write_bytes(good.read_bytes()[:400])
+    (tmp_path / "new.csv").write_text(f"image\n{good}\ncut.jpg\nnone.jpg\n{good}\n")
+    found = predict(run, tmp_path / "new.csv", on_error="collect", batch_size=2)
+    assert found.table["row"].to_pylist() == [0, 3]
+    assert [error.row for error in found.rejected] == [2, 3]
+    assert "no such file" in str(found.rejected[1])
+    with pytest.raises(FieldError, match=r"column 'image' in row 2 \(line 3\)"):
+        predict(run, tmp_path / "new.csv")

@@ -1,0 +1,240 @@
+"""What a run looks like while it trains: on terminals of all sorts, and in a pipe."""
+
+import io
+import math
+import os
+import re
+
+import pytest
+
+from penstock.model.display import TrainingDisplay
+from penstock.model.progress import Progress
+
+WIPE = "\r\x1b[K"
+LOGS = {"loss": 0.42134, "accuracy": 0.8125}
+VALIDATED = {**LOGS, "val_loss": 0.5, "val_accuracy": 0.75}
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Latin(Terminal):
+    encoding = "latin-1"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.num_asked = 0
+
+    def __call__(self) -> float:
+        self.num_asked += 1
+        return self.now
+
+
+def look_at(step=41, logs=LOGS, **changed) -> Progress:
+    told = {"epoch": 2, "num_epochs": 30, "step": step, "num_steps": 63, "logs": logs}
+    told |= {"records_per_second": 12345.6, "waiting": 0.021, "seconds_left": 65.4}
+    return Progress(**{**told, **changed})
+
+
+@pytest.fixture
+def terminal(monkeypatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
+def show(stream, columns=120, **options) -> TrainingDisplay:
+    return TrainingDisplay(stream, Clock(), size=lambda: os.terminal_size((columns, 24)), **options)
+
+
+def read_screen(text: str) -> list[str]:
+    """Return the lines that a terminal would show in the end."""
+    lines = []
+    for line in text.split("\n"):
+        lines.append(line.rpartition(WIPE)[2])
+    return lines
+
+
+def test_step_on_a_terminal_is_one_line_with_all_that_is_known(terminal) -> None:
+    show(terminal).step(look_at())
+    bar = "█" * 15 + "░" * 8
+    assert terminal.getvalue() == (
+        f"{WIPE}epoch 3/30  {bar}  step 41/63  loss 0.4213  accuracy 0.8125  12,346 records/s  waiting 2 %"
+        "  1:05 left"
+    )
+
+
+def test_step_called_often_is_drawn_ten_times_a_second(terminal) -> None:
+    clock = Clock()
+    display = TrainingDisplay(terminal, clock, size=lambda: os.terminal_size((120, 24)))
+    for step in range(2000):
+        clock.now = 100 + step / 1000
+        display.step(look_at(step))
+    assert terminal.getvalue().count(WIPE) == 20
+    assert clock.num_asked == 2000
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (90, "epoch 3/30  ███████░░░  step 41/63  loss 0.4213  12,346 records/s  waiting 2 %  1:05 left"),
+        (70, "epoch 3/30  █████░░░  step 41/63  loss 0.4213  1:05 left"),
+        (50, "epoch 3/30  ████████░░░░  step 41/63  loss 0.4213"),
+        (14, "epoch 3/30"),
+        (6, "epoch"),
+    ],
+)
+def test_step_on_a_narrow_terminal_leaves_out_what_matters_less(terminal, columns, line) -> None:
+    show(terminal, columns).step(look_at())
+    (shown,) = read_screen(terminal.getvalue())
+    assert re.sub("[█░]+", "", shown) == re.sub("[█░]+", "", line)
+    assert len(shown) < columns
+
+
+def test_step_of_a_run_whose_end_is_unknown_says_nothing_of_it(terminal) -> None:
+    show(terminal).step(look_at(0, {}, seconds_left=None, waiting=1.0, records_per_second=0.0))
+    (shown,) = read_screen(terminal.getvalue())
+    assert shown == f"epoch 3/30  {'░' * 24}  step 0/63  0 records/s  waiting 100 %"
+
+
+def test_step_with_hours_to_go_says_so(terminal) -> None:
+    show(terminal).step(look_at(seconds_left=3 * 3600 + 125))
+    assert terminal.getvalue().endswith("  3:02:05 left")
+
+
+def test_step_under_a_label_begins_with_it(terminal) -> None:
+    show(terminal, label="photo alone").step(look_at())
+    assert read_screen(terminal.getvalue())[0].startswith("photo alone  epoch 3/30  ███")
+
+
+def test_epochs_on_a_terminal_become_a_table_under_one_header(terminal) -> None:
+    display = show(terminal)
+    display.step(look_at(63))
+    display.epoch(look_at(63, VALIDATED), is_best=True)
+    display.step(look_at(1, epoch=3))
+    display.epoch(look_at(63, {**VALIDATED, "val_loss": 1e-5}, epoch=3), is_best=False)
+    display.end("Stopped after 4 epochs.")
+    assert read_screen(terminal.getvalue()) == [
+        "epoch      loss  accuracy  val_loss  val_accuracy  records/s  waiting",
+        " 3/30    0.4213    0.8125    0.5000        0.7500     12,346      2 %  best",
+        " 4/30    0.4213    0.8125  1.00e-05        0.7500     12,346      2 %",
+        "Stopped after 4 epochs.",
+        "",
+    ]
+
+
+def test_epoch_on_a_narrow_terminal_keeps_the_losses(terminal) -> None:
+    show(terminal, 60).epoch(look_at(63, VALIDATED), is_best=True)
+    assert read_screen(terminal.getvalue()) == [
+        "epoch      loss  val_loss  records/s  waiting",
+        " 3/30    0.4213    0.5000     12,346      2 %  best",
+        "",
+    ]
+
+
+def test_notes_in_between_leave_no_trace_of_the_line(terminal) -> None:
+    clock = Clock()
+    display = TrainingDisplay(terminal, clock, size=lambda: os.terminal_size((120, 24)))
+    display.note("1,000 of 3,000 labels are 'yes'")
+    display.step(look_at())
+    display.note("the learning rate was halved")
+    clock.now += 0.1
+    display.step(look_at(42))
+    assert [line[:42] for line in read_screen(terminal.getvalue())] == [
+        "penstock: note: 1,000 of 3,000 labels are ",
+        "penstock: note: the learning rate was halv",
+        f"epoch 3/30  {'█' * 15}{'░' * 8}  step ",
+    ]
+
+
+def test_display_left_by_an_error_leaves_no_line(terminal) -> None:
+    def train() -> None:
+        with show(terminal) as display:
+            display.step(look_at())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    assert read_screen(terminal.getvalue()) == [""]
+
+
+def test_names_that_would_move_a_terminal_are_escaped(terminal) -> None:
+    display = show(terminal, 200)
+    display.step(look_at(logs={"\x1b[2Jloss": 1.0}))
+    display.epoch(look_at(logs={"\x1b[2Jloss": math.nan}), is_best=False)
+    assert terminal.getvalue().replace(WIPE, "").count("\x1b") == 0
+    assert "\\x1b[2Jloss 1.0000" in terminal.getvalue()
+    assert "\nepoch  \\x1b[2Jloss  records/s" in "\n" + read_screen(terminal.getvalue())[0]
+    assert "nan" in read_screen(terminal.getvalue())[1]
+
+
+def test_wide_names_count_two_columns_a_sign(terminal) -> None:
+    show(terminal).epoch(look_at(logs={"loss": 1.0, "花の種_accuracy": 0.5}), is_best=False)
+    assert read_screen(terminal.getvalue())[:2] == [
+        "epoch      loss  花の種_accuracy  records/s  waiting",
+        " 3/30    1.0000           0.5000     12,346      2 %",
+    ]
+
+
+def test_terminal_that_knows_no_blocks_gets_plain_signs(monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Latin()
+    show(terminal).step(look_at(logs={"loss": 1.0, "花": 2.0}))
+    assert f"  {'#' * 16}{'.' * 8}  step 41/63  loss 1.0000  ? 2.0000  " in terminal.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "dumb terminal"])
+def test_pipe_gets_a_plain_line_an_epoch(kind, monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "dumb" if kind == "dumb terminal" else "xterm")
+    stream = Terminal() if kind == "dumb terminal" else io.StringIO()
+    clock = Clock()
+    display = TrainingDisplay(stream, clock)
+    display.note("a note")
+    for step in range(64):
+        clock.now += 1
+        display.step(look_at(step))
+    display.epoch(look_at(63, VALIDATED), is_best=True)
+    display.epoch(look_at(63, {"loss": 123456.0, "lr": 250.0}, epoch=3), is_best=False)
+    display.end("Done.")
+    assert stream.getvalue() == (
+        "penstock: note: a note\n"
+        "epoch 3/30: loss 0.4213, accuracy 0.8125, val_loss 0.5000, val_accuracy 0.7500, 12,346 records/s, "
+        "waiting 2 %, best\n"
+        "epoch 4/30: loss 1.23e+05, lr 250.0, 12,346 records/s, waiting 2 %\n"
+        "Done.\n"
+    )
+
+
+def test_pipe_names_what_is_trained_where_there_is_a_label() -> None:
+    stream = io.StringIO()
+    TrainingDisplay(stream, label="photo alone").epoch(look_at(63), is_best=False)
+    assert stream.getvalue().startswith("photo alone: epoch 3/30: loss 0.4213, ")
+
+
+def test_display_that_keeps_no_epochs_shows_the_line_alone(terminal) -> None:
+    display = show(terminal, keeps_epochs=False)
+    display.step(look_at())
+    display.epoch(look_at(63, VALIDATED), is_best=True)
+    display.end("")
+    assert read_screen(terminal.getvalue()) == [""]
+
+
+def test_stream_that_is_gone_ends_the_display_and_not_the_run(terminal) -> None:
+    display = show(terminal)
+    display.step(look_at())
+    terminal.close()
+    display.note("unheard")
+    display.step(look_at(63))
+    display.epoch(look_at(63), is_best=True)
+    display.end("Done.")
+
+
+def test_size_of_a_stream_without_one_is_found_elsewhere(terminal, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    TrainingDisplay(terminal).step(look_at())
+    assert len(read_screen(terminal.getvalue())[0]) <= 49

@@ -1,0 +1,293 @@
+"""`check_model`: what does not fit is named before the first step; inputs go by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from matched_models import fit, write_table
+from penstock.errors import OptionError
+from penstock.model.task import find_tasks
+from penstock.transform import Scale, Tokenize
+
+keras = pytest.importorskip("keras")
+from penstock.model.match import check_model  # noqa: E402
+
+layers = keras.layers
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("match") / "table")
+
+
+@pytest.fixture(scope="module")
+def sides(table):
+    """Two inputs of one shape, and a binary target."""
+    return fit(table, ("left", "right"), ("adopted",))
+
+
+def number(name: str | None = None, shape: tuple = (), dtype: str = "float32") -> Any:
+    return keras.Input(shape, name=name, dtype=dtype)
+
+
+def join(*inputs: Any) -> Any:
+    return layers.Concatenate()([layers.Reshape((-1,))(each) for each in inputs])
+
+
+def make_model(left: str | None = "left", right: str | None = "right", **options: Any) -> Any:
+    inputs = [number(left), number(right)]
+    return keras.Model(inputs, layers.Dense(1, "sigmoid")(join(*inputs)), **options)
+
+
+class Sides(keras.Model):
+    """Takes some inputs by their names."""
+
+    def __init__(self, names: tuple[str, ...], units: int = 1) -> None:
+        super().__init__(name="sides")
+        self.names = names
+        self.dense = layers.Dense(units, "sigmoid")
+
+    def call(self, inputs: Any) -> Any:
+        taken = [keras.ops.expand_dims(inputs[name], -1) for name in self.names]
+        return self.dense(keras.ops.concatenate(taken, -1))
+
+
+def refuse(model: Any, pipeline: Any, tasks: Any = None) -> OptionError:
+    with pytest.raises(OptionError) as caught:
+        check_model(model, pipeline, tasks or find_tasks(pipeline))
+    return caught.value
+
+
+def accept(model: Any, pipeline: Any) -> None:
+    check_model(model, pipeline, find_tasks(pipeline))
+
+
+def test_model_of_a_list_of_named_inputs_is_taken(sides):
+    accept(make_model(), sides)
+
+
+def test_model_of_a_dict_is_taken_by_its_keys(sides):
+    left, right = number("left"), number("right")
+    accept(keras.Model({"right": right, "left": left}, layers.Dense(1)(join(left, right))), sides)
+
+
+def test_model_of_one_input_is_taken(table):
+    left = number("left")
+    accept(keras.Model(left, layers.Dense(1)(join(left))), fit(table, ("left",), ("price",)))
+
+
+def test_sequential_model_is_taken_if_it_begins_with_a_named_input(table):
+    pipeline = fit(table, ("left",), ("price",))
+    accept(keras.Sequential([number("left", (1,)), layers.Dense(1)]), pipeline)
+    error = refuse(keras.Sequential([layers.Dense(1)], name="plain"), pipeline)
+    assert str(error) == (
+        "inputs of model 'plain': expected a first layer that says what it takes, got a Sequential without "
+        "one. Begin it with keras.Input(shape, name='…'), named by the field."
+    )
+
+
+def test_missing_input_is_named_with_the_nearest(sides):
+    error = refuse(make_model(left="lefft", name="own"), sides)
+    assert str(error) == (
+        "input 'lefft' of model 'own': expected an input of the pipeline by that name, got 'left' or "
+        "'right'. Did you mean 'left'? Inputs go by name: keras.Input((), name='left')."
+    )
+    assert error.field == "lefft"
+
+
+def test_extra_input_is_refused_with_how_to_leave_it_out(table):
+    pipeline = fit(table, ("left", "right", "breed"), ("adopted",))
+    assert str(refuse(make_model(name="own"), pipeline)) == (
+        "pipeline input 'breed': expected an input of model 'own' by that name, got 'left' or 'right'. "
+        "Leave the field out, Pipeline.fit(…, breed=None), or let the model take it: "
+        "keras.Input((), name='breed', dtype='int32')."
+    )
+
+
+def test_extra_input_that_comes_with_a_field_names_the_field(table):
+    pipeline = fit(table, (), ("adopted",), left=Scale(indicator=True), right=Scale())
+    assert "'left_missing': expected an input" in str(error := refuse(make_model(), pipeline))
+    assert "It comes with the field 'left'. Leave the field out, Pipeline.fit(…, left=None)" in str(error)
+
+
+def test_inputs_without_names_are_refused_as_they_could_be_swapped(sides):
+    text = str(refuse(make_model(None, None, name="own"), sides))
+    assert text.startswith(
+        "inputs of model 'own': expected the names of the pipeline's inputs, as inputs go by name and never "
+        "by position, got 'keras_tensor"
+    )
+    assert text.endswith(", which Keras made up. Name each by its field: keras.Input((), name='left').")
+
+
+def test_wrong_shape_names_both(table):
+    pipeline = fit(table, ("photo",), ("adopted",))
+    photo = number("photo", (8, 8, 1))
+    model = keras.Model(photo, layers.Dense(1)(layers.Flatten()(photo)), name="own")
+    assert str(refuse(model, pipeline)) == (
+        "input 'photo' of model 'own': expected shape (n, 8, 8, 1), got (n, 4, 4, 1) from the pipeline. "
+        "Say keras.Input((4, 4, 1), name='photo'), or another transform for the field."
+    )
+
+
+def test_length_that_varies_is_refused_where_the_model_wants_one(table):
+    note = number("note", (6,), "int32")
+    model = keras.Model(note, layers.Dense(1)(layers.Flatten()(layers.Embedding(9, 2)(note))))
+    error = refuse(model, fit(table, ("note",), ("adopted",)))
+    assert "expected shape (n, 6), got (n, ?) from the pipeline" in str(error)
+    assert str(error).endswith("or pad the field to one length: length=6.")
+    accept(model, fit(table, (), ("adopted",), note=Tokenize(length=6)))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("left", "int32"), ("breed", "bool"), ("breed", "string")])
+def test_wrong_dtype_is_refused(table, name, dtype):
+    taken = number(name, dtype=dtype)
+    given = "float32" if name == "left" else "int32"
+    pipeline = fit(table, (name,), ("adopted",))
+    flat = layers.Lambda(lambda x: keras.ops.zeros((1, 1)), output_shape=(1,))(taken)
+    error = refuse(keras.Model(taken, layers.Dense(1)(flat), name="own"), pipeline)
+    assert f"input {name!r} of model 'own': expected {dtype}, got {given} from the pipeline" in str(error)
+
+
+def test_whole_numbers_are_taken_by_a_float_input(table):
+    breed = number("breed")
+    accept(keras.Model(breed, layers.Dense(1)(join(breed))), fit(table, ("breed",), ("adopted",)))
+
+
+def test_floats_for_an_embedding_are_refused_though_its_input_takes_them(table):
+    left = number("left")
+    model = keras.Model(left, layers.Dense(1)(layers.Embedding(9, 2, name="rows")(left)), name="own")
+    assert (
+        "embedding 'rows' of input 'left' of model 'own': expected whole numbers, got float32 from the "
+        "pipeline" in str(refuse(model, fit(table, ("left",), ("adopted",))))
+    )
+
+
+def test_embedding_with_fewer_rows_than_codes_is_refused(table):
+    breed = number("breed", dtype="int32")
+    pipeline = fit(table, ("breed",), ("adopted",))
+    model = keras.Model(breed, layers.Dense(1)(layers.Embedding(4, 2, name="rows")(breed)), name="own")
+    assert str(refuse(model, pipeline)) == (
+        "embedding 'rows' of input 'breed' of model 'own': expected an input_dim of at least 5, one a code "
+        "of the pipeline, got 4. Say Embedding(5, …), or limit the vocabulary of the field."
+    )
+    accept(keras.Model(breed, layers.Dense(1)(layers.Embedding(5, 2)(breed))), pipeline)
+
+
+def test_nested_and_foreign_models_are_refused(sides):
+    left, right = number("left"), number("right")
+    nested = keras.Model({"both": [left, right]}, layers.Dense(1)(join(left, right)), name="own")
+    assert "inputs of model 'own': expected one dict of keras.Inputs by name" in str(refuse(nested, sides))
+    assert str(refuse(make_model, sides)).startswith("model: expected a keras.Model, got <function make_m")
+
+
+def test_ragged_input_is_refused(table):
+    error = refuse(make_model(), fit(table, (), ("adopted",), note={"kind": "tokenize", "ragged": True}))
+    assert "pipeline input 'note': expected an array, got int32 ragged (n, ?)" in str(error)
+
+
+def test_subclassed_model_is_called_by_name_and_built(sides):
+    model = Sides(("right", "left"))
+    accept(model, sides)
+    assert model.dense.built
+    accept(model, sides)
+
+
+def test_subclassed_model_that_misses_an_input_names_it(sides):
+    assert str(refuse(Sides(("left", "rihgt")), sides)) == (
+        "input 'rihgt' of model 'sides': expected an input of the pipeline by that name, got 'left' or "
+        "'right'. Did you mean 'right'? Inputs go by name: keras.Input((), name='right')."
+    )
+
+
+def test_subclassed_model_that_leaves_an_input_unread_is_refused(sides):
+    error = refuse(Sides(("right",)), sides)
+    assert "pipeline input 'left': expected an input of model 'sides' by that name, got 'right'" in str(error)
+
+
+def test_subclassed_model_that_fails_says_on_what(table):
+    error = refuse(Sides(("left", "photo")), fit(table, ("left", "photo"), ("adopted",)))
+    assert "call of model 'sides': expected a model that takes a dict of inputs by name" in str(error)
+    assert "{'left': float32 (n,), 'photo': float32 (n, 4, 4, 1)}, got ValueError: " in str(error)
+    assert "Arguments received" not in str(error)
+
+
+class Whole(Sides):
+    """Hands all inputs on at once, and to a layer of its own."""
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(keras.ops.stack([each for _, each in inputs.items()], -1))
+
+
+def test_subclassed_model_that_takes_all_inputs_at_once_is_taken(sides):
+    accept(Whole(()), sides)
+
+
+def several(outputs: Any) -> Any:
+    left = number("left")
+    return keras.Model(left, outputs(layers.Reshape((1,))(left)), name="own")
+
+
+@pytest.fixture(scope="module")
+def many(table):
+    return fit(table, ("left",), ("adopted", "kind", "tags", "price"))
+
+
+def heads(before: Any, **units: int) -> dict[str, Any]:
+    return {name: layers.Dense(width, name=name)(before) for name, width in units.items()}
+
+
+def test_outputs_by_target_are_taken_as_a_dict_and_as_named_layers(many):
+    units = {"price": 1, "adopted": 1, "tags": 3, "kind": 3}
+    accept(several(lambda before: heads(before, **units)), many)
+    accept(several(lambda before: list(heads(before, **units).values())), many)
+
+
+def test_outputs_without_the_names_of_targets_are_refused(many):
+    def unnamed(before: Any) -> list[Any]:
+        return [layers.Dense(width)(before) for width in (1, 3, 3, 1)]
+
+    text = str(refuse(several(unnamed), many))
+    assert "outputs of model 'own': expected a dict by target, {'adopted': …, 'kind': …," in text
+    assert "got 4 outputs without these names. Outputs go by name, never by position" in text
+    assert "got one output" in str(refuse(several(layers.Dense(1)), many))
+
+
+def test_output_that_is_missing_or_too_many_is_named(many):
+    error = refuse(several(lambda before: heads(before, adopted=1, kind=3, tags=3, prize=1)), many)
+    assert "target 'price': expected an output of that name from model 'own', got 'adopted'," in str(error)
+    assert str(error).endswith("Call the output 'price', not 'prize'.")
+    units = {"adopted": 1, "kind": 3, "tags": 3, "price": 1, "more": 2}
+    error = refuse(several(lambda before: heads(before, **units)), many)
+    assert "output 'more' of model 'own': expected a target of that name" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "wanted"),
+    [
+        ({"adopted": 2}, "'adopted': expected shape (n, 1), one number a record, for the probability of"),
+        ({"kind": 2}, "'kind': expected shape (n, 3), a number a class, got (n, 2)"),
+        ({"tags": 4}, "'tags': expected shape (n, 3), a number a label, got (n, 4)"),
+        ({"price": 3}, "'price': expected shape (n, 1), the numbers that are predicted, got (n, 3)"),
+    ],
+)
+def test_output_of_another_width_is_refused(many, wrong, wanted):
+    units = {"adopted": 1, "kind": 3, "tags": 3, "price": 1, **wrong}
+    assert f"for target {wanted}" in str(refuse(several(lambda before: heads(before, **units)), many))
+
+
+def test_output_without_a_last_dimension_is_taken_for_one_number(table):
+    left = number("left")
+    accept(keras.Model(left, left * 2.0), fit(table, ("left",), ("price",)))
+
+
+def test_list_of_outputs_is_refused_where_records_have_weights(tmp_path):
+    columns = {"left": np.arange(8.0), "gain": np.ones(8), "a": np.arange(8.0), "b": np.arange(8.0)}
+    weighed = ps.convert(columns, tmp_path / "t", target=["a", "b"], weight="gain", split="train=1.0")
+    pipeline = ps.Pipeline.fit(weighed)
+    accept(several(lambda before: heads(before, a=1, b=1)), pipeline)
+    error = refuse(several(lambda before: list(heads(before, a=1, b=1).values())), pipeline)
+    assert "expected a dict by target, as the records have weights, got a list" in str(error)

@@ -1,0 +1,60 @@
+"""How the worst mistakes are worded."""
+
+import numpy as np
+import pytest
+
+from penstock.errors import FieldError
+from penstock.model.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
+from penstock.model.task import Task
+from pictures import jpeg
+
+LABELS = Task("tags", "multilabel", ("x", "y", "z"), (3,))
+CLASSES = Task("breed", "multiclass", (b"a", "b", 7))
+VECTORS = Task("place", "regression", shape=(2,))
+
+
+@pytest.mark.parametrize(
+    ("value", "short"),
+    [
+        (jpeg(np.zeros((6, 9, 3), np.uint8)), r"jpeg 9 × 6, "),
+        (b"\x00\x01", "bytes, 2 bytes"),
+        ("a" * 300, "a" * 200 + "…"),
+        ("short", "short"),
+        (np.zeros((64, 64), np.float32), "float32 (64, 64)"),
+        (np.arange(3), [0, 1, 2]),
+        (list(range(20)), [0, 1, 2, 3, 4, 5, 6, 7, "…"]),
+        (float("nan"), "nan"),
+        (np.float32(0.5), 0.5),
+        (3, 3),
+    ],
+)
+def test_value_is_shortened_to_what_json_holds(value, short) -> None:
+    found = shorten_value(value)
+    assert found.startswith(short) if isinstance(short, str) else found == short
+
+
+def test_answers_are_labels_sets_of_labels_or_numbers() -> None:
+    assert word_truth(LABELS, np.array([1, 0, 1])) == ["x", "z"]
+    assert word_prediction(LABELS, np.array([0.2, 0.9, 0.1])) == (["y"], None)
+    assert word_truth(CLASSES, 0) == "a"
+    assert word_prediction(CLASSES, np.array([0.2, 0.2, 0.6])) == (7, 0.6)
+    assert word_truth(VECTORS, np.array([1.5, np.inf])) == [1.5, None]
+    binary = Task("adopted", "binary", ("no", "yes"))
+    assert word_prediction(binary, np.float64(0.25)) == ("no", 0.75)
+
+
+def test_worst_are_wrong_records_alone_by_their_loss() -> None:
+    truth = np.array([0, 1, 2, 0])
+    chances = np.array([[0.4, 0.3, 0.3], [0.5, 0.3, 0.2], [0.9, 0.1, 0.0], [0.1, 0.8, 0.1]])
+    assert find_worst(CLASSES, truth, chances, 5).tolist() == [2, 3, 1]
+    assert find_worst(CLASSES, truth, chances, 1).tolist() == [2]
+    vectors = np.array([[1.0, 1.0], [2.0, 2.0]])
+    assert find_worst(VECTORS, vectors, vectors + np.array([[0.0], [3.0]]), 5).tolist() == [1]
+
+
+def test_record_that_cannot_be_read_whole_has_no_inputs() -> None:
+    class Broken:
+        def __getitem__(self, row):
+            raise FieldError("value of field 'photo'", record=row)
+
+    assert read_inputs(Broken(), 3, ()) == {}

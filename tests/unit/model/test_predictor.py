@@ -1,0 +1,160 @@
+"""`Predictor`: what comes out by hand, by name, whatever the size of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from matched_models import fit, write_table
+from penstock.errors import OptionError
+from penstock.model.task import find_tasks
+from penstock.transform import Keep, Scale
+
+keras = pytest.importorskip("keras")
+from penstock.model.predictor import Predictor  # noqa: E402
+
+layers = keras.layers
+LEFT = np.array([-3.0, 0.0, 0.5, 2.0], np.float32)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("predictor") / "table")
+
+
+def make_predictor(pipeline: Any, outputs: Any, *, logits: tuple[str, ...] = ()) -> Predictor:
+    """Make a predictor of a model that has the input `left` alone."""
+    left = keras.Input((), name="left")
+    model = keras.Model({"left": left}, outputs(layers.Reshape((1,))(left)))
+    return Predictor(model, pipeline, find_tasks(pipeline), dict.fromkeys(logits, True))
+
+
+def scaled(factors: list[float]) -> Any:
+    """Return a head that multiplies its input with each of these."""
+    dense = layers.Dense(len(factors), use_bias=False)
+
+    def apply(before: Any) -> Any:
+        after = dense(before)
+        dense.set_weights([np.array([factors], np.float32)])
+        return after
+
+    return apply
+
+
+def test_binary_logits_become_the_probability_of_the_second_label(table):
+    pipeline = fit(table, ("left",), ("adopted",))
+    found = make_predictor(pipeline, scaled([20.0]), logits=("adopted",))({"left": LEFT})["adopted"]
+    assert found.dtype == np.float32
+    assert found.shape == (4,)
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-20.0 * LEFT.astype(np.float64))), rtol=1e-6)
+    assert found[0] > 0  # what 1 - tanh gives in single precision
+
+
+def test_multiclass_logits_become_probabilities_that_sum_to_one(table):
+    pipeline = fit(table, ("left",), ("kind",))
+    found = make_predictor(pipeline, scaled([1.0, 300.0, -2.0]), logits=("kind",))({"left": LEFT})["kind"]
+    logits = LEFT[:, None].astype(np.float64) * [1.0, 300.0, -2.0]
+    wanted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(found, wanted / wanted.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-40)
+    assert found.dtype == np.float32
+
+
+def test_probabilities_are_taken_as_they_are(table):
+    pipeline = fit(table, ("left",), ("tags",))
+    head = scaled([0.1, 0.2, 0.05])
+    found = make_predictor(pipeline, lambda before: layers.Activation("sigmoid")(head(before)))(
+        {"left": LEFT}
+    )
+    wanted = 1 / (1 + np.exp(-LEFT[:, None] * np.array([0.1, 0.2, 0.05])))
+    np.testing.assert_allclose(found["tags"], wanted, rtol=1e-6)
+
+
+def test_numbers_come_in_the_units_of_the_stored_field(table):
+    pipeline = fit(table, ("left",), (), price=Scale("minmax"))
+    found = make_predictor(pipeline, scaled([1.0]))({"left": LEFT})["price"]
+    np.testing.assert_allclose(found, 100 + 60 * LEFT, rtol=1e-6)
+    assert found.dtype == np.float32
+
+
+def test_several_outputs_go_by_name(table):
+    pipeline = fit(table, ("left",), ("adopted", "price"))
+
+    def outputs(before: Any) -> list[Any]:
+        price, adopted = scaled([7.0])(before), scaled([2.0])(before)
+        return [layers.Identity(name="price")(price), layers.Identity(name="adopted")(adopted)]
+
+    found = make_predictor(pipeline, outputs)({"left": LEFT})
+    assert list(found) == ["adopted", "price"]
+    np.testing.assert_allclose(found["price"], 7 * LEFT)
+    np.testing.assert_allclose(found["adopted"], 2 * LEFT)
+
+
+def test_model_of_one_plain_input_is_fed_without_a_warning(table):
+    left = keras.Input((1,), name="left")
+    pipeline = fit(table, ("left",), ("price",))
+    for model in (keras.Model(left, left * 2.0), keras.Sequential([left, layers.Identity()])):
+        predict = Predictor(model, pipeline, find_tasks(pipeline), {})
+        factor = 1.0 if isinstance(model, keras.Sequential) else 2.0
+        np.testing.assert_allclose(predict({"left": LEFT})["price"], factor * LEFT)
+
+
+class Counting(layers.Layer):
+    """Counts how often it is called by Python: once a trace."""
+
+    num_calls = 0
+
+    def call(self, inputs: Any) -> Any:
+        self.num_calls += 1
+        return inputs
+
+
+def test_model_is_traced_once_for_batches_that_are_no_larger(table):
+    pipeline = fit(table, ("left",), ("price",))
+    counting = Counting()
+    predict = make_predictor(pipeline, counting)
+    batch = np.arange(8, dtype=np.float32)
+    predict({"left": batch})
+    before = counting.num_calls
+    for size in (3, 8, 1, 5):
+        np.testing.assert_array_equal(predict({"left": batch[:size]})["price"], batch[:size])
+    assert counting.num_calls == before
+    predict({"left": np.arange(9, dtype=np.float32)})
+    assert counting.num_calls == before + 1
+
+
+def test_no_rows_give_no_predictions(table):
+    pipeline = fit(table, ("left",), ("kind", "price"))
+    predict = make_predictor(pipeline, lambda x: {"kind": scaled([1, 2, 3])(x), "price": scaled([1])(x)})
+    found = predict({"left": np.empty(0, np.float32)})
+    assert found["kind"].shape == (0, 3)
+    assert found["price"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wanted"),
+    [
+        (
+            {"lefft": LEFT},
+            "input 'left': expected an array by that name, got 'lefft'. Did you mean it by 'lefft'",
+        ),
+        ({"left": LEFT, "right": LEFT}, "input 'right': expected one of 'left', got another. Leave it out."),
+        ({"left": LEFT[:, None, None]}, "input 'left': expected shape (n,), got (n, 1, 1)."),
+        ({"left": np.array(["a"])}, "input 'left': expected float32 (n,), got strings."),
+        ({"left": 3.0}, "input 'left': expected shape (n,), got 3.0."),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(table, inputs, wanted):
+    predict = make_predictor(fit(table, ("left",), ("price",)), scaled([1.0]))
+    with pytest.raises(OptionError) as caught:
+        predict(inputs)
+    assert str(caught.value).startswith(wanted)
+
+
+def test_floats_for_codes_are_refused(table):
+    breed = keras.Input((), name="breed", dtype="int32")
+    pipeline = fit(table, ("breed",), ("price",), price=Keep("float32"))
+    model = keras.Model({"breed": breed}, layers.Embedding(9, 1)(breed))
+    with pytest.raises(OptionError, match="input 'breed': expected int32, got float64"):
+        Predictor(model, pipeline, find_tasks(pipeline), {})({"breed": np.array([0.5])})
