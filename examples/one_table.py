@@ -19,7 +19,7 @@ def learn(name: str, table: pd.DataFrame, target: str) -> dict[str, float]:
     data = ps.convert(table, name, target=target, split="train=0.7,validation=0.1,test=0.2", overwrite=True)
     pipeline = ps.Pipeline.fit(data)  # means, deviations and vocabularies are those of the train split
     print(pipeline)
-    run = ps.train(None, data, pipeline, epochs=5, learning_rate=3e-3, seed=0)
+    run = ps.train(None, data, pipeline, epochs=5, learning_rate=3e-3)
     scores = ps.evaluate(run, data["test"])
     print(scores)
     return scores.targets[target]
@@ -34,17 +34,14 @@ def learn_rents() -> dict[str, float]:
     per_metre = pd.Series(district).map({"harbour": 9.0, "hill": 12.0, "centre": 16.0}).to_numpy()
     rent = area * per_metre + 20 * floor + RANDOM.normal(0, 40, count)
     floor = np.where(RANDOM.random(count) < 0.1, None, floor)  # some are not known
-    return learn(
-        "flats",
-        pd.DataFrame({"district": district, "area": area, "floor": floor, "rent": rent}),
-        target="rent",
-    )
+    table = pd.DataFrame({"district": district, "area": area, "floor": floor, "rent": rent})
+    return learn("flats", table, target="rent")
 
 
 def learn_urgency() -> dict[str, float]:
     """Text and a number: is a ticket urgent? It is, if something broke and many people need it."""
     count = 800
-    words = np.array("the door of our old office printer makes noise since monday please look at it".split())
+    words = ("the", "door", "of", "our", "office", "printer", "makes", "noise", "since", "monday", "please")
     is_broken = RANDOM.random(count) < 0.5
     people = RANDOM.integers(1, 100, count)
     notes = [
@@ -52,22 +49,23 @@ def learn_urgency() -> dict[str, float]:
         for i in range(count)
     ]
     urgent = np.where(is_broken & (people > 50), "yes", "no")
-    return learn(
-        "tickets", pd.DataFrame({"note": notes, "people": people, "urgent": urgent}), target="urgent"
-    )
+    table = pd.DataFrame({"note": notes, "people": people, "urgent": urgent})
+    return learn("tickets", table, target="urgent")
 
 
 def learn_ripeness() -> dict[str, float]:
-    """Bytes of images and a number: is a leaf ripe? It is, if it is brown, or green and long."""
-    photos, lengths, ripe = [], RANDOM.uniform(2, 12, 500), []
-    for length in lengths:
-        is_brown = RANDOM.random() < 0.4
-        pixels = RANDOM.normal((140, 90, 40) if is_brown else (60, 140, 50), 30, (24, 24, 3))
+    """Bytes of images and a number: is a leaf ripe? It is, if it is brown, or long."""
+    is_brown = RANDOM.random(500) < 0.4
+    length = RANDOM.uniform(2, 12, 500)
+    photos = []
+    for colour in np.where(is_brown[:, None], (140, 90, 40), (60, 140, 50)):
+        pixels = np.clip(RANDOM.normal(colour, 30, (24, 24, 3)), 0, 255).astype(np.uint8)
         file = io.BytesIO()
-        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "PNG")
+        Image.fromarray(pixels).save(file, "PNG")
         photos.append(file.getvalue())
-        ripe.append("yes" if is_brown or length > 8 else "no")
-    return learn("leaves", pd.DataFrame({"photo": photos, "length": lengths, "ripe": ripe}), target="ripe")
+    ripe = np.where(is_brown | (length > 8), "yes", "no")
+    table = pd.DataFrame({"photo": photos, "length": length, "ripe": ripe})
+    return learn("leaves", table, target="ripe")
 
 
 def main() -> dict[str, dict[str, float]]:

@@ -165,7 +165,7 @@ def test_t10_coded_label_that_the_train_split_lacks_is_named_by_the_pipeline(tab
     columns = {"left": np.arange(4.0), "kind": ["a", "b", "d", "c"]}
     fields = {"kind": ps.fields.Category()}
     other = ps.convert(columns, tmp_path / "t", target="kind", fields=fields, split="train=1.0")
-    with pytest.raises(FieldError, match="field 'kind'.* got 'd'"):
+    with pytest.raises(FieldError, match=r"field 'kind'.* got 'd'"):
         list(other["train"].loader(pipeline, batch_size=4))
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+
+import penstock as ps
 from example_scripts import run_example
 
 
@@ -36,3 +41,29 @@ def test_batches_are_shuffled_over_files_padded_by_length_and_augmented_in_train
     assert not found["is_test_augmented"]
     # Recommended is what is green and praised: either alone is right in three of four records.
     assert found["accuracy"] >= found["majority"] + 0.15
+
+
+def test_photo_and_caption_together_tell_what_neither_does_alone(tmp_path, monkeypatch) -> None:
+    found = run_example("images_and_text", tmp_path, monkeypatch)
+    assert found["both"] >= 0.9
+    assert found["both"] > max(found["photo"], found["caption"]) + 0.2
+
+
+def test_tables_of_three_kinds_are_learnt_from_and_tested_on_rows_kept_back(tmp_path, monkeypatch) -> None:
+    found = run_example("one_table", tmp_path, monkeypatch)
+    assert found["flats"]["r2"] >= 0.9  # a line over the area, the best single input, explains 0.64
+    assert found["tickets"]["accuracy"] >= 0.9  # always no: 0.79; the note alone 0.74, the number 0.76
+    assert found["leaves"]["accuracy"] >= 0.9  # the photo alone: 0.78, the length 0.73
+    for name, field in {"flats": "area", "tickets": "people", "leaves": "length"}.items():
+        check_scale(tmp_path / name, tmp_path / "runs" / name, field)
+
+
+def check_scale(data: Path, run: Path, field: str) -> None:
+    """Look whether a number that went into a model has mean 0 in the train split, and in no other."""
+    pipeline = ps.Pipeline.load(run / "pipeline.json")
+    means = {}
+    for name, split in ((name, ps.open(data)[name]) for name in ("train", "test")):
+        values = np.concatenate([inputs[field] for inputs, _ in split.loader(pipeline)])
+        means[name] = abs(float(values.mean()))
+    assert means["train"] < 1e-5
+    assert means["test"] > 1e-3

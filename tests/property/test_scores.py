@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.calibration import NUM_BINS
-from penstock.model.scores import CLASS_SCORES, NUMBER_SCORES, score, score_rows
+from penstock.model.score.calibration import NUM_BINS
+from penstock.model.score.scores import CLASS_SCORES, NUMBER_SCORES, make_scorer, score
 from penstock.model.task import Task
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
@@ -74,7 +74,7 @@ def test_areas_and_calibration_are_what_brute_force_finds(drawn) -> None:
 def test_class_scores_of_counts_are_those_of_copies(drawn) -> None:
     truth, scores = np.array([each[0] for each in drawn], np.int64), np.array([each[1] for each in drawn])
     counts = np.array([each[2] for each in drawn])
-    found = score_rows(BINARY, truth, scores, np.stack([counts, np.ones_like(counts)]).astype(np.float64))
+    found = make_scorer(BINARY, truth, scores)(np.stack([counts, np.ones_like(counts)]).astype(np.float64))
     copies, once = np.repeat(np.arange(len(truth)), counts), np.arange(len(truth))
     for row, at in enumerate((copies, once)):
         wanted = score(BINARY, truth[at], scores[at])
@@ -88,7 +88,7 @@ def test_class_scores_of_counts_are_those_of_copies(drawn) -> None:
 def test_number_scores_of_counts_are_those_of_copies(drawn) -> None:
     truth, guess = np.array([each[0] for each in drawn], np.float64), np.array([each[1] for each in drawn])
     counts = np.array([each[2] for each in drawn])
-    found = score_rows(NUMBERS, truth, guess, counts[None].astype(np.float64))
+    found = make_scorer(NUMBERS, truth, guess)(counts[None].astype(np.float64))
     at = np.repeat(np.arange(len(truth)), counts)
     wanted = score(NUMBERS, truth[at], guess[at])
     for name in NUMBER_SCORES:

@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from penstock.batch.course import course_of
+from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
 from penstock.transform.output import STRINGS
 
@@ -113,8 +114,23 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         return map(self.arrange, self.course.read(self.loader, passage))
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy."""
-        return self.get_numpy_iterator()
+        """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy.
+
+        JAX compiles a model anew for every shape: lengths that vary are padded to powers of two.
+        """
+        outputs = self.loader.signature()[0]
+        varying = {name: output for name, output in outputs.items() if None in output.shape}
+        if not varying:
+            return self.get_numpy_iterator()
+        paddings, sizes = find_paddings(self.loader.pipeline), Sizes()
+
+        def pad(batch: tuple[Any, ...]) -> tuple[Any, ...]:
+            inputs = dict(batch[0])
+            for name, output in varying.items():
+                inputs[name] = pad_array(inputs[name], output, paddings.get(name, Padding()), sizes)
+            return (inputs, *batch[1:])
+
+        return map(pad, self.get_numpy_iterator())
 
     def get_torch_dataloader(self) -> Any:
         """Return the batches for torch's backend."""

@@ -6,7 +6,7 @@ import argparse
 
 from penstock.cli.reading import add_json
 from penstock.errors import importing
-from penstock.model.evaluateoptions import EvaluateOptions
+from penstock.model.score.options import EvaluateOptions
 
 SUMMARY = "say how good a trained model is, and which inputs matter"
 DESCRIPTION = """\
@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_number(
         parser, "--importance-records", usual.importance_records, "on how many records that is measured"
     )
-    _add_number(parser, "--batch-size", usual.batch_size, "records predicted at once")
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="records predicted at once (default: 256, or 16 MiB)"
+    )
     _add_number(parser, "--seed", usual.seed, "of resamples and permutations")
     parser.add_argument(
         "--model", metavar="FILE:FUNCTION", help="the function that returns the model, if it is your own"

@@ -12,7 +12,7 @@ from penstock.cli.modelfile import load_model
 from penstock.cli.progress import ProgressBar
 from penstock.cli.verdict import print_evaluation
 from penstock.jobs.evaluate import run_evaluation
-from penstock.model.evaluateoptions import EvaluateOptions
+from penstock.model.score.options import EvaluateOptions
 
 
 def run_evaluate(args: argparse.Namespace) -> int:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
 from penstock.cli.progress import ProgressBar, write_seconds
+from penstock.cli.quiet import import_quietly
 from penstock.cli.wording import complain, escape, write_count, write_size
-from penstock.errors import OptionError
+from penstock.errors import OptionError, importing
 from penstock.jobs.predict import PredictProgress, run_prediction
 from penstock.jobs.predictions import Predictions
 from penstock.jobs.predictoptions import PredictOptions, make_predict_options
@@ -35,6 +36,8 @@ def run_predict(args: argparse.Namespace) -> int:
             got="none",
             advice="Without a file, the predictions themselves are printed: as CSV.",
         )
+    with importing("penstock predict", "train"):
+        import_quietly("penstock.model.run")
     options = _read_arguments(args)
     data = args.paths[0] if len(args.paths) == 1 else args.paths
     began = time.monotonic()

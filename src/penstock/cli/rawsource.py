@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -86,5 +87,5 @@ def _describe(source: Any, told: PlanOverrides, options: ConvertOptions) -> dict
         )
     if columns:
         table["plan"] = {**(told.form or {}), "columns": columns}
-    paths = source if isinstance(source, str) else list(source)
-    return {"source": paths if isinstance(paths, str) else paths[0], "convert": table}
+    paths = [os.path.abspath(each) for each in ([source] if isinstance(source, str) else source)]  # noqa: PTH100
+    return {"source": paths if len(paths) > 1 else paths[0], "convert": table}

@@ -41,7 +41,7 @@ def _add_training(group: argparse._ArgumentGroup, usual: TrainOptions) -> None:
         group.add_argument(flag, type=kind, metavar=metavar, help=f"{text} (default: {default})")
 
     add("--epochs", int, "N", "how many at most", usual.epochs)
-    add("--batch-size", int, "N", "records of a step", "some 60 steps an epoch")
+    add("--batch-size", int, "N", "records of a step", "at least 50 steps an epoch")
     add("--learning-rate", float, "X", "the highest", usual.learning_rate)
     add("--weight-decay", float, "X", "how much weights shrink", usual.weight_decay)
     add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)

@@ -14,24 +14,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
+from penstock.cli.planning import PLAIN_TYPES
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
 from penstock.errors import OptionError, importing
 from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.config import CONFIG_NAME, read_run_config
+from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Silence
-from penstock.model.run import DATA_NAME, OWN_MODEL, Run
+from penstock.model.run import DATA_NAME, Run
 from penstock.model.train import seeded
+from penstock.model.training import make_options
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import find_files, is_named_like_tfrecord
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
     *("hold_out", "seed", "class_weights", "cache", "num_threads"),
+)
+_RAW: Final = (
+    *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
+    *("short_rows", "weight", "id", "drop", "rename", "tensor", *PLAIN_TYPES),
 )
 _MODEL: Final = {
     "preset": "preset",
@@ -72,7 +78,9 @@ def run_train(args: argparse.Namespace) -> int:
 
 
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
-    choices = {**_table(config, "train")}
+    choices = _table(config, "train")
+    if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
+        choices = {**_table(read_run_config(Path(args.out) / CONFIG_NAME), "train"), **choices}
     choices |= {name: getattr(args, name) for name in _TRAIN if getattr(args, name) is not None}
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
     form = {**_table(config, "model"), **given}
@@ -80,7 +88,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     if args.model is not None:
         if given:
             raise OptionError("--model", expected="a model of your own, or options to build one", got="both")
-        with seeded(int(choices.get("seed", 0))):
+        with seeded(make_options(**choices).seed):
             model = load_model(args.model)
     elif config.get("model") == OWN_MODEL:
         advice = "Its code is not in the file: add --model FILE.py:FUNCTION."
@@ -93,15 +101,15 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         groups=_table(config, "groups"),
         model_options=ModelOptions.from_json(form) if form else None,
         choices=choices,
-        target=targets or None,
+        target=targets or config.get("target"),
         resume=args.resume,
     )
 
 
 def _find_source(config: Mapping[str, Any]) -> list[str]:
     """Return what a config file says to train on: raw data, if it came from that."""
-    given = config.get("source", config.get("data"))
-    return [] if given is None else [str(given)]
+    given = config.get("source", config.get("data", []))
+    return list(given) if isinstance(given, list) else [given]
 
 
 def _find_data(
@@ -139,7 +147,8 @@ def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJ
         if args.write_model is not None:
             with AtomicFile(Path(args.write_model)) as file:
                 file.write(write_model(schema, pipeline, options).encode())
-            print(f"{args.write_model}: edit it, then say --model {args.write_model}:build")
+            if not args.json:
+                print(f"{args.write_model}: edit it, then say --model {args.write_model}:build")
         if args.show_model:
             _print_model(job.model or build_model(schema, pipeline, options), is_json=args.json)
     return 0
@@ -151,16 +160,27 @@ def _print_model(model: Any, *, is_json: bool) -> None:
         layers = [{"name": each.name, "kind": type(each).__name__} for each in model.layers]
         print(json.dumps({"parameters": num_weights, "layers": layers}))
         return
-    model.summary(line_length=min(120, max(80, terminal_width())), print_fn=print)
-    print(f"{write_count(num_weights, 'parameter')}")
+    rows = [
+        [layer.name, type(layer).__name__, str(_shape(layer)), f"{layer.count_params():,}"]
+        for layer in model.layers
+    ]
+    header = ["layer", "kind", "output", "parameters"]
+    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[3:])))
+    print(f"\n{write_count(num_weights, 'parameter')} in {write_count(len(rows), 'layer')}")
+
+
+def _shape(layer: Any) -> Any:
+    """Return the shape of what a layer gives, without that of the batch."""
+    output: Any = getattr(layer, "output", None)
+    return output.shape[1:] if hasattr(output, "shape") else "?"
 
 
 def _print_run(run: Run, *, is_json: bool) -> None:
-    metrics = [name for name in run.history[-1] if name.startswith("val_")] or ["loss"]
-    monitor = str(run.settings["train"]["monitor"])
-    named = monitor if monitor in run.history[-1] else monitor.removeprefix("val_")
-    is_lower = any(word in named for word in ("loss", "mae", "rmse"))
-    best = (min if is_lower else max)(run.history, key=lambda row: row[named])
+    metrics = [name for name in run.history[-1] if name.startswith("val_")]
+    best = run.history[-1]
+    if metrics:
+        options = make_options(**run.settings["train"])
+        best = (min if options.is_lower_better else max)(run.history, key=lambda row: row[options.monitor])
     if is_json:
         facts = {
             "run": str(run.folder),
@@ -174,8 +194,9 @@ def _print_run(run: Run, *, is_json: bool) -> None:
         }
         print(json.dumps(facts))
         return
-    rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in metrics]
-    header = ["validation" if metrics[0].startswith("val_") else "training", f"epoch {best['epoch']:.0f}"]
+    shown = metrics or [name for name in best if name not in ("epoch", "step", "seconds", "learning_rate")]
+    rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
+    header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
     name = escape(str(run.folder))
     print(f"\n{name} holds the run. Next:\n  penstock evaluate {name}\n  penstock predict {name} NEW.csv")
@@ -192,7 +213,7 @@ def _is_raw(paths: list[str]) -> bool:
 
 
 def _refuse_raw_options(args: argparse.Namespace) -> None:
-    for option in ("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "drop"):
+    for option in _RAW:
         if getattr(args, option):
             flag = f"--{option.replace('_', '-')}"
             advice = "The data set is made already: 'penstock convert' makes another."

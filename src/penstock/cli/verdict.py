@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import escape, write_count
-from penstock.model.evaluation import Evaluation, write_interval, write_score
-from penstock.model.scores import Number
+from penstock.model.score.evaluation import Evaluation, write_interval, write_score
+from penstock.model.score.scores import Number
 from penstock.model.task import Task
 
 _MEANINGS: Final = {
     "accuracy": "share of the predictions that are right",
     "balanced_accuracy": "share of a class that is found, mean over the classes",
-    "auc": "how often a record of a class is ranked before one of none; 0.5 is chance",
+    "auc": "how often one of a class is ranked above one that is not; 0.5 is chance",
     "pr_auc": "precision over all thresholds; the share of the class is chance",
     "f1": "precision and recall in one number",
     "log_loss": "how surprised the model is by the truth; lower is better",
@@ -29,6 +29,7 @@ _MEANINGS: Final = {
     "mape": "mean distance as a share of the truth; lower is better",
 }
 _BAR_CHARS: Final = 24
+_MOST_BARS: Final = 30
 _MOST_SHOWN_CLASSES: Final = 20
 _WIDEST_CONFUSION: Final = 10
 _MEASURES: Final = {"regression": "off by", "multilabel": "log loss"}
@@ -101,7 +102,7 @@ def _print_importance(found: Evaluation) -> None:
         print(f"\nWhich input matters{of_target}: how much {score} drops when a field's values are shuffled")
         print(f"among the records, so that they tell nothing any more ({records}):")
         _print_bars("field", f"drop of {score}", drops)
-        if len(found.ablation_by_target[target]) > 1:
+        if len(found.ablation_by_target[target]) < len(drops):  # else each kind is one field
             print("\nAll fields of a kind together:")
             _print_bars("kind of input", f"drop of {score}", found.ablation_by_target[target])
 
@@ -111,10 +112,12 @@ def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:
     sign = "█" if (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf") else "#"
     ordered = sorted(drops.items(), key=lambda item: -(item[1] if item[1] is not None else -1e300))
     rows = []
-    for name, drop in ordered:
+    for name, drop in ordered[:_MOST_BARS]:
         length = round(_BAR_CHARS * max(drop or 0.0, 0.0) / most) if most else 0
         rows.append([escape(name), write_score(drop), sign * length])
     _print_table([first, second, ""], rows, right=[second])
+    if len(ordered) > len(rows):
+        print(f"… and {len(ordered) - len(rows)} that matter less: --json has them.")
 
 
 def _print_slices(found: Evaluation, name: str) -> None:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from typing import Any
 
 from penstock.cli.bench import print_report
@@ -37,22 +37,29 @@ from penstock.jobs.repair import Repair
 from penstock.jobs.step import Step
 from penstock.jobs.verify import Verification
 from penstock.model.display import TrainingDisplay
-from penstock.model.evaluation import Evaluation
+from penstock.model.score.evaluation import Evaluation
 from penstock.schema.plan import Plan
 from penstock.types import Bytes, Column, Dense, Ragged
 
 
 def run_demo(args: argparse.Namespace) -> int:
     """Walk through the steps, print each, and return the exit status."""
-    folder = args.out or tempfile.mkdtemp(prefix="penstock-demo-")
     part: Part = "all" if args.full else "data" if args.data else "model"
-    check_place(folder)
     begun = time.monotonic()
-    facts: dict[str, Any] = {}
+    if args.out:
+        check_place(args.out)
     if part != "data":
         _load_model_part()
-    with _hush("tensorflow"):  # it wonders why so many models are compiled
-        for number, step in enumerate(demo(folder, part, None if args.json else _watch), 1):
+    folder = args.out or tempfile.mkdtemp(prefix="penstock-demo-")
+    facts: dict[str, Any] = {}
+    with ExitStack() as stack:
+        stack.enter_context(_hush("tensorflow"))  # it wonders why so many models are compiled
+
+        def watch(name: str) -> TrainingDisplay:
+            # Every epoch of the first model stays on the screen; of those behind it, a line goes by.
+            return stack.enter_context(TrainingDisplay(sys.stdout, label=name, keeps_epochs=not name))
+
+        for number, step in enumerate(demo(folder, part, None if args.json else watch), 1):
             if not args.json:
                 print_step(number, step)
             facts |= step.finish().facts
@@ -61,9 +68,7 @@ def run_demo(args: argparse.Namespace) -> int:
         print(json.dumps({**facts, "seconds": round(seconds, 1)}))
         return 0
     if "report" in facts:
-        print(
-            f"From raw files to this table in {write_seconds(seconds)}. The report: {escape(facts['report'])}"
-        )
+        print(f"Done in {write_seconds(seconds)}. The report: {escape(facts['report'])}")
     print(f"Everything is in {escape(str(folder))}: look around, then delete it.")
     return 0
 
@@ -83,7 +88,7 @@ def print_step(number: int, step: Step) -> None:
 def _load_model_part() -> None:
     """Load Keras and what it computes with: what is missing is heard now, and not in the middle."""
     with LiveView() as view, importing("penstock demo", "train"):
-        view.say("Loading Keras…")
+        view.say("Loading Keras")
         import_quietly("penstock.jobs.trial")
 
 
@@ -96,11 +101,6 @@ def _hush(name: str) -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def _watch(name: str) -> TrainingDisplay:
-    """Return who shows a run: every epoch of the first, and a line that goes by of those behind it."""
-    return TrainingDisplay(sys.stdout, label=name, keeps_epochs=not name)
 
 
 def print_result(result: Any) -> None:

@@ -96,8 +96,9 @@ class Contest:
             f"Accuracy: which part of the {self.num_records} flowers of the test split, which no model saw "
             "before, was told rightly.",
             "AUC: how often a flower that sets seed is ranked above one that does not; 0.50 is chance.",
-            f"Speed of the last: {best.num_epochs} epochs of {self.num_trained:,} records, "
-            f"{best.records_per_second:,.0f} records/s, waiting for input {100 * best.waiting:.1f} % of the time.",
+            f"Speed, all together: {best.num_epochs} epochs of {self.num_trained:,} records, "
+            f"{best.records_per_second:,.0f} records/s, {100 * best.waiting:.1f} % of the time waiting for "
+            "input.",
         ]
 
 

@@ -34,6 +34,7 @@ NUM_FLOWERS_OF_DATA: Final = 300
 """Where no model is trained, fewer flowers show the same."""
 
 EPOCHS: Final = 12
+"""Of each model: more of them learn nothing new here."""
 
 
 def check_place(folder: PathLike) -> Path:
@@ -54,7 +55,7 @@ def demo(
     watch: Watch | None = None,
     *,
     num_flowers: int | None = None,
-    epochs: int = EPOCHS,
+    epochs: int | None = None,
 ) -> Iterator[Step]:
     """Walk from raw files to a model and its report, or through what a data set offers, or both.
 
@@ -66,7 +67,7 @@ def demo(
             batches, resumes, measures, leaves a row out, damages and repairs instead: it needs no framework.
         watch: Returns who watches a run, by what the model sees; nobody does, if not given.
         num_flowers: Rows of the table, if not as many as the part needs.
-        epochs: For each model at most.
+        epochs: Of each model at most, if not as many as usual.
 
     Raises:
         PathError: The folder holds something.
@@ -87,7 +88,7 @@ def demo(
     yield show_converting(raw, data)
     yield show_inspection(data)
     if part != "data":
-        for step in Trial(raw, data, place, epochs, watch or nobody).steps():
+        for step in Trial(raw, data, place, epochs or EPOCHS, watch or nobody).steps():
             yield step
             step.finish()
     if part == "model":

@@ -22,9 +22,10 @@ from penstock.errors import (
     UnknownNameError,
     importing,
 )
-from penstock.model.evaluate import OnProgress, evaluate_split
-from penstock.model.evaluateoptions import EvaluateOptions
-from penstock.model.evaluation import Evaluation
+from penstock.model.score.engine import evaluate_split
+from penstock.model.score.evaluation import Evaluation
+from penstock.model.score.judging import OnProgress
+from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
@@ -50,8 +51,8 @@ class EvaluatedRun(Protocol):
         """What is predicted."""
 
     @property
-    def data(self) -> Path:
-        """The path of the data set that it was trained on."""
+    def data(self) -> Path | list[Path]:
+        """The path of the data set that it was trained on, or those of several files."""
 
     def predictor(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
         """Return what turns input arrays into outputs by target."""
@@ -60,7 +61,7 @@ class EvaluatedRun(Protocol):
 class EvaluateChoices(TypedDict, total=False):
     """The keywords of `penstock.evaluate`: the attributes of `EvaluateOptions`."""
 
-    batch_size: int
+    batch_size: int | None
     slices: str | tuple[str, ...] | list[str]
     bootstrap: int
     importance: bool

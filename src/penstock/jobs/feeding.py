@@ -24,23 +24,8 @@ from penstock.schema.nearest import find_nearest
 from penstock.schema.plan import ColumnPlan
 from penstock.schema.refusal import show
 from penstock.source.block import Block
-from penstock.transform.assembly import Assembly
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
-
-_OUTSIDE = ("target", "weight")
-
-
-def take_inputs(pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline that makes the same inputs, and reads neither targets nor weights for that."""
-    whole = pipeline._assembly
-    roles = {name: field.role for name, field in whole.schema.items()}
-    transforms = {name: each for name, each in whole.transforms.items() if roles[name] not in _OUTSIDE}
-    maps = [
-        each for each in whole.maps if {roles[name] for name in each.fields} not in ({"target"}, {"weight"})
-    ]
-    groups = [(each.name, each.members) for each in whole.groups]
-    return Pipeline(Assembly(whole.schema, transforms, maps, groups))
 
 
 def can_lack(inputs: Pipeline, name: str) -> bool:

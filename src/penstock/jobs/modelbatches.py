@@ -7,11 +7,11 @@ there are changes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,9 @@ from penstock.jobs.pieces import Piece, Refusal, cut_batches
 from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline
 
-_END: Final = object()
+_T = TypeVar("_T")
+
+_PIECES_AHEAD: Final = 2
 _TARGET_BYTES: Final = 4 << 20
 _FEWEST, _MOST = 32, 1024
 _USUAL_LENGTH: Final = 256  # of what varies: texts and lists
@@ -76,8 +78,9 @@ class BatchMaker:
     def __call__(self, piece: Piece) -> ModelBatch:
         """Return the arrays of the rows, but for those that a transform refuses."""
         columns, faults = self._inputs.prepare(piece.columns)
+        num_known = len(piece.refusals)
         piece = _leave_out(replace(piece, columns=columns), faults)
-        while len(piece.rows) and len(piece.refusals) <= self._most:
+        while len(piece.rows) and len(piece.refusals) - num_known <= self._most:
             try:
                 inputs = self._inputs.apply(piece.columns, len(piece.rows))[0]
             except FieldError as error:
@@ -107,30 +110,38 @@ def _leave_out(piece: Piece, faults: Faults) -> Piece:
 
 
 def make_batches(
-    pieces: Iterator[Piece], make: BatchMaker, batch_size: int, num_workers: int
+    makers: Iterator[Callable[[], Piece]], make: BatchMaker, batch_size: int, num_workers: int
 ) -> Generator[ModelBatch, None, None]:
     """Yield the batches in order; to be closed, which ends the threads.
 
-    One thread reads and encodes, others transform: a model need not wait for either.
+    The caller's thread reads the data; others encode and transform, while the caller asks the model.
     """
-    batches = cut_batches(pieces, batch_size)
-    reader = ThreadPoolExecutor(1, thread_name_prefix="penstock-read")
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="penstock")
-    reading: deque[Future[Any]] = deque()
-    making: deque[Future[ModelBatch]] = deque()
     try:
-        for _ in range(2):
-            reading.append(reader.submit(next, batches, _END))
-        while True:
-            piece = reading.popleft().result()
-            if piece is _END:
-                break
-            reading.append(reader.submit(next, batches, _END))
-            making.append(pool.submit(make, piece))
-            while len(making) > num_workers + 1:
-                yield making.popleft().result()
-        while making:
-            yield making.popleft().result()
+        pieces = _run_ahead(pool, makers, _PIECES_AHEAD)
+        yield from _run_ahead(
+            pool, (partial(make, piece) for piece in cut_batches(pieces, batch_size)), num_workers + 1
+        )
     finally:
-        for each in (reader, pool):
-            each.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run_ahead(pool: ThreadPoolExecutor, calls: Iterator[Callable[[], _T]], num_ahead: int) -> Iterator[_T]:
+    """Yield what calls return, in order; so many are under way before they are asked for."""
+    pending: deque[Future[_T]] = deque()
+    failure: Exception | None = None
+    while True:
+        try:
+            call = next(calls)
+        except StopIteration:
+            break
+        except Exception as error:  # comes behind what goes wrong in the rows before
+            failure = error
+            break
+        pending.append(pool.submit(call))
+        if len(pending) > num_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+    if failure is not None:
+        raise failure

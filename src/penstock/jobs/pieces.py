@@ -54,7 +54,8 @@ class NewRows(Protocol):
 
     Attributes:
         carried: The columns that go into the output as they are.
-        notes: What a person should hear about the data, sentence by sentence.
+        cautions: What predictions depend on, such as a column that is not there, sentence by sentence.
+        notes: What else a person should hear about the data.
         num_bytes: How much there is to read, or None where nobody knows.
     """
 
@@ -62,11 +63,19 @@ class NewRows(Protocol):
     num_bytes: int | None
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """See above."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """See above."""
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the rows from the first to the last."""
+    def makers(self) -> Iterator[Callable[[], Piece]]:
+        """Yield what makes each piece, from the first rows to the last.
+
+        Whoever iterates reads the data, in one thread: code of users may be bound to theirs. Any thread may
+        make a piece.
+        """
 
 
 @dataclass

@@ -8,54 +8,31 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import pyarrow as pa
 
 from penstock.errors import OptionError, PathError, PenstockError, TooManySkippedError, importing
 from penstock.jobs.answers import Answers
-from penstock.jobs.feeding import take_inputs
 from penstock.jobs.modelbatches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.newdata import open_new_data
 from penstock.jobs.pieces import NewRows, Refusal
-from penstock.jobs.predictionfile import BatchWriter, Write, check_suffix, make_writer
+from penstock.jobs.predictionfile import Write, check_suffix, open_writer
 from penstock.jobs.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
 from penstock.jobs.recipe import find_recipe
-from penstock.model.task import Task
 from penstock.schema.refusal import show
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
-from penstock.transform.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from penstock.model.run import Run  # Keras, which a run that is given has loaded already
 
 _log = logging.getLogger("penstock")
-
-
-class TrainedRun(Protocol):
-    """What is needed of a run."""
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """What turns columns into arrays."""
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        """What is predicted."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What the run was made with."""
-
-    @property
-    def data(self) -> Path:
-        """The path of the data set that it was trained on."""
-
-    def predictor(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-        """Return what turns input arrays into outputs by target."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +56,7 @@ OnPredict: TypeAlias = Callable[[PredictProgress], None]
 
 
 def predict(
-    run: TrainedRun | PathLike, data: object, out: PathLike | None = None, **options: Unpack[PredictChoices]
+    run: Run | PathLike, data: object, out: PathLike | None = None, **options: Unpack[PredictChoices]
 ) -> Predictions:
     """Predict on new data: the pipeline and the model of a run, row by row, in order.
 
@@ -109,22 +86,25 @@ def predict(
         PathError: The output is there already, and may not be overwritten.
 
     Example:
-        ```python
-        found = ps.predict("runs/pets", "new_pets.csv", keep="name")
-        print(found)
-        ps.predict("runs/pets", "new_pets.csv", "adopted.parquet", on_error="skip")
-        ```
+        >>> import penstock as ps
+        >>> pets = ps.open("pets/", target="adopted")
+        >>> run = ps.train(None, pets, ps.Pipeline.fit(pets, name=None), "runs/pets", epochs=1)
+        >>> found = predict(run, [{"name": "Ada", "age": 4.5}, {"name": "Bo", "age": None}], keep="name")
+        >>> found.columns
+        ('row', 'name', 'adopted', 'adopted_probability')
+        >>> predict("runs/pets", pets["test"], "adopted.parquet").num_rows
+        1
     """
     done = run_prediction(run, data, out, make_predict_options(**options))
     for note in done.notes:
-        _log.info("%s", note)
+        _log.log(logging.WARNING if note in done.cautions else logging.INFO, "%s", note)
     if done.num_skipped:
         _log.warning("%d of %d rows were left out", done.num_skipped, done.num_skipped + done.num_rows)
     return done
 
 
 def run_prediction(
-    run: TrainedRun | PathLike,
+    run: Run | PathLike,
     data: object,
     out: PathLike | None,
     options: PredictOptions,
@@ -149,27 +129,27 @@ def run_prediction(
     if path is not None:
         _refuse_output(path, data, options)
     trained = _open_run(run, options)
-    inputs = take_inputs(trained.pipeline)
-    recipe = find_recipe(trained.pipeline, trained.settings, trained.data)
+    inputs = trained.pipeline.without_targets()
+    recipe = find_recipe(trained.pipeline, trained.settings, _find_folder(trained))
     batch_size = options.batch_size or choose_batch_size(inputs)
     rows = open_new_data(data, inputs, recipe, options, batch_size)
     answers = Answers(trained.tasks, rows.carried)
     work = _Work(trained, rows, answers, options, on_progress)
     with ExitStack() as stack:
-        taker: Taker = _Table(answers.schema)
         if path is not None:
             write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
+        held: list[pa.RecordBatch] = []
+        take = held.append
         if write is not None:
-            taker = _File(make_writer(suffix, answers.schema, write))
+            take = stack.enter_context(open_writer(suffix, answers.schema, write)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
-        batches = make_batches(rows.pieces(), BatchMaker(inputs, most), batch_size, options.num_workers)
+        batches = make_batches(rows.makers(), BatchMaker(inputs, most), batch_size, options.num_workers)
         for batch in work.answer(stack.enter_context(closing(batches))):
-            taker.take(batch)
-        table = taker.finish()
-    return work.account(path, table)
+            take(batch)
+    return work.account(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
 
-def _open_run(run: TrainedRun | PathLike, options: PredictOptions) -> TrainedRun:
+def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
     if not isinstance(run, str | os.PathLike):
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
@@ -190,45 +170,12 @@ def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
             raise PathError("the output is the data itself", path=path, advice="Choose another name.")
 
 
-class Taker(Protocol):
-    """Where predictions go."""
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
-
-    def finish(self) -> pa.Table | None:
-        """End it, and return all rows, if they were held."""
-
-
-class _Table:
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._batches: list[pa.RecordBatch] = []
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        self._batches.append(batch)
-
-    def finish(self) -> pa.Table:
-        return pa.Table.from_batches(self._batches, self._schema)
-
-
-class _File:
-    def __init__(self, writer: BatchWriter) -> None:
-        self._writer = writer
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        self._writer.write(batch)
-
-    def finish(self) -> None:
-        self._writer.close()
-
-
 class _Work:
     """One prediction: asks the model, and keeps account."""
 
     def __init__(
         self,
-        run: TrainedRun,
+        run: Run,
         rows: NewRows,
         answers: Answers,
         options: PredictOptions,
@@ -283,6 +230,12 @@ class _Work:
     def account(self, out: Path | None, table: pa.Table | None) -> Predictions:
         """Return what was done."""
         head = pa.Table.from_batches(self._head, self._answers.schema)
+        rows, notes = self._rows, (*self._rows.cautions, *self._rows.notes)
         return Predictions(
-            self._num_rows, self._num_skipped, out, table, head, self._rejected, self._rows.notes
+            self._num_rows, self._num_skipped, out, table, head, self._rejected, notes, rows.cautions
         )
+
+
+def _find_folder(run: Run) -> Path | None:
+    """Return the folder of the data set that a run was trained on; None, of files that form none."""
+    return run.data if isinstance(run.data, Path) else None

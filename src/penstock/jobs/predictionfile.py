@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -38,6 +38,9 @@ class BatchWriter(Protocol):
     def close(self) -> None:
         """Write what is left, and the end of the file."""
 
+    def abandon(self) -> None:
+        """Write nothing more."""
+
 
 def check_suffix(path: Path) -> str:
     """Return what the name of an output ends in.
@@ -57,12 +60,23 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def make_writer(suffix: str, schema: pa.Schema, write: Write) -> BatchWriter:
-    """Return what writes rows in the format of a suffix.
+@contextmanager
+def open_writer(suffix: str, schema: pa.Schema, write: Write) -> Iterator[BatchWriter]:
+    """Write rows in the format of a suffix; after an error, nothing more.
 
     Raises:
         OptionError: The format cannot hold a column.
     """
+    writer = _make_writer(suffix, schema, write)
+    try:
+        yield writer
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _make_writer(suffix: str, schema: pa.Schema, write: Write) -> BatchWriter:
     if suffix == ".parquet":
         return ParquetRows(schema, write)
     for field in schema:
@@ -82,7 +96,8 @@ class ParquetRows:
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
         self._schema = schema
-        self._writer = pq.ParquetWriter(_Sink(write), schema)  # type: ignore[arg-type]
+        self._sink = _Sink(write)
+        self._writer = pq.ParquetWriter(self._sink, schema)  # type: ignore[arg-type]
         self._held: list[pa.RecordBatch] = []
         self._num_rows = self._num_bytes = 0
 
@@ -98,6 +113,11 @@ class ParquetRows:
         """Write what is left, and the footer."""
         if self._held:
             self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of the writer, whose footer goes nowhere."""
+        self._sink.is_open = False
         self._writer.close()
 
     def _flush(self) -> None:
@@ -122,6 +142,9 @@ class CsvRows:
     def close(self) -> None:
         """Do nothing: all is written."""
 
+    def abandon(self) -> None:
+        """Do nothing."""
+
 
 class JsonRows:
     """An object a line."""
@@ -141,6 +164,9 @@ class JsonRows:
 
     def close(self) -> None:
         """Do nothing: all is written."""
+
+    def abandon(self) -> None:
+        """Do nothing."""
 
 
 def _write_cells(column: Any) -> list[str]:
@@ -195,11 +221,13 @@ class _Sink(io.RawIOBase):
     def __init__(self, write: Write) -> None:
         self._write = write
         self._num_bytes = 0
+        self.is_open = True
 
     def write(self, data: Any) -> int:
         """Append bytes."""
         view = memoryview(data).cast("B")
-        self._write(view)  # type: ignore[arg-type]
+        if self.is_open:
+            self._write(view)  # type: ignore[arg-type]
         self._num_bytes += len(view)
         return len(view)
 

@@ -22,6 +22,7 @@ HEAD_ROWS: Final = 10
 
 _MOST_COLUMNS: Final = 8
 _MOST_CHARS: Final = 24
+_MOST_NAME_CHARS: Final = 40
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Predictions:
         head: The first rows.
         rejected: The errors of the rows left out, under `on_error="collect"`.
         notes: What a person should hear about the data.
+        cautions: Those of the notes that tell what predictions depend on, such as a column that is not there.
     """
 
     num_rows: int
@@ -45,6 +47,7 @@ class Predictions:
     head: pa.Table
     rejected: list[PenstockError] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +80,7 @@ class Predictions:
     def __str__(self) -> str:
         names = self.columns[:_MOST_COLUMNS]
         cells = [[_write(value) for value in self.head.column(i).to_pylist()] for i in range(len(names))]
-        shown = [[_cut(name), *column] for name, column in zip(names, cells, strict=True)]
+        shown = [[_cut(name, _MOST_NAME_CHARS), *column] for name, column in zip(names, cells, strict=True)]
         widths = [max(map(len, column)) for column in shown]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -95,7 +98,7 @@ def _write(value: object) -> str:
     return "" if value is None else _cut(str(value))
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, most: int = _MOST_CHARS) -> str:
     # Texts come from files: a control character must not reach a terminal.
     plain = text if text.isprintable() else repr(text)
-    return plain if len(plain) <= _MOST_CHARS else f"{plain[: _MOST_CHARS - 1]}…"
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"

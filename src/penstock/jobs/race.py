@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, harmonic_mean
 from typing import Any
 
 from penstock.dataset import Dataset
@@ -23,28 +23,36 @@ from penstock.transform.pipeline import Pipeline
 
 @dataclass
 class Timed:
-    """A watcher that passes on what it hears, and keeps how long the model waited for input."""
+    """A watcher that passes on what it hears, and keeps how fast each epoch was."""
 
     watcher: Watcher
-    shares: list[float] = field(default_factory=list)
+    looks: list[Progress] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Pass it on."""
         self.watcher.note(text)
 
     def step(self, look: Progress) -> None:
-        """Keep the share, and pass it on."""
-        self.shares.append(look.waiting)
+        """Pass it on."""
         self.watcher.step(look)
 
     def epoch(self, look: Progress, *, is_best: bool) -> None:
-        """Keep the share, and pass it on."""
-        self.shares.append(look.waiting)
+        """Keep it, and pass it on."""
+        self.looks.append(look)
         self.watcher.epoch(look, is_best=is_best)
 
     def end(self, text: str) -> None:
         """Pass it on."""
         self.watcher.end(text)
+
+    def measure(self) -> tuple[float, float]:
+        """Return records a second, and the share of the time that was waited for them.
+
+        The first epoch does not count where there are more: in it the model is compiled.
+        """
+        looks = self.looks[1:] or self.looks
+        rate = harmonic_mean([look.records_per_second for look in looks])  # all have the same records
+        return rate, fmean(look.waiting for look in looks)
 
 
 @dataclass(frozen=True)
@@ -86,15 +94,6 @@ class Race:
         )
         seconds = time.monotonic() - begun
         scores = evaluate(run, self.flowers["test"], bootstrap=0, importance=False, mistakes=0)
-        rate = _find_rate(run.history, len(self.flowers["train"]))
-        waiting = fmean(timed.shares) if timed.shares else 0.0
+        rate, waiting = timed.measure()
         accuracy, auc = (scores.targets[self.target][metric] or 0.0 for metric in ("accuracy", "auc"))
         return run, Entrant(name, fields, accuracy, auc, seconds, len(run.history), rate, waiting)
-
-
-def _find_rate(history: list[dict[str, float]], num_records: int) -> float:
-    """Return how many records a model took a second from the second epoch on, its validation included."""
-    first, last = history[0]["seconds"], history[-1]["seconds"]
-    if last <= first:
-        return num_records / max(1e-9, last)
-    return num_records * (len(history) - 1) / (last - first)

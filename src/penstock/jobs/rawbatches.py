@@ -5,10 +5,11 @@ In: raw data of any kind, and what is asked of it. Out: pieces of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from penstock.errors import CellError, FieldError, SourceError
 from penstock.jobs.feeding import make_absent, settle_column
 from penstock.jobs.keeping import as_type, plain_array
 from penstock.jobs.pieces import Piece, Refusal
-from penstock.jobs.rawlayout import RawLayout, Wanted
+from penstock.jobs.rawlayout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
 from penstock.source.options import SourceOptions
@@ -61,6 +62,7 @@ class RawRows:
         self._inputs = wanted.inputs
         self._encoding = EncodeOptions(resize=wanted.recipe.resize)
         self._reading = reading
+        self._is_images = wanted.is_images
         self._blocks: Iterator[Block] = iter(())
         first = self._begin()
         self._layout = RawLayout(source, first, wanted)
@@ -73,11 +75,16 @@ class RawRows:
         """What a person should hear about the data."""
         return (*self._source.notes, *self._layout.notes)
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the rows from the first to the last."""
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What predictions depend on."""
+        return self._layout.cautions
+
+    def makers(self) -> Iterator[Callable[[], Piece]]:
+        """Yield what makes each piece, from the first rows to the last."""
         for block in self._blocks:
             for piece in _cut(block, self._piece_rows or block.num_rows):
-                yield self._encode(piece)
+                yield partial(self._encode, piece)
 
     def _begin(self) -> Block | None:
         """Return the first block; None where there are no rows, which is no error here."""
@@ -111,7 +118,8 @@ class RawRows:
             columns = take_columns(columns, rows)
         for name in layout.absent:
             columns[name] = make_absent(self._inputs.schema[name], len(rows))
-        place = _Place(replace(block, columns={}), self._reading, layout.columns)
+        named = {IMAGE: block.columns[IMAGE]} if self._is_images else {}
+        place = _Place(replace(block, columns=named), self._reading, layout.columns)
         return Piece(
             columns,
             block.first_row + rows,
@@ -141,7 +149,7 @@ class RawRows:
 
 
 class _Place:
-    """Where the rows of a block are, in words."""
+    """Where the rows of a block are, in words; of images alone, the block has their paths still."""
 
     def __init__(self, block: Block, reading: SourceOptions, columns: Mapping[str, str]) -> None:
         self._block = block
@@ -162,9 +170,12 @@ class _Place:
     def _name(self, row: int, column: str, expected: object, got: object, advice: str) -> CellError:
         block = self._block
         first = block.first_row if block.path is None else block.row_in_file
+        path = block.path
+        if IMAGE in block.columns:
+            path = str(Path(block.folder or "") / str(block.columns[IMAGE][row]))
         return CellError(
             f"column {column!r}",
-            path=block.path,
+            path=path,
             row=first + row + 1,
             line=find_line(block, row, self._reading),
             field=column,

@@ -29,6 +29,8 @@ IMAGE: Final = "image"
 
 _HEAVY: Final = ("image", "bytes")
 _TYPED: Final = ("number", "category", "text")
+_OPEN: Final = ("text", "empty")  # what columns hold that can be read in several ways
+_TIMES: Final[tuple[Form, ...]] = ("date", "time")
 _MOST_NAMED: Final = 3
 
 
@@ -57,7 +59,8 @@ class RawLayout:
         absent: The fields that are fed, and count as missing in all rows.
         keeping: What is carried into the output.
         plans: How the columns that are read become fields.
-        notes: What a person should hear.
+        cautions: What predictions depend on, sentence by sentence.
+        notes: What else a person should hear.
     """
 
     def __init__(self, source: Source, first: Block | None, wanted: Wanted) -> None:
@@ -78,8 +81,14 @@ class RawLayout:
         self.keeping = self._find_kept(there)
         fed = [name for name in wanted.inputs.fields if name not in self.absent]
         read = [name for name in dict.fromkeys([*fed, *self.keeping.fields]) if name in self.columns]
+        self._guessed: list[tuple[str, Form]] = []
         self.plans = tuple(map(self._plan, read))
-        self.notes = tuple(self._list_notes(there or []))
+        used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
+        extra = [column for column in there or () if column not in used]
+        self.cautions = tuple(self._list_cautions(extra))
+        more = ", …" if len(extra) > _MOST_NAMED else ""
+        listed = ", ".join(map(show, extra[:_MOST_NAMED]))
+        self.notes = (f"not read: {listed}{more}",) if extra else ()
 
     @property
     def is_heavy(self) -> bool:
@@ -148,21 +157,22 @@ class RawLayout:
             return "value"
         facts = survey_column([self._first.columns[column]], self._first.folder).facts
         told = self._wanted.recipe.forms.get(name)
-        if told is not None and facts.kind in ("text", "empty"):
+        if told is not None and (facts.kind in _OPEN or {told, facts.kind} <= {*_TIMES}):
             return told
         attributes = Told.from_field(field, is_whole=True).attributes
-        return find_form(cast("Any", field.type_name), attributes, facts)
+        found = find_form(cast("Any", field.type_name), attributes, facts)
+        if found in _TIMES:
+            self._guessed.append((column, found))
+        return found
 
-    def _list_notes(self, there: list[str]) -> Iterator[str]:
-        used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
-        extra = [column for column in there if column not in used]
+    def _list_cautions(self, extra: list[str]) -> Iterator[str]:
         for name in self.absent:
             nearest = find_nearest(name, extra)
             hint = f"; is it {show(nearest)}?" if nearest else ""
             yield f"no column {show(name)}: it counts as missing in all rows{hint}"
-        if extra:
-            more = ", …" if len(extra) > _MOST_NAMED else ""
-            yield f"not read: {', '.join(map(show, extra[:_MOST_NAMED]))}{more}"
+        for column, form in self._guessed:
+            unit = {"date": "days", "time": "microseconds"}[form]
+            yield f"{show(column)} is read as {unit} since 1970: nothing tells how it was in training"
 
 
 def _list_columns(source: Source, first: Block | None) -> list[str] | None:

@@ -5,7 +5,7 @@ In: a split, and the inputs of a pipeline. Out: pieces of records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -63,24 +63,28 @@ class StoredRows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should hear about the data."""
+        """What a person should hear about the data: nothing."""
+        return ()
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What predictions depend on."""
         return tuple(f"no field {show(name)}: it counts as missing in all records" for name in self._absent)
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the records from the first to the last."""
+    def makers(self) -> Iterator[Callable[[], Piece]]:
+        """Yield what makes each piece, from the first records to the last."""
         for start, stop in self._rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
-            columns, rows, refusals = self._read(start, stop)
-            fed: dict[str, CodedColumn] = dict(columns)
-            for name in self._absent:
-                fed[name] = make_absent(self._inputs.schema[name], len(rows))
-            yield Piece(
-                fed,
-                rows,
-                self._carry(columns, rows),
-                refusals,
-                partial(_locate, self._rows),
-                self._rows.frame_bytes(start, stop),
-            )
+            # Files that are read in order are read by one thread.
+            yield partial(self._make, *self._read(start, stop), self._rows.frame_bytes(start, stop))
+
+    def _make(
+        self, columns: Columns, rows: NDArray[np.int64], refusals: tuple[Refusal, ...], num_bytes: int
+    ) -> Piece:
+        fed: dict[str, CodedColumn] = dict(columns)
+        for name in self._absent:
+            fed[name] = make_absent(self._inputs.schema[name], len(rows))
+        carried = self._carry(columns, rows)
+        return Piece(fed, rows, carried, refusals, partial(_locate, self._any_order), num_bytes)
 
     def _read(self, start: int, stop: int) -> tuple[Columns, NDArray[np.int64], tuple[Refusal, ...]]:
         lost = Losses("collect", stop - start)

@@ -31,6 +31,7 @@ _TOLD: Final = PlanOverrides(id="id", target=TARGET)
 _FLAGS: Final = f"--id id --target {TARGET}"
 _SHOWN: Final = (TARGET, "petal_cm", "visit_hours")
 _NUM_LINES: Final = 4
+_MOST_LINES: Final = 6  # of an epoch
 _BATCH_SIZE: Final = 64
 _LOADER: Final = f'["train"].loader(pipeline, batch_size={_BATCH_SIZE}, shuffle=True, seed=7'
 _BENCH_SECONDS: Final = 1
@@ -94,8 +95,11 @@ def show_loading(folder: Path) -> Iterator[Step]:
         ">>> for inputs, targets in loader:",
         "...     print({name: array.shape for name, array in (inputs | targets).items()})",
     )
-    text = "\n".join(map(str, shapes))
-    yield Step("An epoch of batches: shuffled, coded, scaled, padded", looped, text, {"shapes": shapes})
+    lines = list(map(str, shapes))
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1 : -1] = [f"... {len(lines) - _MOST_LINES} more"]
+    facts = {"shapes": shapes}
+    yield Step("An epoch of batches: shuffled, coded, scaled, padded", looped, "\n".join(lines), facts)
 
     again = open_dataset(folder)["train"]
     fresh = again.loader(pipeline, batch_size=_BATCH_SIZE, shuffle=True, seed=7, num_threads=1)

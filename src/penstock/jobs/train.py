@@ -15,12 +15,12 @@ from typing import Any, Final, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import OptionError, PathError, StateError, UnknownNameError
+from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
-from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run
+from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.model.train import Training
 from penstock.model.training import TrainChoices, make_options
 from penstock.schema.refusal import show
@@ -200,7 +200,12 @@ def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise write_failure(folder, error) from error
-    lock = WriterLock(folder)
+    try:
+        lock = WriterLock(folder)
+    except BusyError:
+        raise
+    except OSError as error:
+        raise write_failure(folder, error) from error
     try:
         yield
     finally:
@@ -217,15 +222,14 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
             raise StateError(
                 "data", path=folder, expected="a data set to train on", got="none", advice=advice
             )
-        given = Path(known["data"])
-        data = given if given.is_absolute() else folder / given
+        data = find_data(folder, known)
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, str | os.PathLike | list | tuple):
         expected = "a data set, or the path of one"
         advice = "Convert other data first: ps.convert(frame, 'pets/', target='adopted')."
         raise OptionError("dataset", expected=expected, got=show(data), advice=advice)
-    target = job.target
+    target = job.target or known.get("target")
     opened = open_dataset(data)
     if target is None or opened.schema.targets == tuple([target] if isinstance(target, str) else target):
         return opened
@@ -243,8 +247,11 @@ def _describe(job: TrainJob, data: Dataset, folder: Path, known: Mapping[str, An
     paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
     inside = folder / DATA_NAME
     is_inside = inside.is_dir() and paths[0].resolve() == inside.resolve()
-    told = DATA_NAME if is_inside else os.fspath(paths[0].resolve())
+    named = [os.fspath(path.resolve()) for path in paths]
+    told = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
     tables: dict[str, Any] = {"data": told, **job.settings}
+    if job.target is not None and "convert" not in tables:
+        tables["target"] = job.target
     for name in ("fields", "groups"):
         if getattr(job, name):
             tables[name] = getattr(job, name)

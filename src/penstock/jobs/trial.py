@@ -27,7 +27,8 @@ ALONE: Final = {
     "visit hours alone": ("visit_hours",),
     "table columns alone": ("petal_cm", "soil", "plot", "seen_on"),
 }
-_SEED: Final = 7
+# Fewer, larger and bolder steps than by themselves: half the time for the same figures.
+_CHOICES: Final = {"batch_size": 64, "learning_rate": 0.003, "seed": 7}
 _NUM_SHOWN: Final = 6  # lines of predicted.csv
 
 Watch: TypeAlias = Callable[[str], Watcher]
@@ -47,7 +48,7 @@ class Trial:
 
     def __init__(self, raw: Meadow, data: Path, place: Path, epochs: int, watch: Watch) -> None:
         self._raw, self._data, self._place, self._watch = raw, data, place, watch
-        self._race = Race(open_dataset(data), TARGET, place / "runs", {"epochs": epochs, "seed": _SEED})
+        self._race = Race(open_dataset(data), TARGET, place / "runs", {"epochs": epochs, **_CHOICES})
         self._evaluated = self._place / "evaluation.json"
         self._predicted = self._place / "predicted.csv"
         self._report = self._place / "report.md"
@@ -55,8 +56,8 @@ class Trial:
     def steps(self) -> Iterator[Step]:
         """Yield the steps."""
         run = self._race.find_folder(TOGETHER)
-        choices = " ".join(f"--{name} {value}" for name, value in self._race.choices.items())
-        typed = f"$ penstock train {quote(self._data)} --out {quote(run)} {choices}"
+        flags = [f"--{name.replace('_', '-')} {value}" for name, value in self._race.choices.items()]
+        typed = f"$ penstock train {quote(self._data)} --out {quote(run)} {' '.join(flags)}"
         yield Step("Train a model on all inputs", (typed,), work=self._train)
         typed = f"$ penstock evaluate {quote(run)}"
         yield Step("How good is it on flowers that it never saw?", (typed,), work=self._evaluate)
@@ -64,7 +65,7 @@ class Trial:
         shown = f"$ head -{_NUM_SHOWN} {quote(self._predicted)}"
         yield Step("New rows, with no answer in them", (typed, shown), work=self._predict)
         yield Step(
-            "What does each input tell alone, and what do all together?",
+            "What does each input tell alone, what do all tell together?",
             self._write_code(),
             work=self._compare,
         )
@@ -72,8 +73,8 @@ class Trial:
     def _train(self) -> Done:
         fields = tuple(name for names in ALONE.values() for name in names)
         self._run, self._seen = self._race.train(TOGETHER, fields, self._watch(""))
-        epochs = [row for row in self._run.history if row["epoch"]]
-        return f"{len(epochs)} epochs in {self._seen.seconds:.1f} s.", {"run": str(self._run.folder)}
+        text = f"{self._seen.num_epochs} epochs in {self._seen.seconds:.1f} s: {self._run.folder}"
+        return text, {"run": str(self._run.folder)}
 
     def _evaluate(self) -> Done:
         evaluation = evaluate(self._run, self._race.flowers["test"])

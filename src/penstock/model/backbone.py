@@ -23,10 +23,8 @@ class Scaling(NamedTuple):
     is_reversed: bool = False
 
     def undo(self) -> Scaling:
-        """Return the scaling that gives pixels again."""
-        scales = self.scale * (len(self.offset) // len(self.scale))
-        offsets = self.offset * (len(self.scale) // len(self.offset))
-        pairs = list(zip(scales or self.scale, offsets or self.offset, strict=True))
+        """Return the scaling that gives pixels again; of one with as many scales as offsets."""
+        pairs = list(zip(self.scale, self.offset, strict=True))
         return Scaling(tuple(1 / scale for scale, _ in pairs), tuple(-by / scale for scale, by in pairs))
 
 

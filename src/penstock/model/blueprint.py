@@ -17,6 +17,7 @@ from penstock.model.options import ModelOptions
 KERAS: Final = Term.name("keras")
 LAYERS: Final = Term.name("layers")
 OPS: Final = Term.name("ops")
+INITIALIZERS: Final = Term.name("initializers")
 INPUTS: Final = Term.name("inputs")
 
 # Of the mean that a layer keeps: after 50 batches it is that of the data, where Keras' 0.99 takes 500.
@@ -47,6 +48,8 @@ class Blueprint:
         self.token_width = self.options.token_width or 0
         self.variable = Namer()
         self.layer = Namer(())
+        if self.options.l2:
+            self.block.bind("l2", Term.name("regularizers").L2(self.options.l2))
 
     def bind(self, variable: str, value: Term) -> Term:
         """Bind a variable; return the term for it."""
@@ -65,6 +68,10 @@ class Blueprint:
         """Return a term less its mean, by its deviation, as a layer finds them over the batches."""
         return LAYERS.BatchNormalization(momentum=_MOMENTUM, name=self.layer(name))(x, **keywords)
 
+    def finish(self, name: str, x: Term) -> Term:
+        """Bind the variable that a section ends with."""
+        return self.bind(self.variable(name), x)
+
     def drop(self, variable: str, name: str, x: Term) -> Term:
         """Bind a variable to a term of which some units are left out at random, if any are."""
         if not self.options.dropout:
@@ -75,8 +82,7 @@ class Blueprint:
         """Return the keywords by which weights cost something, if they do."""
         if not self.options.l2:
             return {}
-        regularizer = Term.name("regularizers").L2(self.options.l2)
-        return dict.fromkeys(names or ("kernel_regularizer",), regularizer)
+        return dict.fromkeys(names or ("kernel_regularizer",), Term.name("l2"))
 
 
 def cast_float(x: Term, dtype: str) -> Term:

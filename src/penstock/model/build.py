@@ -36,6 +36,7 @@ _MODULES: Final[Mapping[str, Any]] = {
     "layers": keras.layers,
     "ops": keras.ops,
     "applications": keras.applications,
+    "initializers": keras.initializers,
     "regularizers": keras.regularizers,
 }
 _SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -69,7 +70,10 @@ def build_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None
         >>> model.output_shape
         (None, 1)
     """
-    return run_statements(design_model(schema, pipeline, options))
+    chosen = (options or ModelOptions()).resolved()
+    model = run_statements(design_model(schema, pipeline, chosen))
+    model.built_from = chosen  # by which a run rebuilds it, without any code in the run's folder
+    return model
 
 
 def run_statements(statements: Iterable[Statement]) -> keras.Model:

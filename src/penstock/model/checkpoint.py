@@ -78,15 +78,15 @@ class Checkpoints:
         self._kept = kept
         self._remove_others()
 
-    def finish(self, status: str) -> None:
-        """Say how the run ended."""
+    def finish(self, status: str, weights: str) -> None:
+        """Say how the run ended, and the SHA-256 of the weights that it has left."""
         self.status = status
         form = self._read_state()
         if form is not None:
-            self._write({**form, "status": status})
+            self._write({**form, "status": status, "weights": weights})
 
     def load(self) -> Moment | None:
-        """Return the newest state that is sound; None, if the run was killed before its first.
+        """Return the newest state that is sound; None, if there was none yet, or none is needed any more.
 
         Raises:
             StateError: There are states, and none is sound; or they are those of another run.
@@ -94,18 +94,16 @@ class Checkpoints:
         form = self._read_state()
         if form is None:
             return None
-        for name, expected in self.identity.items():
-            if form["identity"].get(name) != expected:
+        for name in {**form["identity"], **self.identity}:
+            expected, got = form["identity"].get(name), self.identity.get(name)
+            if expected != got:
                 advice = "The run was begun with another one: take that, or begin a new run."
-                raise StateError(
-                    f"{name} of the run",
-                    path=self.folder / STATE_NAME,
-                    expected=form["identity"].get(name),
-                    got=expected,
-                    advice=advice,
-                )
+                path = self.folder / STATE_NAME
+                raise StateError(f"{name} of the run", path=path, expected=expected, got=got, advice=advice)
         faults = []
         self.status = form["status"]
+        if self.status == "finished":
+            return None
         for entry in form["checkpoints"]:
             try:
                 moment = self._read_moment(entry)
@@ -181,3 +179,10 @@ def _is_entry(entry: Any) -> bool:
     # A name that leaves the folder is none that was written here.
     is_name = Path(entry["file"]).name == entry["file"] and entry["file"].endswith(_SUFFIX)
     return is_name and isinstance(entry.get("sha256"), str) and isinstance(entry.get("step"), int)
+
+
+def read_digest(folder: Path) -> str | None:
+    """Return the SHA-256 of the weights that a run has left, if its state tells one."""
+    form = Checkpoints(folder, {})._read_state()
+    digest = None if form is None else form.get("weights")
+    return digest if isinstance(digest, str) else None

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Final
 
-from penstock.batch.graph.line import TIGHTEST, write_flat, write_operand, write_sides
+from penstock.batch.graph.line import write_flat
 from penstock.batch.graph.statement import Bind, Note, Return, Statement
-from penstock.batch.graph.tree import Attribute, Call, Dictionary, Listing, Name, Node, Operation, Part
+from penstock.batch.graph.tree import Call, Dictionary, Listing, Name, Node, Operation, Part
 from penstock.model.blueprint import Remark
 from penstock.model.design import design_model
 from penstock.model.options import ModelOptions
@@ -21,7 +21,8 @@ from penstock.transform.pipeline import Pipeline
 
 _WIDTH: Final = 110
 _STEP: Final = "    "
-_MODULES: Final = ("applications", "layers", "ops", "regularizers")
+_SHORT: Final = 50
+_MODULES: Final = ("applications", "initializers", "layers", "ops", "regularizers")
 _HEAD: Final = '''"""A model of several inputs by name, in Keras alone: yours to edit.
 
 Penstock wrote it. Train it with: penstock train DATASET --model model.py:build
@@ -65,27 +66,17 @@ def _write_statement(statement: Statement) -> Iterator[str]:
         words = " ".join(statement.text.split())
         yield from wrap(words, _WIDTH - 10, initial_indent=f"{_STEP}# ", subsequent_indent=f"{_STEP}# ")
     elif isinstance(statement, Bind):
-        yield from f"{_STEP}{_write_long(statement.names[0], statement.value)}".splitlines()
+        yield from f"{_STEP}{_write_binding(statement.names[0], statement.value)}".splitlines()
     elif isinstance(statement, Return):
         yield f"{_STEP}return {_write(statement.value, _STEP, 7)}"
 
 
-def _write_long(name: str, value: Node) -> str:
+def _write_binding(name: str, value: Node) -> str:
     head = f"{name} = "
-    if isinstance(value, Operation) and len(_STEP) + len(head) + len(write_flat(value)) > _WIDTH:
-        inner = _STEP * 2
-        return f"{head}(\n{inner}{_write_operation(value, inner)}\n{_STEP})"
+    flat = write_flat(value)
+    if isinstance(value, Operation) and len(_STEP) + len(head) + len(flat) > _WIDTH:
+        return f"{head}(\n{_STEP * 2}{flat}\n{_STEP})"
     return f"{head}{_write(value, _STEP, len(head))}"
-
-
-def _write_operation(node: Operation, indent: str) -> str:
-    """Return an operation in two lines."""
-    if node.left is None:
-        return write_flat(node)
-    left, right = write_sides(node, node.left)
-    if isinstance(node.right, Call):
-        right = _write(node.right, indent, len(node.sign) + 1)
-    return f"{left}\n{indent}{node.sign} {right}"
 
 
 def _write(node: Node | Part, indent: str, taken: int) -> str:
@@ -109,23 +100,14 @@ def _write(node: Node | Part, indent: str, taken: int) -> str:
 
 
 def _break_call(node: Call, indent: str, taken: int) -> str:
-    function = node.function
-    if isinstance(function, Call) and _is_short(node):
+    function, inner = node.function, indent + _STEP
+    tail = write_flat(Call(Name(""), node.arguments, node.keywords))
+    if isinstance(function, Call) and len(tail) <= _SHORT:
         # `layers.Dense(…)(x)`: what the layer is made of is what is long.
-        tail = write_flat(Call(Name(""), node.arguments, node.keywords))
         return f"{_break_call(function, indent, taken)}{tail}"
-    inner = indent + _STEP
     parts = [_write(each, inner, 0) for each in node.arguments]
     parts += [f"{name}={_write(each, inner, len(name) + 1)}" for name, each in node.keywords]
-    head = write_operand(function, TIGHTEST) if isinstance(function, Name | Attribute | Call) else ""
-    if len(parts) == 1 and isinstance(node.arguments[0] if node.arguments else None, Listing):
-        # A list that is all there is begins and ends with the brackets of the call.
-        return f"{head}({_write(node.arguments[0], indent, taken + len(head) + 1)})"
-    return _break(f"{head}(", parts, ")", indent)
-
-
-def _is_short(node: Call) -> bool:
-    return len(write_flat(Call(Name(""), node.arguments, node.keywords))) <= 50
+    return _break(f"{_write(function, indent, taken)}(", parts, ")", indent)
 
 
 def _break(start: str, parts: Iterable[str], end: str, indent: str) -> str:

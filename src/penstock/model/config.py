@@ -19,8 +19,13 @@ from penstock.storage.atomic import AtomicFile
 from penstock.transform.config import read_config
 
 CONFIG_NAME: Final = "run.yaml"
-TABLES: Final = ("source", "data", "convert", "fields", "groups", "model", "train", "facts")
-"""`source` and `data` are paths; `facts` are what came of the others, and nobody reads them again."""
+OWN_MODEL: Final = "own"
+"""What stands for a model that a run was given: its code is nowhere in the run."""
+
+TABLES: Final = ("source", "data", "target", "convert", "fields", "groups", "model", "train", "facts")
+"""`source` and `data` are paths; `facts` are what came of the others: another run has its own."""
+
+_WORDS: Final = ("source", "data", "target")
 
 _HEADER: Final = (
     "# What this run was made with. `penstock train --config run.yaml --out OTHER` makes another like it.\n"
@@ -58,10 +63,17 @@ def read_run_config(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise SchemaError(
                 f"{line}table {name!r}", path=path, expected="one of a run", got=show(name), advice=advice
             )
-        wanted: tuple[type, ...] = (str,) if name in ("source", "data") else (dict, str)
-        if table is not None and not isinstance(table, wanted):
-            raise SchemaError(f"{line}table {name!r}", path=path, expected="options by name", got=show(table))
+        if table is not None and not _is_table(name, table):
+            expected = "a word, or several" if name in _WORDS else "options by name"
+            raise SchemaError(f"{line}table {name!r}", path=path, expected=expected, got=show(table))
     return {name: table for name, table in tables.items() if table is not None}
+
+
+def _is_table(name: str, table: Any) -> bool:
+    if name in _WORDS:
+        words = table if isinstance(table, list) else [table]
+        return bool(words) and all(isinstance(word, str) for word in words)
+    return isinstance(table, dict) or (name == "model" and table == OWN_MODEL)
 
 
 def _as_plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from penstock.model.encoder.number import encode_numbers, encode_row
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.feature import Feature, find_features
 from penstock.model.head import add_heads
-from penstock.model.naming import make_plain
+from penstock.model.naming import make_stem
 from penstock.model.options import ModelOptions
 from penstock.model.task import find_tasks
 from penstock.schema.schema import Schema
@@ -71,4 +71,4 @@ def _make_input(blueprint: Blueprint, output: Output) -> Term:
         return KERAS.Input(shape, dtype=dtype, name=blueprint.layer.keep(name))
     # Keras refuses a layer of that name; a tensor may have it.
     tensor = KERAS.KerasTensor((None, *shape), dtype=dtype, name=name)
-    return KERAS.Input(tensor=tensor, name=blueprint.layer(make_plain(name)))
+    return KERAS.Input(tensor=tensor, name=blueprint.layer(make_stem(name)))

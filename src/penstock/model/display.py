@@ -166,16 +166,17 @@ def _choose_columns(look: Progress, width: int, is_best: bool) -> list[_Column]:
 def _draw_line(look: Progress, label: str, signs: tuple[str, str], width: int) -> str:
     """Return the line of a run, of what matters most as much as fits, and a bar in the room that is left."""
     metrics = {name: each for name, each in look.logs.items() if name != "loss"}
-    left = look.seconds_left
-    ranked = [  # by place in the line; the rank says what goes first
+    left = look.seconds_left if look.epoch or look.step > 1 else None  # the first step compiles the model
+    num_epochs, num_steps = f"{look.num_epochs}", f"{look.num_steps:,}"
+    ranked = [  # by place in the line, of widths that do not change; the rank says what goes first
         (label, 1),
-        (f"epoch {look.epoch + 1}/{look.num_epochs}", 0),
-        (f"step {look.step:,}/{look.num_steps:,}", 2),
+        (f"epoch {look.epoch + 1:{len(num_epochs)}}/{num_epochs}", 0),
+        (f"step {look.step:{len(num_steps)},}/{num_steps}", 2),
         (f"loss {_write_number(look.logs['loss'])}" if "loss" in look.logs else "", 1),
         *((f"{name} {_write_number(metrics[name])}", 6 + place) for place, name in enumerate(metrics)),
-        (f"{look.records_per_second:,.0f} records/s", 4),
-        (f"waiting {_write_share(look.waiting)}", 5),
-        ("" if left is None else f"{_write_time(left)} left", 3),
+        (f"{look.records_per_second:7,.0f} records/s", 4),
+        (f"waiting {_write_share(look.waiting):>5}", 5),
+        (f"{'?' if left is None else _write_time(left):>5} left", 3),
     ]
     for worst in sorted({rank for _, rank in ranked}, reverse=True):
         parts = [text for text, rank in ranked if text and rank <= worst]

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from penstock.errors import OptionError
 from penstock.model.backbone import Scaling
+from penstock.model.naming import make_stem
 from penstock.schema.array import Sequence
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
@@ -54,6 +55,11 @@ class Feature:
     is_text: bool = False
     is_scaled: bool = False
     pixels: Scaling | None = None
+
+    @property
+    def stem(self) -> str:
+        """What the names of its variables and layers begin with."""
+        return make_stem(self.name)
 
     @property
     def is_whole(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.errors import FieldError
 from penstock.schema.summaryform import load_statistics
@@ -15,7 +16,7 @@ from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.pipeline import Pipeline
 from penstock.transform.sequence import Pad
-from penstock.types import Column, Dense, Ragged
+from penstock.types import Column, Dense, Mask, Ragged
 
 _BLOCK_ROWS: Final = 1 << 14
 _NUM_NAMED: Final = 5
@@ -40,14 +41,14 @@ def check_finite(split: Any, pipeline: Pipeline) -> None:
         takes_inf = isinstance(transform, Scale) and transform.method == "clip"
         is_fed = isinstance(transform, Scale | Keep | Pad)
         if is_fed and ((values.num_nan and not takes_nan) or (values.num_inf and not takes_inf)):
-            _refuse_rows(split, name, takes_nan=takes_nan)
+            _refuse_rows(split, name, (takes_nan, takes_inf))
 
 
-def _refuse_rows(split: Any, name: str, *, takes_nan: bool) -> None:
+def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool]) -> None:
     rows: list[int] = []
     for start in range(0, len(split), _BLOCK_ROWS):
         column = split.columns(start, start + _BLOCK_ROWS, [name])[name]
-        rows += [start + row for row in _find_rows(column, takes_nan=takes_nan)]
+        rows += [start + row for row in _find_rows(column, takes)]
     if not rows:
         return
     named = ", ".join(map(str, rows[:_NUM_NAMED])) + (", …" if len(rows) > _NUM_NAMED else "")
@@ -60,16 +61,23 @@ def _refuse_rows(split: Any, name: str, *, takes_nan: bool) -> None:
     )
 
 
-def _find_rows(column: Column, *, takes_nan: bool) -> list[int]:
+def _find_bad(values: NDArray[Any], takes: tuple[bool, bool]) -> Mask:
+    """Return where numbers are NaN or infinite, and the transform does not take such ones."""
+    takes_nan, takes_inf = takes
+    is_bad: Mask = np.isnan(values) & (not takes_nan) | np.isinf(values) & (not takes_inf)
+    return is_bad
+
+
+def _find_rows(column: Column, takes: tuple[bool, bool]) -> list[int]:
     if isinstance(column, Dense):
         values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
-        is_bad = np.isinf(values) if takes_nan else ~np.isfinite(values)
+        is_bad = _find_bad(values, takes)
         if column.present is not None:
             is_bad &= column.present[:, None]
         found: list[int] = np.flatnonzero(is_bad.any(axis=1)).tolist()
         return found
     if isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
-        is_bad = np.isinf(column.values) if takes_nan else ~np.isfinite(column.values)
+        is_bad = _find_bad(column.values, takes)
         places = np.flatnonzero(is_bad.reshape(len(is_bad), -1).any(axis=1))
         return sorted(set((np.searchsorted(column.offsets, places, side="right") - 1).tolist()))
     return []

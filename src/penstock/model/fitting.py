@@ -6,9 +6,9 @@ leaves behind. Killed at any moment and begun again, it ends with the same weigh
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from penstock.model.guard import LossFault, LossGuard, explain_fault
 from penstock.model.history import write_history
 from penstock.model.progress import Silence, Watcher
 from penstock.model.recorder import Journal, Opening, Recorder, StepReached
-from penstock.model.snapshot import restore_model
+from penstock.model.snapshot import restore_callbacks, restore_model
 from penstock.model.stopping import BestEpoch
 from penstock.model.training import TrainOptions
 
@@ -62,23 +62,20 @@ class Fitting:
         journal = self._begin(moment, self.watcher)
         try:
             self._fit(journal)
+            journal.save(self.model, self.options.epochs)
         except LossFault as fault:
-            error = explain_fault(self.loader, fault)
-            self._roll_back(fault, journal)
-            raise error from None
-        except KeyboardInterrupt:
-            journal.save_if_possible(self.model, self.loader.position[0])
-            raise
-        journal.save(self.model, self.options.epochs)
+            cause = self._roll_back(fault, journal)
+            raise explain_fault(self.loader, fault, cause) from None
+        # Nothing is saved when somebody interrupts: the signal comes behind a step that nobody has counted
+        # yet, and the last checkpoint is some seconds old.
         journal.best.restore()
         write_history(self.folder, journal.rows)
         return journal
 
     @property
-    def monitor(self) -> str:
-        """What tells the best epoch; without validation, what training says of it."""
-        name = self.options.monitor
-        return name if self.validation is not None else name.removeprefix("val_")
+    def monitor(self) -> str | None:
+        """What tells the best epoch; nothing does where there is no validation."""
+        return self.options.monitor if self.validation is not None else None
 
     def _begin(self, moment: Moment | None, watcher: Watcher) -> Journal:
         options = self.options
@@ -95,9 +92,10 @@ class Fitting:
     def _fit(self, journal: Journal, stop_step: int | None = None) -> None:
         options, moment = self.options, journal.moment
         epoch = 0 if moment is None else int(moment.memory["epoch"])
-        if epoch >= options.epochs or self._is_stopped(moment):
-            restore_model(self.model, moment.snapshot)  # type: ignore[union-attr]  # there is one then
+        if moment is not None and (epoch >= options.epochs or self._is_stopped(moment)):
             journal.best.set_model(self.model)
+            restore_model(self.model, moment.snapshot)
+            restore_callbacks(journal.remembered, moment.snapshot)
             return
         feed = KerasFeed(self.loader)
         held = None if self.validation is None else KerasFeed(self.validation)
@@ -114,14 +112,17 @@ class Fitting:
             if loader is not None:
                 loader.last_error = None
         try:
-            self.model.fit(
-                feed,
-                validation_data=held,
-                epochs=options.epochs,
-                initial_epoch=epoch,
-                callbacks=callbacks,
-                verbose=0,
-            )
+            with warnings.catch_warnings():
+                # A model of one input takes a dict as well; Keras warns of it once, and goes by name.
+                warnings.filterwarnings("ignore", "The structure of `inputs`", UserWarning)
+                self.model.fit(
+                    feed,
+                    validation_data=held,
+                    epochs=options.epochs,
+                    initial_epoch=epoch,
+                    callbacks=callbacks,
+                    verbose=0,
+                )
         except (LossFault, StepReached, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -131,25 +132,49 @@ class Fitting:
                     raise loader.last_error from error
             raise
 
-    def _roll_back(self, fault: LossFault, failed: Journal) -> None:
-        """Bring the model to the step before a fault, by the steps from the last checkpoint on."""
+    def _roll_back(self, fault: LossFault, failed: Journal) -> tuple[int, int]:
+        """Bring the model to the last step behind which its weights are finite, from the last checkpoint on.
+
+        Returns:
+            Epoch and step of the batch behind it.
+        """
         moment = self.checkpoints.load()
         if moment is None:
-            return
+            return fault.epoch, fault.step
         good = sum(map(self.loader.num_steps, range(fault.epoch))) + fault.step
         quiet = replace(self, watcher=Silence())
-        journal = quiet._begin(moment, quiet.watcher)
-        if moment.step < good:
-            with contextlib.suppress(StepReached):
-                quiet._fit(journal, stop_step=good)
-        else:
-            restore_model(self.model, moment.snapshot)
-        journal.rows = failed.rows
-        journal.save_if_possible(self.model, fault.epoch)
+        found = quiet._replay(moment, good)
+        if found < good:
+            quiet._replay(moment, found)  # to that one, this time without the one behind it
+        epoch, step = self._locate(found)
+        journal = replace(failed, moment=None, step=found)
+        self.loader.seek(epoch, step)
+        journal.save_if_possible(self.model, epoch)
+        return epoch, step
 
-    def _is_stopped(self, moment: Moment | None) -> bool:
+    def _replay(self, moment: Moment, stop_step: int) -> int:
+        """Do the steps from a moment on again, up to one; return how many left finite weights."""
+        journal = self._begin(moment, self.watcher)
+        if moment.step >= stop_step:
+            restore_model(self.model, moment.snapshot)
+            return moment.step
+        try:
+            self._fit(journal, stop_step=stop_step)
+        except StepReached as reached:
+            return reached.step
+        return stop_step
+
+    def _locate(self, step: int) -> tuple[int, int]:
+        """Return the epoch of a step of the whole run, and its number there."""
+        epoch = 0
+        while step >= self.loader.num_steps(epoch):
+            step -= self.loader.num_steps(epoch)
+            epoch += 1
+        return epoch, step
+
+    def _is_stopped(self, moment: Moment) -> bool:
         """Whether a run had come to its end, and was killed before it said so."""
-        if moment is None or self.options.patience is None:
+        if self.options.patience is None:
             return False
         remembered = moment.snapshot.callbacks[-1]["values"]
         return bool(remembered["num_waited"] > self.options.patience)

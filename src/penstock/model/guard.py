@@ -25,13 +25,15 @@ class LossFault(Exception):  # noqa: N818 - it never leaves the run
         epoch: Its epoch.
         step: Its batch in that epoch.
         loss: The loss.
+        what: What is not finite: the loss, or the weights behind the step.
     """
 
-    def __init__(self, epoch: int, step: int, loss: float) -> None:
-        super().__init__(epoch, step, loss)
+    def __init__(self, epoch: int, step: int, loss: float, what: str = "loss") -> None:
+        super().__init__(epoch, step, loss, what)
         self.epoch = epoch
         self.step = step
         self.loss = loss
+        self.what = what
 
 
 class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
@@ -52,8 +54,19 @@ class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
             raise LossFault(epoch, max(0, step - 1), loss)
 
 
-def explain_fault(loader: Loader, fault: LossFault) -> NonFiniteError:
-    """Return the error for a step: which records it had, and which of their values are not finite."""
+def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> NonFiniteError:
+    """Return the error for a step: which records it had, and which of their values are not finite.
+
+    Args:
+        loader: Of the run.
+        fault: The step whose loss is not finite.
+        cause: Epoch and step of the batch that is to blame: that one, or one before it that left weights
+            which are not finite, though its own loss was. A ReLU turns NaN into 0.
+    """
+    shown = f"{fault.what} of step {fault.step} of epoch {fault.epoch}"
+    if cause != (fault.epoch, fault.step):
+        shown += f", by weights that step {cause[1]} of epoch {cause[0]} has left"
+        fault = LossFault(*cause, fault.loss)
     places = loader.where(fault.step, fault.epoch)
     records = tuple((place.path, place.record) for place in places)
     named = [f"record {record} of {path}" for path, record in records[:_NUM_NAMED]]
@@ -72,7 +85,7 @@ def explain_fault(loader: Loader, fault: LossFault) -> NonFiniteError:
         )
         facts = {"path": path, "record": record, "field": name}
     return NonFiniteError(
-        f"loss of step {fault.step} of epoch {fault.epoch}",
+        shown,
         epoch=fault.epoch,
         step=fault.step,
         records=records,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from penstock.batch.graph.tree import Term
 from penstock.model.blueprint import LAYERS, Blueprint
+from penstock.model.naming import make_stem
 from penstock.model.task import Task
 
 _ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel": "sigmoid"}
@@ -27,13 +28,13 @@ def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
 def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
     # float32 whatever the policy: probabilities of half precision round to 0 and 1.
     facts: dict[str, Any] = {"dtype": "float32"}
-    costs = blueprint.regularize()
+    costs, stem = blueprint.regularize(), make_stem(task.name)
     if task.kind != "regression":
-        activation, name = _ACTIVATIONS[task.kind], blueprint.layer(task.name)
+        activation, name = _ACTIVATIONS[task.kind], blueprint.layer(stem)
         return LAYERS.Dense(task.units, activation=activation, **costs, **facts, name=name)(x)
-    name, variable = f"{task.name}_dense", blueprint.variable(f"{task.name}_dense")
+    name = f"{stem}_dense"
     dense = LAYERS.Dense(task.units, **costs, **facts, name=blueprint.layer(name))
-    dense = blueprint.bind(variable, dense(x))
+    dense = blueprint.finish(name, dense(x))
     # Learned near 0 and 1, given with the mean and the deviation of the target; a few digits of them do.
     deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
-    return LAYERS.Rescaling(deviation, mean, **facts, name=blueprint.layer(task.name))(dense)
+    return LAYERS.Rescaling(deviation, mean, **facts, name=blueprint.layer(stem))(dense)

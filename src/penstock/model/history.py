@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from penstock.errors import StateError
 from penstock.storage.atomic import AtomicFile
 
 HISTORY_NAME: Final = "history.csv"
@@ -34,14 +35,21 @@ def write_history(folder: Path, rows: Sequence[Row]) -> None:
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
-    """Return the rows; none, if there is no file."""
+    """Return the rows; none, if there is no file.
+
+    Raises:
+        StateError: It is not as it was written.
+    """
     path = folder / HISTORY_NAME
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            {name: _as_number(cell) for name, cell in row.items() if cell} for row in csv.DictReader(file)
-        ]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [
+                {name: _as_number(cell) for name, cell in row.items() if cell} for row in csv.DictReader(file)
+            ]
+    except (ValueError, AttributeError, csv.Error) as error:
+        raise StateError("history", path=path, expected="numbers by name", got=str(error)) from None
 
 
 def _as_number(cell: str) -> float:

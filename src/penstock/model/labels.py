@@ -86,7 +86,7 @@ def _check_values(split: LabelSource, name: str, low: int, high: int, *, is_whol
         values: NDArray[Any] = column.values
         bad = ~((values >= low) & (values <= high))
         if is_whole:
-            bad |= values != np.floor(values)
+            bad |= values != np.floor(values.astype(np.float64))
         if column.present is not None:
             bad &= column.present
         if bad.any():

@@ -98,6 +98,7 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
             raise _refuse_missing(model, name, given)
     for name in given:
         if name not in taken:
+            # Keras only warns of it, and then goes by position: each input gets the one before it by name.
             raise _refuse_extra(model, pipeline, name, taken)
 
 

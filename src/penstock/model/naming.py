@@ -12,11 +12,14 @@ import re
 import unicodedata
 from typing import Final
 
+_MAX_STEM_CHARS: Final = 32  # what is behind it still fits a line
 _RESERVED: Final = (
     *keyword.kwlist,
     *keyword.softkwlist,
     *(name for name in dir(builtins) if name.islower()),
-    *("applications", "build", "inputs", "keras", "layers", "ops", "outputs", "regularizers", "x"),
+    *("applications", "build", "keras", "layers", "ops", "regularizers"),
+    *("backbone", "held", "ids", "inputs", "l2", "mask", "numbers", "outputs", "places", "positions"),
+    *("raw", "seen", "weights", "x", "y"),
 )
 
 
@@ -46,6 +49,11 @@ class Namer:
         """Return a name as it is; nothing else will get it."""
         self._taken.add(name)
         return name
+
+
+def make_stem(text: str) -> str:
+    """Return what the names of the variables and layers for a field begin with."""
+    return make_plain(text)[:_MAX_STEM_CHARS].rstrip("_")
 
 
 def make_plain(text: str) -> str:

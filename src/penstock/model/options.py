@@ -23,18 +23,25 @@ Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]
 _OWNER: Final = "ModelOptions"
 _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     # Some ten thousand weights and a few tables: for trying things out, and for some thousand records.
-    "small": {"units": (32,), "width": 32, "token_width": 16, "filters": 8, "num_blocks": 1, "dropout": 0.1},
+    "small": {"units": (64,), "width": 32, "token_width": 16, "filters": 8, "num_blocks": 1, "dropout": 0.2},
     # What two cores train in minutes on some ten thousand records.
     "base": {
         "units": (128, 64),
         "width": 64,
-        "token_width": 64,
+        "token_width": 32,
         "filters": 16,
         "num_blocks": 2,
-        "dropout": 0.2,
+        "dropout": 0.3,
     },
 }
-_COUNTS: Final = ("width", "token_width", "max_category_width", "filters", "num_blocks", "num_ids")
+_LEAST: Final = {  # of counts; a step of one number alone cannot be normalised by a mask
+    "width": 1,
+    "token_width": 2,
+    "max_category_width": 1,
+    "filters": 1,
+    "num_blocks": 1,
+    "num_ids": 1,
+}
 _LARGEST: Final = 1 << 20
 
 
@@ -69,7 +76,7 @@ class ModelOptions:
 
     Example:
         >>> ModelOptions(preset="small", text="gru").resolved().units
-        (32,)
+        (64,)
     """
 
     preset: Preset = "base"
@@ -95,9 +102,9 @@ class ModelOptions:
         self._check_image()
         if self.units is not None:
             object.__setattr__(self, "units", _check_units(self.units))
-        for option in _COUNTS:
+        for option, least in _LEAST.items():
             if getattr(self, option) is not None:
-                number = check_count(_OWNER, option, getattr(self, option), most=_LARGEST)
+                number = check_count(_OWNER, option, getattr(self, option), least, _LARGEST)
                 object.__setattr__(self, option, number)
         if self.dropout is not None and not 0 <= check_real(_OWNER, "dropout", self.dropout) < 1:
             raise refuse_option(_OWNER, "dropout", "a number from 0 to below 1", show(self.dropout))

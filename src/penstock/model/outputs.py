@@ -21,8 +21,8 @@ from penstock.transform.pipeline import Pipeline
 _SQUASHING: Final = ("sigmoid", "softmax", "hard_sigmoid")
 _SQUASHING_LAYERS: Final = ("Sigmoid", "Softmax", "HardSigmoid")
 # Layers and operations that give what they get, in another place or shape.
-_PASSING: Final = (
-    *("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem"),
+_PASSING: Final = frozenset(
+    ("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem")
 )
 _PROBE_ROWS: Final = 64
 
@@ -94,7 +94,9 @@ def _read_loss(loss: Any) -> bool | None:
     said = getattr(loss, "from_logits", None)
     if isinstance(said, bool):
         return said
-    return False if isinstance(loss, str) and loss.endswith("crossentropy") else None
+    # By name, and as its functions, Keras' own take probabilities.
+    is_plain = isinstance(loss, str) or loss is getattr(keras.losses, name_loss(loss), None)
+    return False if is_plain and name_loss(loss).endswith("crossentropy") else None
 
 
 def _find_tensors(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]:

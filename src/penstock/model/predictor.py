@@ -32,8 +32,10 @@ class Predictor:
         logits: By target, whether the model gives logits.
 
     Example:
+        ```python
         predict = Predictor(model, pipeline, find_tasks(pipeline), {"adopted": False})
         predict({"age": ages})["adopted"]  # float32 (n,): how probable the second label is
+        ```
     """
 
     def __init__(

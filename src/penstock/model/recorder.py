@@ -5,6 +5,7 @@ In: what Keras tells its callbacks. Out: two of them, one before and one behind 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import keras
+import numpy as np
 
 from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.model.checkpoint import Checkpoints, Moment
+from penstock.model.guard import LossFault
 from penstock.model.history import write_history
 from penstock.model.progress import Progress, Watcher
-from penstock.model.snapshot import Snapshot, restore_callbacks, restore_model, take_snapshot
+from penstock.model.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 from penstock.model.stopping import BestEpoch
 
 _DEAREST: Final = 1 / 20  # of the time may go to checkpoints
@@ -27,7 +30,15 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class StepReached(Exception):  # noqa: N818 - it never leaves the run
-    """The step is done at which the run was to end."""
+    """The step is done at which the run was to end, or weights are not finite behind one before it.
+
+    Attributes:
+        step: How many were done with finite weights.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
 
 
 @dataclass
@@ -79,8 +90,12 @@ class Journal:
 
         Raises:
             WriteError: The disk is full, or fails.
+            LossFault: The weights are not finite: the next loss will not be, either.
         """
         begun = self.clock()
+        if self.step and not are_finite(model):
+            at, step = self.loader.position
+            raise LossFault(at, max(0, step - 1), math.nan, "weights")
         memory = {
             "epoch": epoch,
             "loader": self.loader.state_dict(),
@@ -125,7 +140,8 @@ class Opening(keras.callbacks.Callback):  # type: ignore[misc]
         if moment is None:
             self._journal.save_if_possible(self.model, epoch)
         elif not _is_within(self._journal.loader):
-            _restore(self.model, self._journal.remembered, moment.snapshot)
+            restore_model(self.model, moment.snapshot, with_metrics=False)
+            restore_callbacks(self._journal.remembered, moment.snapshot)
 
 
 class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
@@ -154,6 +170,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         self._num_seen = 0
         self._looked = self._began = (journal.clock(), journal.loader.stats(), journal.step)
         self._stepped = journal.clock()
+        self._told: set[str] = set()
         self._rates = (0.0, 0.0, 0.0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -162,7 +179,8 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         self._looked = self._began = (self._journal.clock(), self._journal.loader.stats(), self._journal.step)
         moment = self._journal.moment
         if not self._is_done and moment is not None and _is_within(self._journal.loader):
-            _restore(self.model, self._journal.remembered, moment.snapshot)
+            restore_model(self.model, moment.snapshot)
+            restore_callbacks(self._journal.remembered, moment.snapshot)
         self._is_done = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
@@ -171,8 +189,10 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         journal.step += batch + 1 - self._num_seen
         self._num_seen = batch + 1
         if self._stop_step is not None:
+            if not are_finite(self.model):
+                raise StepReached(journal.step - 1)
             if journal.step >= self._stop_step:
-                raise StepReached
+                raise StepReached(journal.step)
             return
         now = self._stepped = journal.clock()
         if now - self._looked[0] >= _LOOK_SECONDS:
@@ -190,7 +210,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
             return
         known = {name: float(value) for name, value in (logs or {}).items()}
         rate = getattr(self.model.optimizer, "learning_rate", None)
-        rates = {} if rate is None else {"learning_rate": float(keras.ops.convert_to_numpy(rate))}
+        rates = {} if rate is None else {"learning_rate": float(rate.__array__())}
         row = {
             "epoch": epoch + 1,
             "step": journal.step,
@@ -202,6 +222,10 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         self._measure(self._began, self._stepped)  # of the whole epoch, without its validation
         look = self._look(known, epoch, journal.loader.num_steps(epoch))
         journal.watcher.epoch(look, is_best=journal.best.best_epoch == epoch)
+        for name, value in known.items():
+            if not math.isfinite(value) and name not in self._told:
+                self._told.add(name)
+                journal.watcher.note(f"{name} is {value}: look at the records of the validation split")
         try:
             write_history(journal.folder, journal.rows)
         except WriteError as error:
@@ -233,12 +257,13 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         )
 
 
+def are_finite(model: Any) -> bool:
+    """Whether all weights of a model are finite."""
+    arrays = (copy_array(weight) for weight in model.weights)
+    return all(bool(np.isfinite(array).all()) for array in arrays if array.dtype.kind == "f")
+
+
 def _is_within(loader: Loader) -> bool:
     """Whether the model is in the middle of an epoch."""
     epoch, step = loader.position
     return 0 < step < loader.num_steps(epoch)
-
-
-def _restore(model: Any, callbacks: Sequence[Any], snapshot: Snapshot) -> None:
-    restore_model(model, snapshot)
-    restore_callbacks(callbacks, snapshot)

@@ -5,31 +5,34 @@ In: the path of a run that has ended. Out: a `Run`: its model with the best weig
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
 from penstock.model.build import build_model
+from penstock.model.checkpoint import read_digest
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.history import read_history
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.predictor import Predictor
+from penstock.model.snapshot import copy_array
 from penstock.model.task import Task, find_tasks
 from penstock.model.tensorfile import read_tensors, write_tensors
+from penstock.schema.schema import Schema
+from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
 PIPELINE_NAME: Final = "pipeline.json"
 WEIGHTS_NAME: Final = "weights.safetensors"
+FIELDS_NAME: Final = "fields.json"
 DATA_NAME: Final = "data"
-OWN_MODEL: Final = "own"
 _FINGERPRINT: Final = "pipeline"
 
 
@@ -42,6 +45,7 @@ class Run:
         model: The Keras model, with the weights of the best epoch.
         pipeline: What turns records into its inputs.
         tasks: What it predicts, by target.
+        logits: By target, whether the model gives logits rather than probabilities.
         history: What each epoch came to.
         settings: What `run.yaml` says.
 
@@ -57,22 +61,29 @@ class Run:
     model: Any
     pipeline: Pipeline
     tasks: Mapping[str, Task]
+    logits: Mapping[str, bool]
     history: list[dict[str, float]]
     settings: Mapping[str, Any]
 
     @property
-    def data(self) -> Path:
-        """The path of the data set that it was trained on."""
-        given = Path(str(self.settings.get("data", DATA_NAME)))
-        return given if given.is_absolute() else self.folder / given
+    def data(self) -> Path | list[Path]:
+        """The path of the data set that it was trained on; several, of files that are none."""
+        return find_data(self.folder, self.settings)
 
     def predictor(self) -> Predictor:
         """Return what predicts with the model."""
-        return Predictor(self.model, self.pipeline, self.tasks, find_logits(self.model, self.tasks))
+        return Predictor(self.model, self.pipeline, self.tasks, self.logits)
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
         return f"Run({str(self.folder)!r}, {len(self.history)} epochs, {targets})"
+
+
+def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
+    """Return where the data of a run is, by its settings: a path, or those of several files."""
+    told = settings.get("data", DATA_NAME)
+    paths = [folder / each for each in (told if isinstance(told, list) else [told])]
+    return paths if isinstance(told, list) else paths[0]
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:
@@ -92,26 +103,49 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     if not (folder / CONFIG_NAME).is_file():
         advice = "Name the folder that 'penstock train --out' wrote."
         raise NoSuchPathError(f"holds no run (there is no {CONFIG_NAME})", path=folder, advice=advice)
-    settings = read_run_config(folder / CONFIG_NAME)
+    settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
-    tasks = find_tasks(pipeline)
+    facts = settings.get("facts", {})
+    tasks = {name: _recall_task(task, facts) for name, task in find_tasks(pipeline).items()}
     if model is None:
         model = _rebuild(folder, settings, pipeline)
     else:
         check_model(model, pipeline, tasks)
     load_weights(folder, model, pipeline)
-    return Run(folder, model, pipeline, tasks, read_history(folder), settings)
+    logits = facts.get("logits") or find_logits(model, tasks, pipeline)
+    return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings)
 
 
-def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
-    """Write the weights of a model, with what tells the pipeline that they belong to.
+def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) -> None:
+    """Write what the fields of the data are and how columns became them, for rows that come raw.
 
     Raises:
         WriteError: The disk is full, or fails.
     """
-    arrays = {f"{number}": np.array(weight) for number, weight in enumerate(model.weights)}
+    text = json.dumps({"schema": schema.to_json(), "plan": plan}, indent=1)
+    with AtomicFile(folder / FIELDS_NAME, overwrite=True) as file:
+        file.write(text.encode() + b"\n")
+
+
+def _read_fields(folder: Path) -> dict[str, Any]:
+    try:
+        form = json.loads((folder / FIELDS_NAME).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StateError("fields of the run", path=folder / FIELDS_NAME, expected="JSON", got=error) from None
+    return {name: form[name] for name in ("schema", "plan") if isinstance(form, dict) and form.get(name)}
+
+
+def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> str:
+    """Write the weights of a model, with what tells the pipeline that they belong to; return their SHA-256.
+
+    Raises:
+        WriteError: The disk is full, or fails.
+    """
+    arrays = {f"{number}": copy_array(weight) for number, weight in enumerate(model.weights)}
     paths = {f"path {number}": str(weight.path) for number, weight in enumerate(model.weights)}
-    write_tensors(folder / WEIGHTS_NAME, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
+    return write_tensors(folder / WEIGHTS_NAME, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
 
 
 def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
@@ -124,7 +158,7 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
     if not path.is_file():
         advice = f"Let it come to its end: penstock train --resume --out {folder}."
         raise StateError("run", path=folder, expected=WEIGHTS_NAME, got="none", advice=advice)
-    arrays, texts = read_tensors(path)
+    arrays, texts = read_tensors(path, read_digest(folder))
     if texts.get(_FINGERPRINT) != pipeline.fingerprint():
         raise StateError(
             f"{PIPELINE_NAME} beside these weights",
@@ -134,7 +168,7 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
             advice="Scales and vocabularies of another data set make nonsense of the inputs: take its own.",
         )
     weights = list(model.weights)
-    if len(arrays) != len(weights):
+    if list(arrays) != [f"{number}" for number in range(len(weights))]:
         raise _misfit(path, "number of weights of the model", len(arrays), len(weights))
     for number, weight in enumerate(weights):
         array = arrays[f"{number}"]
@@ -142,6 +176,14 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
             what = f"shape of weight {number}, {texts.get(f'path {number}')!r}"
             raise _misfit(path, what, array.shape, tuple(weight.shape))
         weight.assign(array)
+
+
+def _recall_task(task: Task, facts: Mapping[str, Any]) -> Task:
+    """Return a task as the loss of a model of one's own meant it: numbers may have been classes."""
+    known = facts.get("targets", {}).get(task.name, {})
+    if task.kind != "regression" or known.get("kind") != "multiclass":
+        return task
+    return replace(task, kind="multiclass", labels=tuple(range(int(known["labels"]))))
 
 
 def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> Any:
@@ -155,7 +197,8 @@ def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> A
             advice="Give it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
         )
     try:
-        options = ModelOptions.from_json(form)
+        # Its weights come from the run: a file that they began with may be gone.
+        options = ModelOptions.from_json({**form, "image_weights": None})
     except PenstockError as error:
         error.path = str(folder / CONFIG_NAME)
         raise

@@ -19,8 +19,8 @@ class WarmCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: igno
         floor: What part of the peak remains at the end, and behind it.
 
     Example:
-        >>> [round(float(WarmCosine(1.0, 2, 6)(step)), 2) for step in range(7)]
-        [0.5, 1.0, 1.0, 0.86, 0.51, 0.16, 0.01]
+        >>> [round(float(WarmCosine(1.0, 2, 6)(step)), 3) for step in range(7)]
+        [0.5, 1.0, 1.0, 0.855, 0.505, 0.155, 0.01]
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from penstock.errors import StateError
 # Of `Callback` itself; the model and what it was told by `fit` are there before anything is restored.
 _NOT_STATE: Final = ("model", "_model", "params", "validation_data")
 _ARRAYS: Final = "arrays"
+_AIMED: Final = "is_aimed"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Snapshot:
     callbacks: Sequence[Mapping[str, Any]] = ()
 
 
+def copy_array(variable: Any) -> NDArray[Any]:
+    """Return what a variable of Keras holds now, in memory of its own."""
+    return np.array(variable.__array__())  # np.array(variable) warns: Keras does not know its `copy`
+
+
 def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
     """Return what a model and its callbacks hold now, as copies."""
     if hasattr(model, "jax_state_sync"):
@@ -44,7 +50,7 @@ def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
     for group, variables in _list_groups(model).items():
         for number, variable in enumerate(variables):
             name = f"{group}/{number}"
-            arrays[name] = np.array(variable)
+            arrays[name] = copy_array(variable)
             paths[name] = str(variable.path)
     remembered = []
     for number, callback in enumerate(callbacks):
@@ -54,8 +60,13 @@ def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
     return Snapshot(arrays, paths, remembered)
 
 
-def restore_model(model: Any, snapshot: Snapshot) -> None:
+def restore_model(model: Any, snapshot: Snapshot, *, with_metrics: bool = True) -> None:
     """Bring a model to what a snapshot holds.
+
+    Args:
+        model: The model.
+        snapshot: What it held.
+        with_metrics: Whether metrics go on counting; not where an epoch begins.
 
     Raises:
         StateError: It is that of another model.
@@ -69,7 +80,8 @@ def restore_model(model: Any, snapshot: Snapshot) -> None:
             if tuple(variable.shape) != array.shape:
                 what = f"shape of {variable.path!r}, variable {number} of the {group}"
                 raise _refuse(what, tuple(variable.shape), array.shape)
-            variable.assign(array)
+            if group != "metrics" or with_metrics:
+                variable.assign(array)
 
 
 def restore_callbacks(callbacks: Sequence[Any], snapshot: Snapshot) -> None:
@@ -116,10 +128,16 @@ def _dump_callback(callback: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any
         elif isinstance(value, list) and value and all(isinstance(each, np.ndarray) for each in value):
             lists[name] = len(value)
             arrays |= {f"{name}/{at}": np.array(each) for at, each in enumerate(value)}
-    return {"kind": type(callback).__name__, "values": values, _ARRAYS: lists}, arrays
+    kind = type(callback).__name__
+    is_aimed = getattr(callback, "monitor_op", None) is not None
+    return {"kind": kind, "values": values, _ARRAYS: lists, _AIMED: is_aimed}, arrays
 
 
 def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    if state.get(_AIMED) and callback.monitor_op is None:
+        # Those of Keras that watch a metric find out whether it is to rise when they first see it, and turn
+        # the sign of another attribute then: once, or what is restored would be turned again.
+        callback._set_monitor_op()
     for name, value in state["values"].items():
         setattr(callback, name, float(value["float"]) if isinstance(value, Mapping) else value)
     for name, count in state[_ARRAYS].items():

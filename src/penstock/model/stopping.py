@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.model.snapshot import copy_array
 from penstock.schema.nearest import find_nearest
 
 
@@ -23,7 +23,8 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
     All that it remembers are its attributes, which a checkpoint holds.
 
     Args:
-        monitor: What tells: a name of the logs.
+        monitor: What tells: a name of the logs. None takes every epoch for better than those before it: what
+            training says of itself tells nothing.
         is_lower_better: Whether less of it is better.
         patience: How many epochs may pass without a better one; None is any number.
 
@@ -34,7 +35,7 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         num_waited: Epochs since.
     """
 
-    def __init__(self, monitor: str, *, is_lower_better: bool, patience: int | None) -> None:
+    def __init__(self, monitor: str | None, *, is_lower_better: bool, patience: int | None) -> None:
         super().__init__()
         self._monitor = monitor
         self._sign = 1.0 if is_lower_better else -1.0
@@ -47,6 +48,9 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
         """Compare an epoch with the best."""
         known = logs or {}
+        if self._monitor is None:
+            self.best_epoch = epoch
+            return
         if self._monitor not in known:
             nearest = find_nearest(self._monitor, known)
             advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."
@@ -56,7 +60,7 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         value = float(known[self._monitor])
         if value * self._sign < self.best * self._sign:
             self.best, self.best_epoch, self.num_waited = value, epoch, 0
-            self.best_weights = [np.array(weight) for weight in self.model.weights]
+            self.best_weights = [copy_array(weight) for weight in self.model.weights]
             return
         self.num_waited += 1
         if self._patience is not None and self.num_waited > self._patience:

@@ -125,8 +125,11 @@ def _read_array(path: Path, name: str, entry: Any, body: memoryview, start: int)
     end = start + math.prod(shape or ()) * dtype.itemsize
     if offsets != [start, end] or end > len(body):
         _refuse(path, f"array {name!r} in bytes {start} to {end} of {len(body)}", offsets)
-    # A copy: whoever takes the array may change it, and the file's bytes are let go.
-    return np.frombuffer(body[start:end], dtype).reshape(shape).copy(), end
+    try:
+        # A copy: whoever takes the array may change it, and the file's bytes are let go.
+        return np.frombuffer(body[start:end], dtype).reshape(shape).copy(), end
+    except ValueError:  # an empty array can have any shape in the file, and not in NumPy
+        _refuse(path, f"a shape that array {name!r} can have", shape)
 
 
 def _are_counts(value: Any) -> bool:

@@ -19,17 +19,18 @@ from penstock.batch.loader import Loader
 from penstock.errors import OptionError
 from penstock.model.build import build_model
 from penstock.model.checkpoint import Checkpoints, Moment
-from penstock.model.imbalance import weigh_classes
 from penstock.model.compiling import CompilePlan, compile_model
-from penstock.model.config import write_run_config
+from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.model.finite import check_finite
 from penstock.model.fitting import Fitting
 from penstock.model.history import read_history
-from penstock.model.labels import check_labels
+from penstock.model.imbalance import weigh_classes
+from penstock.model.labels import check_labels, read_tasks
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
+from penstock.model.outputs import find_logits
 from penstock.model.progress import Silence, Watcher
-from penstock.model.run import OWN_MODEL, PIPELINE_NAME, Run, load_weights, save_weights
+from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
 from penstock.schema.schema import Schema
@@ -98,18 +99,20 @@ class Training:
         for split in self._list_splits():
             check_finite(split, self.pipeline)
         model, built_from = self._make_model(tasks)
-        weights = self._compile(model, tasks, loaders.train)
+        tasks = read_tasks(model, tasks)
+        logits = find_logits(model, tasks, self.pipeline)
         for split in self._list_splits():
             check_labels(model, tasks, self.pipeline, split)
-        checkpoints = Checkpoints(self.folder, self._identify(loaders.train))
+        weights = self._compile(model, tasks, loaders.train, logits)
+        checkpoints = Checkpoints(self.folder, self._identify(loaders.train, built_from))
         moment = checkpoints.load() if resume else None
-        settings = self._describe(tasks, loaders, built_from, weights)
+        settings = self._describe(tasks, loaders, built_from, {"logits": logits, "class_weights": weights})
         if checkpoints.status != "finished":
             self._fit(model, loaders, checkpoints, moment, settings)
         else:
             load_weights(self.folder, model, self.pipeline)
             self.watcher.note("the run had come to its end already: nothing was done")
-        return Run(self.folder, model, self.pipeline, tasks, read_history(self.folder), settings)
+        return Run(self.folder, model, self.pipeline, tasks, logits, read_history(self.folder), settings)
 
     def _fit(
         self,
@@ -121,6 +124,8 @@ class Training:
     ) -> None:
         if moment is None:
             self.pipeline.save(self.folder / PIPELINE_NAME)
+            manifest = getattr(self.data, "manifest", None)
+            save_fields(self.folder, self.data.schema, None if manifest is None else manifest.plan)
             write_run_config(self.folder, settings)
         else:
             self.watcher.note(f"goes on at step {moment.step}")
@@ -137,14 +142,15 @@ class Training:
         try:
             journal = fitting.run(moment)
         except ArithmeticError:
-            save_weights(self.folder, model, self.pipeline)
-            checkpoints.finish("failed")
+            checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
             raise
-        save_weights(self.folder, model, self.pipeline)
-        checkpoints.finish("finished")
-        best = journal.best
-        named = fitting.monitor
-        self.watcher.end(f"best epoch: {best.best_epoch + 1}, {named} {best.best:.4g}")
+        checkpoints.finish("finished", save_weights(self.folder, model, self.pipeline))
+        best, named = journal.best, fitting.monitor
+        if best.best_epoch < 0:
+            self.watcher.end(f"no epoch has a {named} that is a number: the last weights are kept")
+        else:
+            told = "the last" if named is None else f"the best by {named}, {best.best:.4g}"
+            self.watcher.end(f"epoch {best.best_epoch + 1} is {told}")
 
     def _list_splits(self) -> list[Any]:
         names = (_find_train(self.data), _find_validation(self.data))
@@ -160,6 +166,8 @@ class Training:
             share = 0.0
         elif share:
             self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
+        elif held is None:
+            self.watcher.note("no split to validate with: all epochs are trained, and the last weights kept")
         size = options.choose_batch_size(round(len(split) * (1 - share)))
         choices = {"num_threads": options.num_threads, "batch_size": size, "cache": options.cache}
         train = split.loader(
@@ -186,9 +194,11 @@ class Training:
         check_model(self.model, self.pipeline, tasks)
         return self.model, getattr(self.model, "built_from", None)
 
-    def _compile(self, model: Any, tasks: Mapping[str, Task], loader: Loader) -> dict[str, Any]:
-        if getattr(model, "compiled", False):
-            return {}
+    def _compile(
+        self, model: Any, tasks: Mapping[str, Task], loader: Loader, logits: Mapping[str, bool]
+    ) -> dict[str, Any]:
+        if getattr(model, "compiled", False) and not getattr(model, "compiled_for", None):
+            return {}  # by its owner
         options = self.options
         split = self.data[_find_train(self.data)]
         weights = weigh_classes(split, self.pipeline, tasks, options.class_weights)
@@ -203,17 +213,19 @@ class Training:
             class_weights=weights,
             loss_weights=options.loss_weights,
         )
-        compile_model(model, tasks, plan)
+        compile_model(model, tasks, plan, logits)
+        model.compiled_for = str(self.folder)  # and not by its owner: another run compiles it anew
         return weights
 
-    def _identify(self, loader: Loader) -> dict[str, Any]:
+    def _identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
         """Return what a checkpoint must be one of; what does not change the weights is not in it."""
         train = self.options.to_json()
         return {
             "pipeline": self.pipeline.fingerprint(),
             "data": loader.state_dict()["data"],
             "backend": keras.backend.backend(),
-            **{name: value for name, value in train.items() if name not in _FREE and value is not None},
+            "model": OWN_MODEL if built_from is None else built_from.to_json(),
+            **{name: value for name, value in train.items() if name not in _FREE},
         }
 
     def _describe(
@@ -221,7 +233,7 @@ class Training:
         tasks: Mapping[str, Task],
         loaders: _Loaders,
         built_from: ModelOptions | None,
-        weights: Mapping[str, Any],
+        found: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return the tables of `run.yaml`."""
         train = loaders.train
@@ -230,9 +242,11 @@ class Training:
             "backend": keras.backend.backend(),
             "batch_size": train.options.batch_size,
             "steps_per_epoch": train.num_steps(0),
-            "targets": {name: task.describe() for name, task in tasks.items()},
-            "class_weights": weights,
-            "validation": "none" if loaders.validation is None else "held out of train",
+            "targets": {
+                name: {"kind": task.kind, "labels": len(task.labels)} for name, task in tasks.items()
+            },
+            **found,
+            "validation": None if loaders.validation is None else "held out of train",
             "pipeline": self.pipeline.fingerprint(),
         }
         if (held := _find_validation(self.data)) is not None:

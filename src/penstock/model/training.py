@@ -21,7 +21,9 @@ Balance: TypeAlias = Literal["auto", "balanced", "none"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
-_STEPS_WANTED: Final = 60  # an epoch of fewer steps hardly moves the weights
+_LOWER: Final = ("loss", "mae", "mse", "mape", "msle", "rmse", "error", "entropy", "hinge", "divergence")
+_LARGEST_SEED: Final = 2**32 - 1  # that NumPy takes, which Keras sets
+_STEPS_WANTED: Final = 50  # an epoch of fewer steps hardly moves the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,21 +32,23 @@ class TrainOptions:
 
     Attributes:
         epochs: How many at most; early stopping ends most runs before.
-        batch_size: Records of a step. If not said, a power of two from 16 to 256, so that an epoch has some
-            60 steps.
+        batch_size: Records of a step. If not said, a power of two from 16 to 256, so that an epoch has at
+            least 50 steps.
         learning_rate: The highest; it rises to it and falls to a hundredth of it along a cosine.
         weight_decay: How much weights shrink a step, times the learning rate; of "adamw" and "lion" alone.
         optimizer: "adamw", "adam", "sgd", "rmsprop" or "lion".
         warmup: During which part of all steps the learning rate rises.
         clip: The greatest norm of a step's gradients together; 0 is none.
         patience: How many epochs may pass without a better one before the run stops; None never stops it. The
-            weights of the best epoch are kept either way.
-        monitor: What tells the best epoch: a name of the history. One with "loss", "mae" or "rmse" in it is
-            better when lower, others when higher.
+            weights of the best epoch are kept either way. Without validation neither is done: all epochs are
+            trained, and the last weights kept.
+        monitor: What tells the best epoch: a name of the history. One of a loss or an error is better when
+            lower, others when higher.
         class_weights: "balanced" weighs classes so that all count the same, "none" does not. "auto" does it
             where the rarest class has less than half of an equal share. Or weights by label, by target.
         loss_weights: How much the loss of each target counts, where there are several; 1, if not said.
-        hold_out: Which part of the train split to validate with, if there is no split for that; 0 is none.
+        hold_out: Which part of the train split to validate with, if there is no split for that. 0, as the
+            records are worth more to a model than a better epoch to stop at (docs/training.md has figures).
         seed: Of everything random: first weights, dropout, the order of records.
         shuffle: Whether records come in another order in each epoch.
         num_threads: How many threads make batches; as many as there are cores, if not said.
@@ -57,18 +61,18 @@ class TrainOptions:
         128
     """
 
-    epochs: int = 30
+    epochs: int = 25
     batch_size: int | None = None
     learning_rate: float = 1e-3
     weight_decay: float = 1e-2
     optimizer: Optimizer = "adamw"
     warmup: float = 0.05
     clip: float = 1.0
-    patience: int | None = 5
+    patience: int | None = 8
     monitor: str = "val_loss"
     class_weights: Balance | Mapping[str, Any] = "auto"
     loss_weights: Mapping[str, float] = field(default_factory=dict)
-    hold_out: float = 0.1
+    hold_out: float = 0.0
     seed: int = 0
     shuffle: bool = True
     num_threads: int | None = None
@@ -82,6 +86,8 @@ class TrainOptions:
         for name, least in (("batch_size", 1), ("patience", 0), ("num_threads", 0), ("checkpoint_steps", 1)):
             if getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), least)
+        if self.seed > _LARGEST_SEED:
+            raise OptionError("seed", expected=f"at most {_LARGEST_SEED}", got=self.seed)
         _check_real("learning_rate", self.learning_rate, 0, math.inf, is_open=True)
         for name, most in (
             ("weight_decay", math.inf),
@@ -110,12 +116,22 @@ class TrainOptions:
     @property
     def is_lower_better(self) -> bool:
         """Whether what `monitor` names is better when lower."""
-        return any(word in self.monitor for word in ("loss", "mae", "rmse"))
+        return any(word in self.monitor for word in _LOWER)
 
     def to_json(self) -> dict[str, Any]:
         """Return the choices as dicts, lists and scalars."""
         form = dataclasses.asdict(self)
-        return {**form, "cache": None if self.cache is None else os.fspath(self.cache)}
+        weights = self.class_weights
+        if isinstance(weights, Mapping):
+            # Labels are ints or bytes, too, which are no keys in JSON; who reads them goes by their text.
+            weights = {
+                str(name): {str(label): each for label, each in given.items()}
+                if isinstance(given, Mapping)
+                else given
+                for name, given in weights.items()
+            }
+        cache = None if self.cache is None else os.fspath(self.cache)
+        return {**form, "class_weights": weights, "cache": cache}
 
     def _check_weights(self) -> None:
         if not isinstance(self.class_weights, Mapping) and self.class_weights not in get_args(Balance):

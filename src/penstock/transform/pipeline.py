@@ -237,6 +237,18 @@ class Pipeline:
             takes_missing = transform is None or transform.takes_missing
             check_field(name, self._assembly.schema[name], schema[name], takes_missing=takes_missing)
 
+    def without_targets(self) -> Pipeline:
+        """Return a pipeline that makes the same inputs, and reads neither targets nor weights for that."""
+        now = self._assembly
+        roles = {name: field.role for name, field in now.schema.items()}
+        outside = ("target", "weight")
+        transforms = {name: each for name, each in now.transforms.items() if roles[name] not in outside}
+        maps = [
+            each for each in now.maps if {roles[name] for name in each.fields} not in ({"target"}, {"weight"})
+        ]
+        groups = [(each.name, each.members) for each in now.groups]
+        return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)
+
     def copy(self) -> Pipeline:
         """Return a pipeline of its own, which later changes to this one do not reach."""
         return Pipeline(self._assembly, self.notes)

@@ -1,6 +1,7 @@
 """Options of a loader: defaults, values that cannot be, names that are not there."""
 
 import dataclasses
+import math
 import os
 from pathlib import Path
 
@@ -65,6 +66,14 @@ def test_threads_are_the_cores_that_this_process_may_use():
         ("shard", (2, 2), "shard: expected a rank from 0 to world − 1, got (2, 2)."),
         ("shard", (-1, 2), "shard: expected a rank from 0 to world − 1, got (-1, 2)."),
         ("shard", (0, 0), "shard: expected a rank from 0 to world − 1, got (0, 0)."),
+        ("part", 0.5, "part: expected two shares, such as (0, 0.9), got 0.5."),
+        ("part", (0.1,), "part: expected two shares, such as (0, 0.9), got (0.1,)."),
+        ("part", ("0", 1), "part: expected two shares, such as (0, 0.9), got ('0', 1)."),
+        ("part", (0.5, 0.5), "part: expected shares from 0 to 1, the lower one first, got (0.5, 0.5)."),
+        ("part", (0.9, 0.1), "part: expected shares from 0 to 1, the lower one first, got (0.9, 0.1)."),
+        ("part", (-0.1, 1), "part: expected shares from 0 to 1, the lower one first, got (-0.1, 1)."),
+        ("part", (0, 1.1), "part: expected shares from 0 to 1, the lower one first, got (0, 1.1)."),
+        ("part", (0, math.nan), "part: expected shares from 0 to 1, the lower one first, got (0, nan)."),
         ("weights", 3, "weights: expected the name of a field, or {field: {value: weight}}, got 3."),
         ("weights", {}, "weights: expected the name of a field, or {field: {value: weight}}, got {}."),
         (
@@ -103,6 +112,9 @@ def test_value_that_cannot_be_is_refused(name, value, message):
         ("cache", Path("somewhere")),
         ("shard", (3, 4)),
         ("weights", {"s": {"a": 1.0}}),
+        ("part", (0.0, 1.0)),
+        ("part", (0.9, 1)),
+        ("part", None),
     ],
 )
 def test_value_at_the_edge_is_taken(name, value):

@@ -7,14 +7,17 @@ import sys
 
 import numpy as np
 
+from penstock.cli import walk
 from penstock.cli.main import main
 from penstock.cli.walk import print_result
+from penstock.jobs.contest import Contest, Entrant
+from penstock.jobs.step import Step
 from penstock.types import Bytes, Ragged
 
 
 def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
     place = tmp_path / "demo"
-    assert main(["demo", "--out", str(place)]) == 0
+    assert main(["demo", "--data", "--out", str(place)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     told = f"penstock convert {place}/flowers.csv {place}/meadow --id id --target sets_seed"
@@ -46,7 +49,7 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
 
 
 def test_demo_json_is_one_object(tmp_path, capsys) -> None:
-    assert main(["demo", "--json", "--out", str(tmp_path / "demo")]) == 0
+    assert main(["demo", "--data", "--json", "--out", str(tmp_path / "demo")]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     facts = json.loads(out)
@@ -54,19 +57,92 @@ def test_demo_json_is_one_object(tmp_path, capsys) -> None:
     assert facts["shapes"][0]["visit_hours"] == [64, 8]
     assert facts["is_same_rest"] is True
     assert facts["records_per_second"] > 0
+    assert facts["seconds"] > 0
 
 
-def test_demo_needs_no_framework(tmp_path) -> None:
+def test_demo_of_the_data_needs_no_framework(tmp_path) -> None:
     program = """
 import sys
 for name in ("tensorflow", "keras", "torch", "jax", "tokenizers"):
     sys.modules[name] = None  # as if it were not installed
 from penstock.cli.main import main
-sys.exit(main(["demo", "--json", "--out", sys.argv[1]]))
+sys.exit(main(["demo", "--data", "--json", "--out", sys.argv[1]]))
 """
     command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "demo")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+ALONE = Entrant("photo alone", ("photo",), 0.61, 0.66, 5.0, 10, 2000.0, 0.01)
+TOGETHER = Entrant("all together", ("photo", "note"), 0.9, 0.98, 9.0, 10, 1000.0, 0.02)
+CONTEST = Contest((ALONE,), TOGETHER, 0.5, "no", 30, 240)
+
+
+def take_no_time(monkeypatch, asked: list) -> None:
+    """Put a short walk in the place of the demo's, and note what it is asked for."""
+
+    def show(folder, part, watch):
+        def work():
+            if watch is not None:
+                watch("photo alone").end("best epoch: 3")
+            return CONTEST, {**CONTEST.to_json(), "report": f"{folder}/report.md"}
+
+        asked.append(part)
+        yield Step("Compare", (">>> ps.train(…)",), work=work)
+
+    monkeypatch.setattr(walk, "demo", show)
+    monkeypatch.setattr(walk, "_load_model_part", lambda: asked.append("Keras"))
+
+
+def test_demo_ends_with_a_table_and_where_the_report_is(tmp_path, capsys, monkeypatch) -> None:
+    asked: list = []
+    take_no_time(monkeypatch, asked)
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert (asked, err) == (["Keras", "model"], "")
+    assert out.splitlines() == [
+        f"── 1. Compare {'─' * 65}",
+        "",
+        ">>> ps.train(…)",
+        "",
+        "photo alone: best epoch: 3",
+        "What the model sees        Accuracy   AUC  Training",
+        "─────────────────────────  ────────  ────  ────────",
+        "nothing: says 'no' always      0.50  0.50",
+        "photo alone                    0.61  0.66     5.0 s",
+        "all together                   0.90  0.98     9.0 s",
+        "",
+        *Contest(
+            (), Entrant("all together", (), 0.9, 0.98, 9.0, 10, 1000.0, 0.02), 0.5, "no", 30, 240
+        ).explain(),
+        "",
+        f"Done in 0 s. The report: {tmp_path}/report.md",
+        f"Everything is in {tmp_path}: look around, then delete it.",
+    ]
+
+
+def test_demo_json_holds_what_each_input_reached(tmp_path, capsys, monkeypatch) -> None:
+    asked: list = []
+    take_no_time(monkeypatch, asked)
+    assert main(["demo", "--full", "--json", "--out", str(tmp_path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert asked == ["Keras", "all"]
+    assert set(facts) == {"guess", "alone", "together", "test_records", "report", "seconds"}
+    assert (facts["alone"]["photo"]["accuracy"], facts["together"]["auc"]) == (0.61, 0.98)
+
+
+def test_demo_of_the_data_and_of_everything_exclude_each_other(capsys) -> None:
+    assert main(["demo", "--data", "--full"]) == 2
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_demo_without_keras_says_what_to_install_and_leaves_nothing(tmp_path, capsys, monkeypatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("penstock.jobs.trial")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "penstock.jobs.race", None)  # as if an import in it had failed
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
+    assert "Run: pip install 'penstock[train]'." in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
 
 
 def test_demo_in_a_folder_in_use_is_a_wrong_call(zoo, capsys) -> None:

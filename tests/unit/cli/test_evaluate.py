@@ -8,11 +8,11 @@ import numpy as np
 
 from penstock.cli import evaluate
 from penstock.cli.verdict import print_evaluation
-from penstock.model.bootstrap import find_intervals
-from penstock.model.breakdown import describe_classes, describe_confusion
-from penstock.model.evaluation import Evaluation, SliceScores
-from penstock.model.mistakes import Mistake
-from penstock.model.scores import score
+from penstock.model.score.bootstrap import find_intervals
+from penstock.model.score.breakdown import describe_classes, describe_confusion
+from penstock.model.score.evaluation import Evaluation, SliceScores
+from penstock.model.score.mistakes import Mistake
+from penstock.model.score.scores import score
 from penstock.model.task import Task
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
@@ -86,6 +86,23 @@ def test_importance_prints_bars_the_longest_first(capsys) -> None:
     ]
     assert lines[at + 9] == "All fields of a kind together:"
     assert lines[at + 12].split() == ["image", "0.2000", "█" * 24]
+
+
+def test_importance_of_many_fields_prints_those_that_matter_most(capsys) -> None:
+    drops = {f"f{i}": i / 100 for i in range(33)}
+    print_evaluation(
+        make_evaluation(
+            BINARY,
+            [0, 1],
+            [0.2, 0.9],
+            importance_by_target={"adopted": drops},
+            ablation_by_target={"adopted": {"numbers": 0.4}},
+        )
+    )
+    lines = read_lines(capsys)
+    assert "… and 3 that matter less: --json has them." in lines
+    assert any(line.startswith("f32 ") for line in lines)
+    assert not any(line.startswith("f2 ") for line in lines)
 
 
 def test_slices_and_mistakes_are_tables(capsys) -> None:

@@ -1,6 +1,8 @@
 """Predictions on new data: every kind of source, missing columns, unseen values, rows that do not fit."""
 
+import datetime
 import logging
+import threading
 
 import numpy as np
 import pandas as pd
@@ -126,6 +128,28 @@ def test_types_are_those_of_the_schema_even_where_new_values_look_like_others(ru
     assert run.asked[0]["born"].tolist() == run.asked[1]["born"].tolist()
 
 
+def test_data_of_users_is_read_in_their_own_thread(run):
+    threads = set()
+
+    def pets():
+        for row in make_pets():
+            threads.add(threading.get_ident())
+            yield row
+
+    predict(run, pets, batch_size=2, workers=2)
+    assert threads == {threading.get_ident()}
+
+
+def test_error_of_the_first_row_comes_first(run):
+    def pets():
+        yield {**make_pets(1)[0], "age": "old"}
+        yield from make_pets(20_000)
+        raise RuntimeError("behind the first block")
+
+    with pytest.raises(CellError, match="row 1: expected a number"):
+        predict(run, pets)
+
+
 def test_targets_may_be_absent_or_nonsense(run, expected, tmp_path):
     without = [{name: value for name, value in row.items() if name != "adopted"} for row in make_pets()]
     assert predict(run, without).table.equals(expected)
@@ -155,11 +179,12 @@ def test_kept_column_named_like_a_prediction_is_refused(run):
         predict(run, make_pets(), keep="adopted")
 
 
-def test_missing_column_counts_as_missing_and_is_said_once(run):
+def test_missing_column_counts_as_missing_and_is_said_once(run, caplog):
     rows = [{name: value for name, value in row.items() if name != "age"} for row in make_pets()]
     found = predict(run, rows)
     assert found.num_rows == NUM_ROWS
-    assert found.notes == ("no column 'age': it counts as missing in all rows",)
+    assert found.notes == found.cautions == ("no column 'age': it counts as missing in all rows",)
+    assert [record.getMessage() for record in caplog.records] == list(found.notes)
     assert set(run.asked[0]["age"].tolist()) == {0.0}  # the mean of the train split, scaled
 
 
@@ -317,7 +342,24 @@ def test_dates_are_read_as_in_training_even_where_one_has_a_time(tmp_path):
     run = fit_run(rows, tmp_path / "s", target="y")
     predict(run, [{"when": "2024-01-02"}])
     predict(run, [{"when": "2024-01-02T00:00:00"}])
-    assert run.asked[0]["when"].tolist() == run.asked[1]["when"].tolist()
+    predict(run, [{"when": datetime.date(2024, 1, 2)}])
+    predict(run, pd.DataFrame({"when": [pd.Timestamp("2024-01-02")]}))
+    assert [asked["when"].tolist() for asked in run.asked] == [run.asked[0]["when"].tolist()] * 4
+
+
+def test_points_in_time_are_days_where_they_were_days_in_training(run):
+    rows = make_pets(3)
+    predict(run, rows)
+    frame = pd.DataFrame(rows)
+    predict(run, frame.assign(born=pd.to_datetime(frame["born"])))
+    assert run.asked[0]["born"].tolist() == run.asked[1]["born"].tolist()
+
+
+def test_dates_that_nobody_knows_of_any_more_are_told(pets, tmp_path):
+    alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
+    note = "'born' is read as days since 1970: nothing tells how it was in training"
+    assert note in predict(alone, make_pets(3)).notes
+    assert predict(pets[1], make_pets(3)).notes == ()
 
 
 def test_words_that_meant_nothing_in_the_conversion_still_do(tmp_path):
@@ -409,3 +451,8 @@ def test_image_that_is_gone_or_damaged_is_a_row_that_does_not_fit(photos, tmp_pa
     assert "no such file" in str(found.rejected[1])
     with pytest.raises(FieldError, match=r"column 'image' in row 2 \(line 3\)"):
         predict(run, tmp_path / "new.csv")
+    for data in (tmp_path, [cut]):
+        (tmp_path / "new.csv").unlink(missing_ok=True)
+        with pytest.raises(FieldError) as caught:
+            predict(run, data)
+        assert str(caught.value).startswith(f"{cut}: column 'image' in row 1: expected a whole jpeg, got")

@@ -10,7 +10,7 @@ from penstock import fields as f
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
-from penstock.jobs.feeding import make_absent, settle_column, take_inputs
+from penstock.jobs.feeding import make_absent, settle_column
 from penstock.jobs.predict import predict
 from penstock.schema.plan import ColumnPlan
 from penstock.source.block import Block
@@ -112,7 +112,7 @@ def test_inputs_alone_read_neither_targets_nor_weights(tmp_path):
     table = {"age": [1.0, 2.0, 4.0], "heft": [1.0, 1.0, 2.0], "sold": ["a", "b", "a"]}
     dataset = ps.convert(table, tmp_path / "s", target="sold", weight="heft", split="train=1.0")
     pipeline = ps.Pipeline.fit(dataset)
-    inputs = take_inputs(pipeline)
+    inputs = pipeline.without_targets()
     assert inputs.fields == ("age",)
     assert inputs.inputs == pipeline.inputs
     assert (inputs.targets, inputs.weights) == ({}, {})
@@ -124,7 +124,7 @@ def test_maps_and_groups_are_kept_and_maps_of_targets_are_not(tmp_path):
     pipeline = ps.Pipeline.fit(dataset).group("ab", ["a", "b"])
     pipeline.map(lambda c: {"d": c["c"].values * 2}, ["c"], [Output("d", "float32")], name="twice")
     pipeline.map(lambda c: {"z": -c["y"].values}, ["y"], [Output("z", "float32")], name="less")
-    inputs = take_inputs(pipeline)
+    inputs = pipeline.without_targets()
     assert inputs.fields == ("a", "b", "c")
     made = inputs.apply(dataset["train"].columns(), 3)
     assert sorted(made[0]) == ["ab", "d"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.model import bootstrap
-from penstock.model.bootstrap import find_intervals
-from penstock.model.scores import score
+from penstock.model.score.bootstrap import find_intervals
+from penstock.model.score.scores import score
 from penstock.model.task import Task
 
 BINARY = Task("adopted", "binary", ("no", "yes"))

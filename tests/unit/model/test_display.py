@@ -62,11 +62,28 @@ def read_screen(text: str) -> list[str]:
 
 def test_step_on_a_terminal_is_one_line_with_all_that_is_known(terminal) -> None:
     show(terminal).step(look_at())
-    bar = "█" * 15 + "░" * 8
+    bar = "█" * 12 + "░" * 6
     assert terminal.getvalue() == (
-        f"{WIPE}epoch 3/30  {bar}  step 41/63  loss 0.4213  accuracy 0.8125  12,346 records/s  waiting 2 %"
-        "  1:05 left"
+        f"{WIPE}epoch  3/30  {bar}  step 41/63  loss 0.4213  accuracy 0.8125   12,346 records/s  "
+        "waiting   2 %   1:05 left"
     )
+
+
+def test_steps_under_way_keep_everything_in_its_place(terminal) -> None:
+    clock = Clock()
+    display = TrainingDisplay(terminal, clock, size=lambda: os.terminal_size((120, 24)))
+    for step, rate, waiting, left in ((2, 5.0, 1.0, 5.0), (63, 98765.0, 0.0, 3599.0)):
+        clock.now += 1
+        display.step(look_at(step, records_per_second=rate, waiting=waiting, seconds_left=left))
+    first, second = (re.sub("[█░]", "█", line) for line in terminal.getvalue().split(WIPE)[1:])
+    assert [at for at, char in enumerate(first) if char.isalpha()] == [
+        at for at, char in enumerate(second) if char.isalpha()
+    ]
+
+
+def test_first_step_of_all_tells_no_end_for_it_compiles_the_model(terminal) -> None:
+    show(terminal).step(look_at(1, epoch=0, seconds_left=5000.0))
+    assert terminal.getvalue().endswith("      ? left")
 
 
 def test_step_called_often_is_drawn_ten_times_a_second(terminal) -> None:
@@ -82,24 +99,25 @@ def test_step_called_often_is_drawn_ten_times_a_second(terminal) -> None:
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        (90, "epoch 3/30  ███████░░░  step 41/63  loss 0.4213  12,346 records/s  waiting 2 %  1:05 left"),
-        (70, "epoch 3/30  █████░░░  step 41/63  loss 0.4213  1:05 left"),
-        (50, "epoch 3/30  ████████░░░░  step 41/63  loss 0.4213"),
-        (14, "epoch 3/30"),
+        (92, "epoch  3/30    step 41/63  loss 0.4213   12,346 records/s  waiting   2 %   1:05 left"),
+        (78, "epoch  3/30    step 41/63  loss 0.4213   12,346 records/s   1:05 left"),
+        (60, "epoch  3/30    step 41/63  loss 0.4213   1:05 left"),
+        (46, "epoch  3/30    step 41/63  loss 0.4213"),
+        (14, "epoch  3/30"),
         (6, "epoch"),
     ],
 )
 def test_step_on_a_narrow_terminal_leaves_out_what_matters_less(terminal, columns, line) -> None:
     show(terminal, columns).step(look_at())
     (shown,) = read_screen(terminal.getvalue())
-    assert re.sub("[█░]+", "", shown) == re.sub("[█░]+", "", line)
+    assert re.sub("[█░]+", "", shown) == line
     assert len(shown) < columns
 
 
 def test_step_of_a_run_whose_end_is_unknown_says_nothing_of_it(terminal) -> None:
     show(terminal).step(look_at(0, {}, seconds_left=None, waiting=1.0, records_per_second=0.0))
     (shown,) = read_screen(terminal.getvalue())
-    assert shown == f"epoch 3/30  {'░' * 24}  step 0/63  0 records/s  waiting 100 %"
+    assert shown == f"epoch  3/30  {'░' * 24}  step  0/63        0 records/s  waiting 100 %      ? left"
 
 
 def test_step_with_hours_to_go_says_so(terminal) -> None:
@@ -108,8 +126,8 @@ def test_step_with_hours_to_go_says_so(terminal) -> None:
 
 
 def test_step_under_a_label_begins_with_it(terminal) -> None:
-    show(terminal, label="photo alone").step(look_at())
-    assert read_screen(terminal.getvalue())[0].startswith("photo alone  epoch 3/30  ███")
+    show(terminal, 140, label="photo alone").step(look_at())
+    assert read_screen(terminal.getvalue())[0].startswith("photo alone  epoch  3/30  ██")
 
 
 def test_epochs_on_a_terminal_become_a_table_under_one_header(terminal) -> None:
@@ -148,7 +166,7 @@ def test_notes_in_between_leave_no_trace_of_the_line(terminal) -> None:
     assert [line[:42] for line in read_screen(terminal.getvalue())] == [
         "penstock: note: 1,000 of 3,000 labels are ",
         "penstock: note: the learning rate was halv",
-        f"epoch 3/30  {'█' * 15}{'░' * 8}  step ",
+        f"epoch  3/30  {'█' * 12}{'░' * 6}  step 42/6",
     ]
 
 

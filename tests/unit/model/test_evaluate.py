@@ -8,9 +8,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
-from penstock.model.evaluate import evaluate_split
-from penstock.model.evaluateoptions import EvaluateOptions
-from penstock.model.scores import CLASS_SCORES
+from penstock.model.score.engine import evaluate_split
+from penstock.model.score.options import EvaluateOptions
+from penstock.model.score.scores import CLASS_SCORES
+from penstock.model.score.trace import fit_batch_size
 from penstock.model.task import find_tasks
 from penstock.transform.output import Output
 from pictures import jpeg
@@ -185,7 +186,7 @@ def test_importance_of_images_permutes_pixels_within_bounds(tmp_path, monkeypatc
     beside.map(measure_files, ["photo"], [Output("size", "float32")], keep=True)
     again = evaluate(pets, beside, predict, bootstrap=0)
     assert again.importance == found.importance
-    monkeypatch.setattr("penstock.model.importance.MOST_BYTES", 1)
+    monkeypatch.setattr("penstock.model.score.importance.MOST_BYTES", 1)
     assert evaluate(pets, pipeline, predict, bootstrap=0).importance_records == 64
 
 
@@ -369,6 +370,42 @@ def test_weights_of_records_do_not_count(tmp_path) -> None:
     share = np.mean([each["adopted"] == "yes" for each in pets["test"]])
     found = evaluate(pets, pipeline, predict, **QUICK)
     assert found.targets["adopted"]["accuracy"] == pytest.approx(share)
+
+
+def test_one_record_is_scored_without_intervals_or_importance(tmp_path, pipeline, pets) -> None:
+    one = ps.convert(
+        pets["test"][:1], tmp_path / "one", id="id", target="adopted", split="test=1.0", schema=pets.schema
+    )
+    found = evaluate(one, pipeline)
+    assert found.records == 1
+    assert found.targets["adopted"]["accuracy"] == 1.0
+    assert found.targets["adopted"]["auc"] is None
+    assert set(found.intervals["adopted"].values()) == {None}
+    assert set(found.importance.values()) == {None}
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_split_without_a_sound_record_is_refused(tmp_path) -> None:
+    for split, payloads in (
+        ("train", [example(x=1.0, y=1), example(x=2.0, y=0)]),
+        ("test", [example(x=3, y=1)] * 2),
+    ):
+        write_plain(tmp_path / f"{split}-00000-of-00001.tfrecord", payloads)
+    fields = {"x": ps.fields.Number(), "y": ps.fields.Number("int64")}
+    data = ps.open(tmp_path, fields=fields, target="y", on_error="skip")
+    with pytest.raises(OptionError, match="split 'test': expected a record that can be read, got 2 bad ones"):
+        evaluate(data, ps.Pipeline.fit(data["train"]), lambda inputs: {"y": inputs["x"]})
+
+
+def test_batches_of_large_records_are_smaller(pets, pipeline, tmp_path) -> None:
+    assert fit_batch_size(pipeline) == 256
+    large = ps.convert(
+        {"map": [np.zeros((200, 200), np.float32)] * 4, "y": [0.0, 1.0, 2.0, 3.0]},
+        tmp_path / "large",
+        target="y",
+        split="train=1.0",
+    )
+    assert fit_batch_size(ps.Pipeline.fit(large)) == (16 << 20) // 160_000
 
 
 def test_progress_is_told_to_the_end(pets, pipeline) -> None:

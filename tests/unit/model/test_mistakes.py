@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import FieldError
-from penstock.model.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
+from penstock.model.score.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
 from penstock.model.task import Task
 from pictures import jpeg
 

@@ -64,8 +64,11 @@ def test_loss_of_a_compiled_model_tells():
     model = make_model(lambda x: layers.Add()([dense()(x), dense()(x)]))
     model.compile(loss=losses.BinaryCrossentropy(from_logits=True))
     assert find_logits(model, BINARY) == {"y": True}
-    model.compile(loss={"y": "binary_crossentropy"})
-    assert find_logits(model, BINARY) == {"y": False}
+    for loss in ({"y": "binary_crossentropy"}, losses.binary_crossentropy):
+        model.compile(loss=loss)
+        assert find_logits(model, BINARY) == {"y": False}
+    model.compile(loss="hinge")
+    assert find_logits(model, BINARY) == {"y": True}
 
 
 def test_loss_that_contradicts_the_last_activation_is_refused():

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from penstock.model.breakdown import describe_classes, describe_confusion
-from penstock.model.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
+from penstock.model.score.breakdown import describe_classes, describe_confusion
+from penstock.model.score.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
 from penstock.model.task import Task
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
@@ -48,7 +48,7 @@ def make_vectors():
     return np.stack([truth, truth * 3 + 1], axis=1), np.stack([guess, guess * 2], axis=1)
 
 
-# What scikit-learn 1.7 gives for the same records; probabilities cut at 1e-7 for the log loss.
+# What scikit-learn 1.9.1 gives for the same records; probabilities cut at 1e-7 for the log loss.
 REFERENCE = {
     "adopted": {
         "accuracy": 0.875,

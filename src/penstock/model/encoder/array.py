@@ -24,39 +24,37 @@ _BYTE: Final = Term(lift(1)) / 255
 
 def encode_array(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of an array; return the term for the vector."""
-    name, shape = feature.name, feature.output.shape
+    name, shape = feature.stem, feature.output.shape
     sides = " × ".join("?" if dim is None else str(dim) for dim in shape)
-    blueprint.block.note(f"{name}: {'an image' if feature.kind == 'image' else 'an array'} of {sides}.")
-    variable = blueprint.variable(name)
-    x = INPUTS[name]
+    blueprint.block.note(
+        f"{feature.name}: {'an image' if feature.kind == 'image' else 'an array'} of {sides}."
+    )
+    x = INPUTS[feature.name]
     if feature.pixels == Scaling():
         rescale = LAYERS.Rescaling(_BYTE, name=blueprint.layer(f"{name}_rescaling"))
-        x = blueprint.bind(variable, rescale(x))
+        x = blueprint.bind("x", rescale(x))
     elif feature.output.dtype != "float32":
-        x = blueprint.bind(variable, cast_float(x, feature.output.dtype))
-    x, shape = _arrange(blueprint, feature, variable, x)
-    return _convolve(blueprint, (name, variable), x, shape)
+        x = blueprint.bind("x", cast_float(x, feature.output.dtype))
+    x, shape = _arrange(blueprint, feature, x)
+    return _convolve(blueprint, name, x, shape)
 
 
-def _arrange(
-    blueprint: Blueprint, feature: Feature, variable: str, x: Term
-) -> tuple[Term, tuple[int | None, ...]]:
+def _arrange(blueprint: Blueprint, feature: Feature, x: Term) -> tuple[Term, tuple[int | None, ...]]:
     """Bring an array to two or three dimensions, with channels behind them."""
-    name, shape = feature.name, feature.output.shape
+    name, shape = feature.stem, feature.output.shape
     if len(shape) == 2:
-        return blueprint.bind(variable, OPS.expand_dims(x, -1)), (*shape, 1)
+        return blueprint.bind("x", OPS.expand_dims(x, -1)), (*shape, 1)
     if len(shape) == 3 and shape[0] in _CHANNELS and (shape[2] or 0) > max(_CHANNELS):
         permute = LAYERS.Permute((2, 3, 1), name=blueprint.layer(f"{name}_channels_last"))
-        return blueprint.bind(variable, permute(x)), (*shape[1:], shape[0])
+        return blueprint.bind("x", permute(x)), (*shape[1:], shape[0])
     if len(shape) > 4:
         merged = (*shape[:3], math.prod(dim or 1 for dim in shape[3:]))
         reshape = LAYERS.Reshape(merged, name=blueprint.layer(f"{name}_merged"))
-        return blueprint.bind(variable, reshape(x)), merged
+        return blueprint.bind("x", reshape(x)), merged
     return x, shape
 
 
-def _convolve(blueprint: Blueprint, names: tuple[str, str], x: Term, shape: tuple[int | None, ...]) -> Term:
-    name, variable = names
+def _convolve(blueprint: Blueprint, name: str, x: Term, shape: tuple[int | None, ...]) -> Term:
     rank, side = len(shape) - 1, min(dim or _UNKNOWN_SIDE for dim in shape[:-1])
     filters, num_stages = blueprint.options.filters or 0, count_stages(side)
     for number in range(1, num_stages + 2):
@@ -70,17 +68,17 @@ def _convolve(blueprint: Blueprint, names: tuple[str, str], x: Term, shape: tupl
             **blueprint.regularize(),
             name=blueprint.layer(f"{part}_convolution"),
         )
-        x = blueprint.bind(variable, layer(x))
-        x = blueprint.bind(variable, blueprint.normalize(f"{part}_normalization", x))
-        x = blueprint.bind(variable, LAYERS.ReLU(name=blueprint.layer(f"{part}_relu"))(x))
+        x = blueprint.bind("x", layer(x))
+        x = blueprint.bind("x", blueprint.normalize(f"{part}_normalization", x))
+        x = blueprint.bind("x", LAYERS.ReLU(name=blueprint.layer(f"{part}_relu"))(x))
         if number <= num_stages:
             pool = getattr(LAYERS, f"MaxPooling{rank}D")
             pool = pool(2, padding="same", name=blueprint.layer(f"{part}_pooling"))
-            x = blueprint.bind(variable, pool(x))
+            x = blueprint.bind("x", pool(x))
         filters = min(2 * filters, max(_MAX_FILTERS, filters))
     pool = getattr(LAYERS, f"GlobalAveragePooling{rank}D")(name=blueprint.layer(f"{name}_pooling"))
-    x = blueprint.bind(variable, pool(x))
-    return blueprint.bind(variable, blueprint.dense(f"{name}_dense", blueprint.width, x))
+    x = blueprint.bind("x", pool(x))
+    return blueprint.finish(name, blueprint.dense(f"{name}_dense", blueprint.width, x))
 
 
 def count_stages(side: int) -> int:

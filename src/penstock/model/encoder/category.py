@@ -19,7 +19,7 @@ def encode_categories(blueprint: Blueprint, features: Sequence[Feature]) -> list
     found = []
     for feature in features:
         for column, size in enumerate(feature.sizes):
-            codes, name = INPUTS[feature.name], feature.name
+            codes, name = INPUTS[feature.name], feature.stem
             if feature.output.shape:
                 codes, name = codes[:, column], f"{name}_{column}"
             layer = LAYERS.Embedding(
@@ -27,7 +27,7 @@ def encode_categories(blueprint: Blueprint, features: Sequence[Feature]) -> list
                 choose_width(size, blueprint.options.max_category_width),
                 name=blueprint.layer(f"{name}_embedding"),
             )
-            found.append(blueprint.bind(blueprint.variable(name), layer(codes)))
+            found.append(blueprint.finish(name, layer(codes)))
     return found
 
 

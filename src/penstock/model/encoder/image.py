@@ -16,13 +16,12 @@ from penstock.model.feature import Feature
 
 def encode_image(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of an image; return the term for the vector."""
-    options, name = blueprint.options, feature.name
+    options, name = blueprint.options, feature.stem
     if options.image == "cnn":
         return encode_array(blueprint, feature)
     height, width, _ = feature.output.shape
-    blueprint.block.note(f"{name}: an image of {height} × {width}, seen by {options.image}.")
-    variable, backbone = blueprint.variable(name), blueprint.variable(f"{name}_backbone")
-    x = _prepare(blueprint, feature, variable)
+    blueprint.block.note(f"{feature.name}: an image of {height} × {width}, seen by {options.image}.")
+    x = _prepare(blueprint, feature)
     model = getattr(Term.name("applications"), options.image)(
         include_top=False,
         weights=None if options.image_weights is None else os.fspath(options.image_weights),
@@ -30,30 +29,30 @@ def encode_image(blueprint: Blueprint, feature: Feature) -> Term:
         pooling="avg",
         name=blueprint.layer(f"{name}_{options.image}"),
     )
-    seen_by = blueprint.bind(backbone, model)
+    seen_by = blueprint.bind("backbone", model)
     if options.freeze_image:
-        blueprint.block.bind(f"{backbone}.trainable", False)
-    x = blueprint.bind(variable, seen_by(x))
-    return blueprint.bind(variable, blueprint.dense(f"{name}_dense", blueprint.width, x))
+        blueprint.block.bind("backbone.trainable", False)
+    x = blueprint.bind("x", seen_by(x))
+    return blueprint.finish(name, blueprint.dense(f"{name}_dense", blueprint.width, x))
 
 
-def _prepare(blueprint: Blueprint, feature: Feature, variable: str) -> Term:
+def _prepare(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe how pixels become what a model was made for: three channels, scaled its way."""
-    name, channels, x = feature.name, feature.output.shape[-1], INPUTS[feature.name]
+    name, channels, x = feature.stem, feature.output.shape[-1], INPUTS[feature.name]
     wanted, given = BACKBONES[blueprint.options.image], feature.pixels or Scaling()
     if given != Scaling():
         blueprint.remark("Back to pixels from 0 to 255.")
-        x = blueprint.bind(variable, _rescale(blueprint, f"{name}_pixels", given.undo(), x))
+        x = blueprint.bind("x", _rescale(blueprint, f"{name}_pixels", given.undo(), x))
     if channels == 1:
         copy = LAYERS.Concatenate(name=blueprint.layer(f"{name}_channels"))
-        x = blueprint.bind(variable, copy([x, x, x]))
+        x = blueprint.bind("x", copy([x, x, x]))
     elif channels == 4:
         blueprint.remark("Without alpha.")
-        x = blueprint.bind(variable, x[:, :, :, :3])
+        x = blueprint.bind("x", x[:, :, :, :3])
     if wanted.is_reversed:
         blueprint.remark("Blue, green, red.")
-        x = blueprint.bind(variable, OPS.flip(x, axis=-1))
-    return blueprint.bind(variable, _rescale(blueprint, f"{name}_rescaling", wanted, x))
+        x = blueprint.bind("x", OPS.flip(x, axis=-1))
+    return blueprint.bind("x", _rescale(blueprint, f"{name}_rescaling", wanted, x))
 
 
 def _rescale(blueprint: Blueprint, name: str, scaling: Scaling, x: Term) -> Term:

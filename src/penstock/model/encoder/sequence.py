@@ -23,7 +23,8 @@ def encode_sequence(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of a text or a sequence; return the term for the vector."""
     style = blueprint.options.text if feature.is_text else blueprint.options.sequence
     blueprint.block.note(f"{feature.name}: {_describe(feature)}.")
-    return _STYLES[style](blueprint, embed_steps(blueprint, feature))
+    is_pooled = style == "pool" and feature.is_text
+    return _STYLES[style](blueprint, embed_steps(blueprint, feature, is_pooled=is_pooled))
 
 
 def _describe(feature: Feature) -> str:
@@ -36,28 +37,30 @@ def _describe(feature: Feature) -> str:
 
 
 def _pool(blueprint: Blueprint, steps: Steps) -> Term:
+    # No dense layer behind it: that one remembers rare words, in spite of all that is done against it.
+    return blueprint.finish(steps.name, _average(blueprint, steps))
+
+
+def _average(blueprint: Blueprint, steps: Steps) -> Term:
     weights = _weigh(blueprint, steps)
     blueprint.remark("The mean of the steps. There may be none: that is 0, not 0 / 0.")
-    total = OPS.sum(steps.x * weights, axis=1)
-    x = blueprint.bind(steps.variable, total / OPS.maximum(OPS.sum(weights, axis=1), 1))
-    return blueprint.bind(steps.variable, blueprint.dense(f"{steps.name}_dense", blueprint.width, x))
+    return OPS.sum(steps.x * weights, axis=1) / OPS.maximum(OPS.sum(weights, axis=1), 1)
 
 
 def _weigh(blueprint: Blueprint, steps: Steps) -> Term:
     """Bind a variable to 1 for each step that counts, and 0 for padding."""
-    variable = blueprint.variable(f"{steps.name}_weights")
-    return blueprint.bind(variable, OPS.expand_dims(OPS.cast(steps.mask, steps.x.dtype), -1))
+    return blueprint.bind("weights", OPS.expand_dims(OPS.cast(steps.mask, steps.x.dtype), -1))
 
 
 def _recur(blueprint: Blueprint, steps: Steps) -> Term:
     costs = blueprint.regularize("kernel_regularizer", "recurrent_regularizer")
     layer = LAYERS.GRU(blueprint.width, **costs, name=blueprint.layer(f"{steps.name}_gru"))
-    return blueprint.bind(steps.variable, layer(steps.x, mask=steps.mask))
+    return blueprint.finish(steps.name, layer(steps.x, mask=steps.mask))
 
 
 def _convolve(blueprint: Blueprint, steps: Steps) -> Term:
     weights = _weigh(blueprint, steps)
-    x = blueprint.bind(steps.variable, steps.x * weights)
+    x = blueprint.bind("x", steps.x * weights)
     for number in (1, 2):
         layer = LAYERS.Conv1D(
             blueprint.width,
@@ -67,59 +70,53 @@ def _convolve(blueprint: Blueprint, steps: Steps) -> Term:
             **blueprint.regularize(),
             name=blueprint.layer(f"{steps.name}_convolution_{number}"),
         )
-        x = blueprint.bind(steps.variable, layer(x))
-        x = blueprint.bind(steps.variable, x * weights)
+        x = blueprint.bind("x", layer(x))
+        x = blueprint.bind("x", x * weights)
     # Behind a ReLU nothing is below 0: what padding has become is 0, and never alone the greatest.
     pooling = LAYERS.GlobalMaxPooling1D(name=blueprint.layer(f"{steps.name}_pooling"))
-    return blueprint.bind(steps.variable, pooling(x))
+    return blueprint.finish(steps.name, pooling(x))
 
 
 def _attend(blueprint: Blueprint, steps: Steps) -> Term:
-    name, variable = steps.name, steps.variable
+    name = steps.name
     most = min(steps.length or _MAX_POSITIONS, _MAX_POSITIONS)
-    place = blueprint.variable(f"{name}_positions")
-    positions = blueprint.bind(place, OPS.cumsum(OPS.cast(steps.mask, "int32"), axis=1))
-    positions = blueprint.bind(place, OPS.minimum(positions, most))
-    table = LAYERS.Embedding(
-        most + 1, blueprint.token_width, name=blueprint.layer(f"{name}_position_embedding")
-    )
-    x = blueprint.bind(variable, steps.x + table(positions))
-    seen = blueprint.bind(blueprint.variable(f"{name}_seen"), OPS.expand_dims(steps.mask, 1))
-    inner = blueprint.variable(f"{name}_inner")
+    positions = blueprint.bind("positions", OPS.cumsum(OPS.cast(steps.mask, "int32"), axis=1))
+    positions = blueprint.bind("positions", OPS.minimum(positions, most))
+    layer = blueprint.layer(f"{name}_position_embedding")
+    table = LAYERS.Embedding(most + 1, blueprint.token_width, name=layer)
+    x = blueprint.bind("x", steps.x + blueprint.bind("places", table(positions)))
+    seen = blueprint.bind("seen", OPS.expand_dims(steps.mask, 1))
     for number in range(1, (blueprint.options.num_blocks or 0) + 1):
-        names = variable, inner, f"{name}_block_{number}"
-        x = _add_attention(blueprint, names, x, seen)
-        x = _add_dense(blueprint, names, x)
+        x = _add_attention(blueprint, f"{name}_block_{number}", x, seen)
+        x = _add_dense(blueprint, f"{name}_block_{number}", x)
     norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{name}_norm"))
-    x = blueprint.bind(variable, norm(x))
-    return _pool(blueprint, steps._replace(x=x))
+    x = blueprint.bind("x", _average(blueprint, steps._replace(x=blueprint.bind("x", norm(x)))))
+    return blueprint.finish(name, blueprint.dense(f"{name}_dense", blueprint.width, x))
 
 
-def _add_attention(blueprint: Blueprint, names: tuple[str, str, str], x: Term, seen: Term) -> Term:
-    variable, inner, part = names
-    norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{part}_attention_norm"))
-    y = blueprint.bind(inner, norm(x))
+def _add_attention(blueprint: Blueprint, name: str, x: Term, seen: Term) -> Term:
+    norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{name}_attention_norm"))
+    y = blueprint.bind("y", norm(x))
     dropout = blueprint.options.dropout
     attention = LAYERS.MultiHeadAttention(
         _NUM_HEADS,
         blueprint.token_width // _NUM_HEADS,
         **({"dropout": dropout} if dropout else {}),
         **blueprint.regularize(),
-        name=blueprint.layer(f"{part}_attention"),
+        name=blueprint.layer(f"{name}_attention"),
     )
-    y = blueprint.bind(inner, attention(y, y, attention_mask=seen))
-    return blueprint.bind(variable, x + y)
+    y = blueprint.bind("y", attention(y, y, attention_mask=seen))
+    return blueprint.bind("x", x + y)
 
 
-def _add_dense(blueprint: Blueprint, names: tuple[str, str, str], x: Term) -> Term:
-    variable, inner, part = names
+def _add_dense(blueprint: Blueprint, name: str, x: Term) -> Term:
     width = blueprint.token_width
-    norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{part}_dense_norm"))
-    y = blueprint.bind(inner, norm(x))
-    y = blueprint.bind(inner, blueprint.dense(f"{part}_dense_1", 2 * width, y))
-    y = blueprint.bind(inner, blueprint.dense(f"{part}_dense_2", width, y, activation=None))
-    y = blueprint.drop(inner, f"{part}_dropout", y)
-    return blueprint.bind(variable, x + y)
+    norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{name}_dense_norm"))
+    y = blueprint.bind("y", norm(x))
+    y = blueprint.bind("y", blueprint.dense(f"{name}_dense_1", 2 * width, y))
+    y = blueprint.bind("y", blueprint.dense(f"{name}_dense_2", width, y, activation=None))
+    y = blueprint.drop("y", f"{name}_dropout", y)
+    return blueprint.bind("x", x + y)
 
 
 _STYLES: Final[dict[str, Callable[[Blueprint, Steps], Term]]] = {

@@ -19,7 +19,7 @@ class EvaluateOptions:
     """Choices of an evaluation.
 
     Attributes:
-        batch_size: How many records are predicted at once.
+        batch_size: How many records are predicted at once; 256, or fewer if they are large, if not said.
         slices: Fields by whose values scores are given as well; any field of the data, fed or not.
         bootstrap: How many resamples the intervals come from; 0 gives none.
         importance: Whether to measure which inputs matter. It predicts a sample of the records some three
@@ -33,7 +33,7 @@ class EvaluateOptions:
         ('breed',)
     """
 
-    batch_size: int = 256
+    batch_size: int | None = None
     slices: tuple[str, ...] = ()
     bootstrap: int = 500
     importance: bool = True
@@ -44,6 +44,8 @@ class EvaluateOptions:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
+            if name == "batch_size" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 expected = f"a whole number of at least {least}"
                 raise OptionError(name, expected=expected, got=show(value))

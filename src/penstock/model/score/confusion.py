@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.weighing import Counts, average_defined, divide, sum_by_code
+from penstock.model.score.weighing import Counts, average_defined, divide, sum_by_code
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,11 @@ def count_classes(
     truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int, counts: Counts
 ) -> ClassCounts:
     """Return how often each class is there, is predicted, and is both."""
+    right = np.where(truth == predicted, truth, num_classes)
     return ClassCounts(
         sum_by_code(truth, num_classes, counts),
         sum_by_code(predicted, num_classes, counts),
-        sum_by_code(truth, num_classes, counts * (truth == predicted)),
+        sum_by_code(right, num_classes + 1, counts)[:, :num_classes],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -22,11 +23,14 @@ from penstock.errors import OptionError
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
-from penstock.transform.output import Output
+from penstock.transform.output import DTYPES, Output
 from penstock.transform.pipeline import Pipeline
 from penstock.types import CodedColumns, Ragged
 
 _KEY: Final = "traced"
+_LEAST_BATCH, _USUAL_BATCH = 16, 256
+_BATCH_BYTES: Final = 16 << 20  # of inputs: what a model makes of them on its way takes a multiple of that
+_USUAL_LENGTH: Final = 256  # of texts and lists
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,16 @@ class Traced:
             columns = {name: columns[name] for name in self._stored}
             return {_KEY: TracedBatch(draws.records, inputs, targets, columns)}, {}, {}
         return {_KEY: TracedBatch(draws.records, {}, {}, columns)}, {}, {}
+
+
+def fit_batch_size(pipeline: Pipeline) -> int:
+    """Return how many records to predict at once: 256, or fewer that take 16 MiB, but 16 at least."""
+    num_bytes = sum(
+        np.dtype(each.dtype).itemsize * prod(dim or _USUAL_LENGTH for dim in each.shape)
+        for each in pipeline.inputs.values()
+        if each.dtype in DTYPES
+    )
+    return max(_LEAST_BATCH, min(_USUAL_BATCH, _BATCH_BYTES // max(1, num_bytes)))
 
 
 def trace(source: LoadedSplit, pipeline: Traced, options: LoadOptions) -> Generator[TracedBatch]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.model.scores import to_number
+from penstock.model.score.scores import to_number
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema

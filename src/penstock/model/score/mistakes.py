@@ -13,8 +13,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.batch.build import LoadedSplit
 from penstock.errors import PenstockError
-from penstock.model.scores import Number, lose, predict_codes, to_number
+from penstock.model.score.scores import Number, lose, predict_codes, to_number
 from penstock.model.task import Task
 from penstock.schema.picture import read_picture
 from penstock.transform.vocabulary import Entry
@@ -23,11 +24,14 @@ _MOST_CHARS: Final = 200  # of a text
 _MOST_ITEMS: Final = 8  # of a list
 
 
-class Samples(Protocol):
+class JudgedSplit(Protocol):
     """Where stored values are read: a split."""
 
     def __getitem__(self, row: int, /) -> Mapping[str, Any]:
         """Return the values of a record."""
+
+    def as_source(self) -> LoadedSplit:
+        """Return what loaders are told of it."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,39 @@ class Mistake:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         return dict(vars(self))
+
+
+def find_mistakes(
+    task: Task,
+    truth: NDArray[Any],
+    predicted: NDArray[Any],
+    rows: NDArray[np.int64],
+    split: JudgedSplit,
+    targets: Container[str],
+    most: int,
+) -> list[Mistake]:
+    """Return the worst mistakes.
+
+    Args:
+        task: What was predicted.
+        truth: Of each record.
+        predicted: Likewise.
+        rows: Their numbers in the split.
+        split: The split.
+        targets: Fields that are no inputs.
+        most: How many at most.
+    """
+    mistakes, source = [], split.as_source()
+    for at in find_worst(task, truth, predicted, most).tolist():
+        row = int(rows[at])
+        shard, record = source.rows.locate(row)
+        loss = to_number(lose(task, truth[at : at + 1], predicted[at : at + 1])[0])
+        meant, chance = word_prediction(task, predicted[at])
+        inputs = read_inputs(split, row, targets)
+        mistakes.append(
+            Mistake(row, str(shard.path), record, word_truth(task, truth[at]), meant, chance, loss, inputs)
+        )
+    return mistakes
 
 
 def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: int) -> NDArray[np.int64]:
@@ -96,7 +133,7 @@ def plain_label(label: Entry | bytes) -> str | int:
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else label
 
 
-def read_inputs(samples: Samples, row: int, targets: Container[str]) -> dict[str, Any]:
+def read_inputs(samples: JudgedSplit, row: int, targets: Container[str]) -> dict[str, Any]:
     """Return the stored values of a record but its targets, shortened.
 
     None at all, where a field is bad that the model does not read.

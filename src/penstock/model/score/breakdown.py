@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.confusion import confusion_matrix, count_classes
-from penstock.model.evaluation import MOST_CLASSES
-from penstock.model.mistakes import plain_label
-from penstock.model.ranking import auc
-from penstock.model.scores import is_sound, predict_codes, score, to_number
+from penstock.model.score.confusion import confusion_matrix, count_classes
+from penstock.model.score.evaluation import MOST_CLASSES
+from penstock.model.score.mistakes import plain_label
+from penstock.model.score.ranking import auc
+from penstock.model.score.scores import is_sound, predict_codes, score, to_number
+from penstock.model.score.weighing import count_once
 from penstock.model.task import Task
-from penstock.model.weighing import count_once
 
 
 def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -
             "recall": to_number(found.recall[0, code]),
             "f1": to_number(found.f1[0, code]),
             "support": int(found.support[0, code]),
-            "auc": to_number(auc(truth == code, chances[:, code], once)[0]),
+            "auc": to_number(auc(truth == code, chances[:, code])),
         }
         for code, label in enumerate(task.labels)
     ]

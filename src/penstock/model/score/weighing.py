@@ -1,6 +1,7 @@
 """How often each record counts in a score: once, or as often as a resample drew it.
 
-In: numbers of records. Out: `Counts`, a row a score, and sums and quotients over them.
+In: numbers of records. Out: `Counts`, a row a score, and sums and quotients over them. Matrices are not
+multiplied: the last bit of what that gives may depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,16 +27,22 @@ def divide(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.
     return out
 
 
-def average(values: NDArray[np.floating], counts: Counts) -> NDArray[np.float64]:
+def total(values: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
+    """Return the sum of a number a record, a row of `counts` each."""
+    return np.asarray((counts * values).sum(axis=1))
+
+
+def average(values: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
     """Return the mean of a number a record, a row of `counts` each."""
-    return divide(counts @ values.astype(np.float64), counts.sum(axis=1))
+    return divide(total(values, counts), counts.sum(axis=1))
 
 
 def sum_by_code(codes: NDArray[np.int64], num_codes: int, counts: Counts) -> NDArray[np.float64]:
     """Return how often each code counts: (scores, codes)."""
-    places = codes + num_codes * np.arange(len(counts))[:, None]
-    sums = np.bincount(places.ravel(), weights=counts.ravel(), minlength=num_codes * len(counts))
-    return sums.astype(np.float64, copy=False).reshape(len(counts), num_codes)
+    sums = np.empty((len(counts), num_codes))
+    for row, each in enumerate(counts):
+        sums[row] = np.bincount(codes, weights=each, minlength=num_codes)
+    return sums
 
 
 def average_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,59 +6,34 @@ bytes for each record and label; inputs never are, but for a bounded sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
-from penstock.batch.options import LoadOptions
-from penstock.errors import FieldError
-from penstock.model.bootstrap import find_intervals
-from penstock.model.breakdown import describe_classes, describe_confusion
-from penstock.model.evaluateoptions import EvaluateOptions
-from penstock.model.evaluation import Evaluation, SliceScores
-from penstock.model.importance import Importance, Predict, draw_sample, measure_importance
-from penstock.model.mistakes import Mistake, Samples, find_worst, read_inputs, word_prediction, word_truth
-from penstock.model.scores import is_sound, lose, score, to_number
-from penstock.model.slices import Slicer, check_slices
+from penstock.model.score.bootstrap import find_intervals
+from penstock.model.score.breakdown import describe_classes, describe_confusion
+from penstock.model.score.evaluation import Evaluation, SliceScores
+from penstock.model.score.importance import Importance, Predict, draw_sample, measure_importance
+from penstock.model.score.judging import Judged, OnProgress, judge
+from penstock.model.score.mistakes import JudgedSplit, find_mistakes
+from penstock.model.score.options import EvaluateOptions
+from penstock.model.score.scores import is_sound, score
+from penstock.model.score.slices import check_slices
+from penstock.model.score.trace import fit_batch_size
 from penstock.model.task import Task
-from penstock.model.trace import Traced, trace
-from penstock.schema.refusal import count, show
+from penstock.schema.refusal import count
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 
-OnProgress: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is done, how much of it, of how much."""
 
-
-class EvaluatedSplit(Samples, Protocol):
+class EvaluatedSplit(JudgedSplit, Protocol):
     """The records to predict: a split."""
 
     name: str
     schema: Schema
-
-    def as_source(self) -> LoadedSplit:
-        """Return what loaders are told of it."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What a model made of a split.
-
-    Attributes:
-        rows: The numbers of the records, ascending; those that were skipped are not there.
-        truths: By target, as codes or stored numbers.
-        predictions: By target, as probabilities or numbers.
-        slicers: By field, with its values.
-    """
-
-    rows: NDArray[np.int64]
-    truths: dict[str, NDArray[Any]]
-    predictions: dict[str, NDArray[Any]]
-    slicers: dict[str, Slicer]
 
 
 def evaluate_split(
@@ -88,23 +63,27 @@ def evaluate_split(
         FieldError: A record has a target that no label stands for.
     """
     options = options or EvaluateOptions()
+    if options.batch_size is None:
+        options = replace(options, batch_size=fit_batch_size(pipeline))
     tell = on_progress or (lambda *_: None)
     check_slices(options.slices, split.schema)
     source = split.as_source()
-    judged = _judge(predict, pipeline, tasks, source, options, tell)
+    judged = judge(predict, pipeline, tasks, source, options, tell)
     notes = _note(tasks, judged, len(source.rows))
     slices, more = _score_slices(tasks, judged, split.schema)
     importance = Importance(0, {}, {})
     if options.importance:
         importance = _weigh_inputs(predict, pipeline, tasks, source, judged, options, tell)
     pairs = {name: (task, judged.truths[name], judged.predictions[name]) for name, task in tasks.items()}
+    targets = {name: score(*each) for name, each in pairs.items()}
     return Evaluation(
         split=split.name,
         records=len(judged.rows),
         tasks=dict(tasks),
-        targets={name: score(*each) for name, each in pairs.items()},
+        targets=targets,
         intervals={
-            name: find_intervals(*each, options.bootstrap, options.seed) for name, each in pairs.items()
+            name: find_intervals(*each, options.bootstrap, options.seed, targets[name])
+            for name, each in pairs.items()
         },
         classes={name: describe_classes(*each) for name, each in pairs.items() if each[0].labels},
         confusion={name: describe_confusion(*each) for name, each in pairs.items() if each[0].labels},
@@ -113,72 +92,11 @@ def evaluate_split(
         ablation_by_target=importance.modalities,
         importance_records=importance.records,
         mistakes={
-            name: _find_mistakes(*each, judged.rows, split, tasks, options.mistakes)
+            name: find_mistakes(*each, judged.rows, split, tasks, options.mistakes)
             for name, each in pairs.items()
         },
         notes=(*notes, *more),
     )
-
-
-def _judge(
-    predict: Predict,
-    pipeline: Pipeline,
-    tasks: Mapping[str, Task],
-    source: LoadedSplit,
-    options: EvaluateOptions,
-    tell: OnProgress,
-) -> Judged:
-    """Predict all records, in the order in which they are stored."""
-    slicers = {name: Slicer(source.schema[name]) for name in options.slices}
-    rows: list[NDArray[np.int64]] = []
-    truths: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
-    predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
-    traced = Traced(pipeline, options.slices)
-    for batch in trace(source, traced, LoadOptions(batch_size=options.batch_size, augment=False)):
-        if not len(batch.rows):
-            continue
-        found = predict(batch.inputs)
-        for name, task in tasks.items():
-            truths[name].append(_read_truth(task, batch.targets[name], source, batch.rows))
-            predictions[name].append(np.array(found[name]))  # a copy: a backend may use its memory again
-        for name, slicer in slicers.items():
-            slicer.add(batch.columns[name])
-        rows.append(batch.rows)
-        tell("predicting", int(batch.rows[-1]) + 1, len(source.rows))
-    return Judged(
-        np.concatenate(rows),
-        {name: np.concatenate(pieces) for name, pieces in truths.items()},
-        {name: np.concatenate(pieces) for name, pieces in predictions.items()},
-        slicers,
-    )
-
-
-def _read_truth(
-    task: Task, values: NDArray[Any], source: LoadedSplit, rows: NDArray[np.int64]
-) -> NDArray[Any]:
-    """Return targets of a batch as codes, or as the numbers that are stored.
-
-    Raises:
-        FieldError: A code is that of no label.
-    """
-    if task.kind == "regression":
-        return np.array(task.undo(np.asarray(values, np.float64)))
-    codes = values.astype(np.int64)
-    most = 1 if task.kind == "multilabel" else len(task.labels) - 1
-    bad = ((codes != values) | (codes < 0) | (codes > most)).reshape(len(codes), -1).any(axis=1)
-    if bad.any():
-        at = int(np.argmax(bad))
-        shard, record = source.rows.locate(int(rows[at]))
-        raise FieldError(
-            f"target {task.name!r}",
-            path=shard.path,
-            record=record,
-            field=task.name,
-            expected=f"one of {len(task.labels)} labels, coded from 0 on",
-            got=show(values[at].tolist()),
-            advice="Evaluate data whose labels the model knows.",
-        )
-    return codes
 
 
 def _note(tasks: Mapping[str, Task], judged: Judged, num_records: int) -> list[str]:
@@ -246,29 +164,7 @@ def _weigh_inputs(
         sample,
         tasks,
         {name: judged.truths[name][at] for name in tasks},
-        batch_size=options.batch_size,
+        batch_size=options.batch_size or 1,
         seed=options.seed,
         on_pass=lambda done, total: tell("which input matters", done, total),
     )
-
-
-def _find_mistakes(
-    task: Task,
-    truth: NDArray[Any],
-    predicted: NDArray[Any],
-    rows: NDArray[np.int64],
-    split: EvaluatedSplit,
-    targets: Container[str],
-    most: int,
-) -> list[Mistake]:
-    mistakes, source = [], split.as_source()
-    for at in find_worst(task, truth, predicted, most).tolist():
-        row = int(rows[at])
-        shard, record = source.rows.locate(row)
-        loss = to_number(lose(task, truth[at : at + 1], predicted[at : at + 1])[0])
-        meant, chance = word_prediction(task, predicted[at])
-        inputs = read_inputs(split, row, targets)
-        mistakes.append(
-            Mistake(row, str(shard.path), record, word_truth(task, truth[at]), meant, chance, loss, inputs)
-        )
-    return mistakes

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from penstock.model.bootstrap import Interval
-from penstock.model.mistakes import Mistake
-from penstock.model.scores import MAIN_SCORES, Number, Scores
+from penstock.model.score.bootstrap import Interval
+from penstock.model.score.mistakes import Mistake
+from penstock.model.score.scores import MAIN_SCORES, Number, Scores
 from penstock.model.task import Task
 
 MOST_CLASSES: Final = 200

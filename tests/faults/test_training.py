@@ -1,0 +1,378 @@
+"""Training: non-finite losses, kills at any moment, damaged checkpoints, other pipelines, full disks."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import FieldError, NonFiniteError, StateError
+from penstock.model.snapshot import copy_array
+from penstock.model.tensorfile import read_tensors
+from small_garden import MODEL, OPTIONS, Listener, read_history, train, write_garden
+
+WEIGHTS = "weights.safetensors"
+
+
+@pytest.fixture(scope="module")
+def garden(tmp_path_factory):
+    return write_garden(tmp_path_factory.mktemp("garden") / "data")
+
+
+@pytest.fixture(scope="module")
+def whole(garden, tmp_path_factory):
+    """A run that nothing went wrong with."""
+    return train(garden, tmp_path_factory.mktemp("whole") / "run").folder
+
+
+@pytest.fixture(scope="module")
+def rich(garden, tmp_path_factory):
+    """Another one, of a model with a layer of every kind."""
+    return train(garden, tmp_path_factory.mktemp("rich") / "run", is_rich=True).folder
+
+
+def assert_same_run(folder, other):
+    # The file itself also has the names of layers, which Keras numbers through a process.
+    arrays, others = (read_tensors(each / WEIGHTS)[0] for each in (folder, other))
+    assert {name: each.tobytes() for name, each in arrays.items()} == {
+        name: each.tobytes() for name, each in others.items()
+    }
+    assert read_history(folder) == read_history(other)
+    states = [json.loads((each / "state.json").read_bytes()) for each in (folder, other)]
+    assert states[0]["step"] == states[1]["step"]
+    assert [state["status"] for state in states] == ["finished", "finished"]
+
+
+class InterruptionError(Exception):
+    pass
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Ends training at a step as a fault of somebody else's would."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.left = [step]  # a list of numbers is not resumed
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left[0] -= 1
+        if self.left[0] == 0:
+            raise InterruptionError
+
+
+class Keeper(keras.callbacks.Callback):
+    """Keeps the weights behind every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.kept.append([copy_array(each) for each in self.model.weights])
+
+
+def write_with_nan(folder, row):
+    """Write records of which one has a NaN, as files that tell nothing of themselves."""
+    signal_values = np.random.default_rng(1).normal(size=(120, 2)).astype(np.float32)
+    signal_values[row, 1] = np.nan
+    table = {"signal": list(signal_values), "label": (np.arange(120) % 2).astype(np.int64)}
+    fields = {"signal": ps.fields.Tensor((2,), "float32"), "label": ps.fields.Category("int64")}
+    return ps.convert(table, folder, target="label", fields=fields, split="train=1.0", shuffle=False)
+
+
+def test_t01_one_nan_in_one_row_stops_at_its_step_and_names_the_record(tmp_path):
+    told = write_with_nan(tmp_path / "told", row=77)
+    path = str(told.paths[0])
+    schema = {
+        "signal": ps.fields.Tensor((2,), "float32"),
+        "label": ps.fields.Category("int64", role="target"),
+    }
+    (tmp_path / "alone").mkdir()
+    alone = tmp_path / "alone" / "signals.tfrecord"
+    alone.write_bytes(Path(path).read_bytes())
+    data = ps.open(alone, fields=schema, target="label")
+    keeper = Keeper()
+    options = {**OPTIONS, "checkpoint_steps": 4, "epochs": 1}
+    with pytest.raises(NonFiniteError) as caught:
+        ps.train(None, data, out=tmp_path / "run", callbacks=[keeper], watcher=Listener(), **options)
+    error = caught.value
+    loader = data["all"].loader(ps.Pipeline.fit(data), batch_size=16, shuffle=True, seed=4)
+    steps = [step for step in range(loader.num_steps(0)) if 77 in {place.row for place in loader.where(step)}]
+    assert (error.epoch, error.step) == (0, steps[0])
+    assert (str(alone), 77) in error.records
+    assert len(error.records) == 16
+    assert (error.path, error.record, error.field) == (str(alone), 77, "signal")
+    # The loss itself is finite there, as a ReLU makes 0 of NaN; the weights behind that step are not.
+    assert f"loss of step {steps[0] + 1} of epoch 0, by weights that step {steps[0]} of epoch 0" in str(error)
+    assert "of record 77: expected a number, got nan, from a batch of 16 records whose input 'signal'" in str(
+        error
+    )
+    # The weights are those before the step, though no checkpoint was there.
+    arrays, _ = read_tensors(tmp_path / "run" / WEIGHTS)
+    good = keeper.kept[steps[0] - 1]
+    assert all(np.isfinite(array).all() for array in arrays.values())
+    assert [array.tobytes() for array in arrays.values()] == [array.tobytes() for array in good]
+    state = json.loads((tmp_path / "run" / "state.json").read_bytes())
+    assert (state["status"], state["step"]) == ("failed", steps[0])
+
+
+def test_t01_loss_that_overflows_on_sound_records_advises_a_lower_rate(garden, tmp_path):
+    pipeline = ps.Pipeline.fit(garden, photo=None, note=None, hours=None)
+    number = keras.Input((), name="height")
+    kind = keras.Input((), name="kind", dtype="int32")
+    hidden = keras.layers.Dense(1)(keras.ops.stack([number, keras.ops.cast(kind, "float32")], axis=-1))
+    model = keras.Model({"height": number, "kind": kind}, hidden)
+    model.compile(keras.optimizers.SGD(1e30), "mse")
+    with pytest.raises(NonFiniteError, match=r"from values that are all finite: record \d+ of .*Lower the"):
+        ps.train(model, garden, pipeline, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
+
+
+def test_t02_nan_that_the_manifest_tells_of_is_named_before_the_first_step(tmp_path):
+    data = write_with_nan(tmp_path / "data", row=77)
+    with pytest.raises(FieldError) as caught:
+        ps.train(None, data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
+    assert str(caught.value) == (
+        "field 'signal' of split 'train': expected numbers that are finite, got NaN or infinite ones in "
+        "1 of 120 records: 77. Say what they mean, signal=Scale(nan='missing'), or leave the field out: "
+        "signal=None."
+    )
+    assert not (tmp_path / "run").exists()
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import keras
+from small_garden import MODEL, OPTIONS, Listener
+import penstock as ps
+
+class Kill(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if int(self.model.optimizer.iterations) == {step}:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+data = ps.open({data!r})
+ps.train(None, data, out={out!r}, watcher=Listener(), model_options=MODEL, callbacks=[Kill()], **OPTIONS)
+"""
+
+
+def test_t03_run_killed_within_an_epoch_and_resumed_ends_with_the_same_weights(garden, rich, tmp_path):
+    folder = tmp_path / "run"
+    tests = str(Path(__file__).parent.parent)
+    program = KILLED.format(tests=tests, step=9, data=str(garden.paths[0].parent), out=str(folder))
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    assert not (folder / WEIGHTS).exists()
+    state = json.loads((folder / "state.json").read_bytes())
+    assert (state["step"], state["loader"]["step"], state["status"]) == (8, 2, "running")
+
+    class Kill(keras.callbacks.Callback):  # the run was begun with such a one
+        pass
+
+    listener = Listener()
+    again = ps.train(
+        None, ps.open(garden.paths[0].parent), out=folder, resume=True, watcher=listener, callbacks=[Kill()]
+    )
+    assert listener.notes == ["goes on at step 8"]
+    assert_same_run(again.folder, rich)
+
+
+@pytest.mark.parametrize("step", [1, 5, 6, 7])
+def test_t03_run_ended_at_any_step_and_resumed_ends_with_the_same_weights(garden, whole, tmp_path, step):
+    folder = tmp_path / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(step)])
+    train(garden, folder, callbacks=[Interrupt(0)], resume=True)
+    assert_same_run(folder, whole)
+
+
+# Keras reads its own learning rate by a call that NumPy warns of.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_t03_callbacks_of_keras_are_resumed_too(garden, tmp_path):
+    def make():
+        return [
+            keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=0, min_delta=10.0),
+            keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.9),
+        ]
+
+    def build():
+        with_seed = keras.Sequential(
+            [keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(1, kernel_initializer="ones")]
+        )
+        number = keras.Input((), name="height")
+        model = keras.Model({"height": number}, with_seed(number[:, None]))
+        model.compile(keras.optimizers.Adam(0.01), "mse")
+        return model
+
+    pipeline = ps.Pipeline.fit(garden, photo=None, note=None, hours=None, kind=None)
+    given = {**OPTIONS, "epochs": 3, "watcher": Listener()}
+    ps.train(build(), garden, pipeline, out=tmp_path / "whole", callbacks=[*make(), Interrupt(0)], **given)
+    with pytest.raises(InterruptionError):
+        ps.train(build(), garden, pipeline, out=tmp_path / "cut", callbacks=[*make(), Interrupt(9)], **given)
+    ps.train(
+        build(),
+        garden,
+        pipeline,
+        out=tmp_path / "cut",
+        callbacks=[*make(), Interrupt(0)],
+        resume=True,
+        **given,
+    )
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_t04_damaged_checkpoint_gives_way_to_the_one_before(garden, whole, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(7)])
+    newest, older = sorted((folder / "checkpoints").iterdir(), reverse=True)
+    assert [newest.name, older.name] == ["step-0000000006.safetensors", "step-0000000004.safetensors"]
+    data = bytearray(newest.read_bytes())
+    data[-5] ^= 1
+    newest.write_bytes(data)
+    (folder / "checkpoints" / ".tmp-0123").write_bytes(data[:100])  # what a killed writer leaves
+    listener = Listener()
+    train(garden, folder, callbacks=[Interrupt(0)], resume=True, watcher=listener)
+    assert listener.notes == ["goes on at step 4"]
+    assert_same_run(folder, whole)
+
+
+def test_t04_run_whose_checkpoints_are_all_damaged_is_refused(garden, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(3)])
+    for path in (folder / "checkpoints").iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StateError, match="checkpoints: expected one that is sound, got 2 that are damaged"):
+        train(garden, folder, callbacks=[Interrupt(0)], resume=True)
+
+
+def test_t09_pipeline_of_another_data_set_beside_weights_is_refused(garden, whole, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.yaml", WEIGHTS, "history.csv", "state.json"):
+        (folder / name).write_bytes((whole / name).read_bytes())
+    form = json.loads((whole / "pipeline.json").read_bytes())
+    form["transforms"]["height"]["fitted"]["shift"][0] += 1.0
+    (folder / "pipeline.json").write_text(json.dumps(form))
+    with pytest.raises(StateError, match=r"pipeline\.json beside these weights: expected the pipeline"):
+        ps.open_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 4}, "seed of the run: expected 3, got 4"),
+        ({"epochs": 9}, "epochs of the run: expected 2, got 9"),
+        ({"batch_size": 8}, "batch_size of the run: expected 16, got 8"),
+    ],
+)
+def test_t09_run_is_not_resumed_with_other_choices(garden, tmp_path, change, message):
+    folder = tmp_path / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(3)])
+    with pytest.raises(StateError, match=message):
+        train(garden, folder, callbacks=[Interrupt(0)], resume=True, **change)
+
+
+def test_t09_run_is_not_resumed_on_another_data_set(garden, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(3)])
+    other = write_garden(tmp_path / "other", height=np.arange(120.0))
+    with pytest.raises(StateError, match="data of the run: expected"):
+        train(other, folder, callbacks=[Interrupt(0)], resume=True)
+
+
+class SmallDisk(keras.callbacks.Callback):
+    """Lets no file grow beyond a few bytes during some steps."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self._steps = steps
+        self._num = 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._num += 1
+        size = 2000 if self._num in self._steps else resource.RLIM_INFINITY
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def on_train_end(self, logs=None):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def test_t11_disk_that_is_full_for_a_while_ends_no_run(garden, whole, tmp_path):
+    listener = Listener()
+    folder = tmp_path / "run"
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        train(garden, folder, callbacks=[SmallDisk({3, 4, 5})], watcher=listener)
+    finally:
+        signal.signal(signal.SIGXFSZ, handler)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert len(listener.notes) == 1
+    assert listener.notes[0].startswith("a checkpoint was not written, training goes on: ")
+    assert "step-0000000004.safetensors: cannot be written (File too large" in listener.notes[0]
+    assert_same_run(folder, whole)
+    assert not [path for path in (folder / "checkpoints").iterdir() if path.name.startswith(".tmp")]
+
+
+JAX = """
+import os, sys
+os.environ["KERAS_BACKEND"] = "jax"
+sys.path.insert(0, {tests!r})
+import keras
+from small_garden import Listener, train
+import penstock as ps
+
+class Interrupt(keras.callbacks.Callback):
+    def __init__(self, step):
+        super().__init__()
+        self.left = [step]  # a list of numbers is not resumed
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left[0] -= 1
+        if self.left[0] == 0:
+            raise KeyError("step")
+
+data = ps.open({data!r})
+train(data, {out!r} + "/whole", callbacks=[Interrupt(0)], is_rich=True)
+try:
+    train(data, {out!r} + "/cut", callbacks=[Interrupt(9)], is_rich=True)
+except KeyError:
+    train(data, {out!r} + "/cut", callbacks=[Interrupt(0)], is_rich=True, resume=True)
+print(keras.backend.backend())
+"""
+
+
+def test_t03_run_resumed_on_jax_ends_with_the_same_weights(garden, tmp_path):
+    tests = str(Path(__file__).parent.parent)
+    program = JAX.format(tests=tests, data=str(garden.paths[0].parent), out=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.endswith("jax\n"), done.stderr[-2000:]
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_run_that_has_ended_is_not_trained_again(garden, whole):
+    listener = Listener()
+    before = (whole / WEIGHTS).read_bytes()
+    again = train(garden, whole, resume=True, watcher=listener)
+    assert listener.notes == ["the run had come to its end already: nothing was done"]
+    assert (whole / WEIGHTS).read_bytes() == before
+    assert len(again.history) == 2
+
+
+def test_model_is_the_same_whoever_draws_random_numbers_before(garden, whole, tmp_path):
+    np.random.default_rng()
+    keras.utils.set_random_seed(12345)
+    run = train(garden, tmp_path / "run")
+    assert_same_run(run.folder, whole)
+    assert MODEL.preset == "small"

@@ -1,0 +1,61 @@
+"""Arrays in a file: whatever goes in comes out, and whatever bytes are there, only `StateError` is raised."""
+
+import tempfile
+from pathlib import Path
+
+import hypothesis.extra.numpy as arrays_of
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import StateError
+from penstock.model.tensorfile import read_tensors, write_tensors
+
+DTYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1", ">f4", ">i8")
+TENSORS = st.dictionaries(
+    st.text(max_size=8).filter(lambda name: name != "__metadata__"),
+    st.sampled_from(DTYPES).flatmap(
+        lambda dtype: arrays_of.arrays(
+            dtype, arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+        )
+    ),
+    max_size=4,
+)
+TEXTS = st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)
+SAMPLE = {"a": np.arange(3, dtype=np.int16), "b": np.array(2.5), "c": np.zeros((2, 0), bool)}
+
+
+@given(TENSORS, TEXTS)
+@settings(deadline=None, max_examples=60)
+def test_arrays_and_texts_are_read_as_they_were_written(tensors, texts):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "w.safetensors"
+        digest = write_tensors(path, tensors, texts)
+        found, told = read_tensors(path, digest)
+        again = write_tensors(path, found, told)
+    assert list(found) == list(tensors)
+    assert told == texts
+    assert again == digest
+    for name, array in tensors.items():
+        assert found[name].dtype == array.dtype.newbyteorder("<")
+        assert found[name].shape == array.shape
+        assert found[name].tobytes() == array.astype(found[name].dtype).tobytes()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_changed_file_is_read_or_refused(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "w.safetensors"
+        write_tensors(path, SAMPLE, {"of": "law"})
+        changed = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            at = data.draw(st.integers(0, len(changed) - 1))
+            changed[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+        path.write_bytes(changed)
+        try:
+            found, _ = read_tensors(path)
+        except StateError as error:
+            assert str(error).startswith(f"{path}: file of weights: expected ")  # noqa: PT017
+        else:
+            assert sum(array.nbytes for array in found.values()) <= len(changed)

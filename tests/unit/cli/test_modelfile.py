@@ -1,0 +1,51 @@
+"""`--model FILE:FUNCTION`: the model that a function in a file returns."""
+
+import pytest
+
+from penstock.cli.modelfile import load_model
+from penstock.errors import NoSuchPathError, OptionError, UnknownNameError
+
+CODE = """
+class Model:
+    def predict_on_batch(self, inputs): ...
+
+def build():
+    return Model()
+
+def count():
+    return 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(CODE)
+    return path
+
+
+def test_function_is_called_and_its_model_returned(file):
+    assert type(load_model(f"{file}:build")).__name__ == "Model"
+
+
+@pytest.mark.parametrize("text", ["model.py", "model.py:", "model:build", "model.py:a-b", ":build"])
+def test_text_of_another_form_is_refused(text):
+    with pytest.raises(
+        OptionError, match=r"--model: expected FILE:FUNCTION, got '.*'\. Say --model model\.py:build"
+    ):
+        load_model(text)
+
+
+def test_file_that_is_not_there_names_the_nearest(file):
+    with pytest.raises(NoSuchPathError, match=r"Did you mean '.*model\.py'\?"):
+        load_model(f"{file.parent / 'modl.py'}:build")
+
+
+def test_function_that_is_not_there_names_the_nearest(file):
+    with pytest.raises(UnknownNameError, match=r"no function 'biuld'.*Did you mean 'build'\?"):
+        load_model(f"{file}:biuld")
+
+
+def test_what_is_no_model_is_refused(file):
+    with pytest.raises(OptionError, match=r"what count\(\) returns: expected a keras.Model, got 3"):
+        load_model(f"{file}:count")

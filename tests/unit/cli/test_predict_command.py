@@ -1,0 +1,167 @@
+"""`penstock predict`: what it prints, writes and says; every flag reaches the option it stands for."""
+
+import argparse
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from fake_runs import fit_run
+from penstock.cli import predicting
+from penstock.cli.main import main
+from penstock.cli.predict import add_arguments
+from penstock.cli.predicting import run_predict
+from penstock.jobs import predict as job
+from penstock.jobs.predict import PredictProgress
+from penstock.jobs.predictoptions import PredictOptions
+
+ROWS = [{"name": f"n{n}", "age": n / 2, "sold": ("no", "yes")[n % 2]} for n in range(12)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return fit_run(ROWS, tmp_path_factory.mktemp("trained") / "set", {"name": None}, target="sold")
+
+
+@pytest.fixture
+def folder(trained, tmp_path, monkeypatch):
+    """A folder with new rows, in which every run is the one that was trained."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "_open_run", lambda run, options: trained)
+    monkeypatch.setattr(predicting, "import_quietly", lambda name: None)
+    lines = [f"{row['name']},{row['age']}\n" for row in ROWS]
+    (tmp_path / "new.csv").write_text("name,age\n" + "".join(lines))
+    return tmp_path
+
+
+def run(capsys, *argv):
+    status = main(["predict", *argv])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_without_a_file_the_predictions_are_printed_as_csv(folder, capsys):
+    status, out, err = run(capsys, "run", "new.csv", "--keep", "name")
+    lines = out.splitlines()
+    assert (status, err, len(lines)) == (0, "", 13)
+    assert lines[0] == "row,name,sold,sold_probability"
+    assert lines[3].startswith("2,n2,no,0.")
+
+
+def test_file_is_written_and_its_size_told(folder, capsys):
+    status, out, err = run(capsys, "run", "new.csv", "--out", "out.parquet")
+    assert (status, err) == (0, "")
+    assert out.startswith("12 rows, ")
+    assert out.endswith(" s: out.parquet\n")
+    assert pq.read_table("out.parquet").num_rows == 12
+
+
+def test_json_is_one_object(folder, capsys):
+    (folder / "new.csv").write_text("age,size\n1,9\nold,9\n3,9\n")
+    status, out, _ = run(capsys, "run", "new.csv", "--out", "o.csv", "--json", "--on-error", "collect")
+    found = json.loads(out)
+    assert status == 0
+    assert found.pop("seconds") >= 0
+    assert found == {
+        "rows": 2,
+        "skipped": 1,
+        "out": "o.csv",
+        "columns": ["row", "sold", "sold_probability"],
+        "rejected": ["new.csv: column 'age' in row 2 (line 3): expected a number, got 'old'."],
+        "notes": ["not read: 'size'"],
+    }
+
+
+def test_json_without_a_file_is_a_wrong_call(folder, capsys):
+    status, out, err = run(capsys, "run", "new.csv", "--json")
+    assert (status, out) == (2, "")
+    assert err.startswith("penstock: error: --json: expected --out FILE beside it, got none.")
+
+
+def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
+    (folder / "new.csv").write_text("age,size\n1,9\nold,9\n3,9\n")
+    status, out, err = run(capsys, "run", "new.csv", "--on-error", "collect")
+    assert status == 0
+    assert [line.split(",")[0] for line in out.splitlines()] == ["row", "0", "2"]
+    assert err.splitlines() == [
+        "penstock: note: not read: 'size'",
+        "penstock: row left out: new.csv: column 'age' in row 2 (line 3): expected a number, got 'old'.",
+        "penstock: note: 1 of 3 rows left out",
+    ]
+
+
+def test_row_that_does_not_fit_ends_the_run_with_its_place(folder, capsys):
+    (folder / "new.csv").write_text("age\n1\nold\n")
+    status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
+    assert status == 1
+    assert "column 'age' in row 2 (line 3): expected a number, got 'old'." in err
+    assert sorted(path.name for path in folder.iterdir()) == ["new.csv"]
+
+
+def test_file_that_is_there_is_a_wrong_call_unless_it_may_be_replaced(folder, capsys):
+    (folder / "o.csv").write_text("mine")
+    status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
+    assert (status, (folder / "o.csv").read_text()) == (2, "mine")
+    assert "exists already" in err
+    assert run(capsys, "run", "new.csv", "--out", "o.csv", "--overwrite")[0] == 0
+
+
+def test_several_files_are_read_one_behind_the_other(folder, capsys):
+    (folder / "more.csv").write_text("name,age\nx,1\n")
+    status, out, _ = run(capsys, "run", "new.csv", "more.csv", "--keep", "name")
+    assert status == 0
+    assert out.splitlines()[-1].startswith("12,x,")
+
+
+def test_missing_column_is_a_wrong_call(folder, capsys):
+    (folder / "new.csv").write_text("agee\n1\n")
+    status, _, err = run(capsys, "run", "new.csv")
+    assert status == 2
+    assert "new.csv: no column 'age'" in err
+    assert "Rename 'agee', if that is it." in err
+
+
+def read(monkeypatch, *argv):
+    """Return the options that a prediction would get."""
+    got = []
+
+    def take(run, data, out, options, on_progress, write):
+        got.append(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(predicting, "run_prediction", take)
+    monkeypatch.setattr(predicting, "import_quietly", lambda name: None)
+    monkeypatch.setattr(predicting, "load_model", lambda text: f"model of {text}")
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(KeyboardInterrupt):
+        run_predict(parser.parse_args(["run", "new.csv", *argv]))
+    return got[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "choice"),
+    [
+        ((), {}),
+        (("--split", "test"), {"split": "test"}),
+        (("--keep", "a", "--keep", "b"), {"keep": ("a", "b")}),
+        (("--batch-size", "7"), {"batch_size": 7}),
+        (("--on-error", "skip"), {"on_error": "skip"}),
+        (("--max-rejects", "3"), {"max_rejects": 3}),
+        (("--overwrite",), {"overwrite": True}),
+        (("--model", "m.py:build"), {"model": "model of m.py:build"}),
+        (("--delimiter", ";"), {"delimiter": ";"}),
+        (("--encoding", "latin-1"), {"encoding": "latin-1"}),
+        (("--missing", "NA"), {"missing": ("", "NA")}),
+        (("--short-rows", "fill"), {"short_rows": "fill"}),
+    ],
+)
+def test_flag_reaches_its_option(monkeypatch, argv, choice):
+    assert read(monkeypatch, *argv) == PredictOptions(**choice)
+
+
+def test_terminal_shows_rows_speed_and_what_is_left():
+
+    line = predicting._write_line(PredictProgress(12_000, 3, 250, 1000), 4.0)
+    assert line == "predict 12,000 rows  3,000/s  25%  12 s left  3 left out"
+    assert predicting._write_line(PredictProgress(5, 0, 0, None), 0.0) == "predict 5 rows  0/s"

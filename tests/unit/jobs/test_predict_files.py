@@ -1,0 +1,260 @@
+"""Predictions in files: formats, all or nothing, and what the output says of each kind of target."""
+
+import csv
+import gc
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from fake_runs import fit_run
+from penstock import fields as f
+from penstock.errors import CellError, OptionError, PathError
+from penstock.jobs import predictionfile
+from penstock.jobs.answers import Answers
+from penstock.jobs.predict import predict
+from penstock.jobs.predictionfile import open_writer
+from penstock.jobs.predictoptions import PredictOptions
+from penstock.model.task import Task
+
+ROW = pa.schema([pa.field("row", pa.int64())])
+NUMBERS = pa.RecordBatch.from_arrays([pa.array([0, 1])], schema=ROW)
+
+
+def answer(*tasks, **outputs):
+    answers = Answers({task.name: task for task in tasks}, ROW)
+    return answers.make(NUMBERS, {name: np.array(value, np.float32) for name, value in outputs.items()})
+
+
+def test_two_classes_give_a_label_and_the_probability_of_the_second():
+    made = answer(Task("adopted", "binary", ("no", "yes")), adopted=[0.5, 0.25])
+    assert made.to_pydict() == {"row": [0, 1], "adopted": ["yes", "no"], "adopted_probability": [0.5, 0.25]}
+
+
+def test_labels_are_of_the_type_of_the_field():
+    made = answer(
+        Task("sold", "binary", (0, 1)), Task("code", "binary", (b"a", b"b")), sold=[1, 0], code=[0, 1]
+    )
+    assert made.schema.field("sold").type == pa.int64()
+    assert made["sold"].to_pylist() == [1, 0]
+    assert made["code"].to_pylist() == [b"a", b"b"]
+
+
+def test_several_classes_give_a_label_its_probability_and_all_of_them():
+    made = answer(Task("kind", "multiclass", ("a", "b", "c")), kind=[[0.5, 0.25, 0.25], [0, 0.25, 0.75]])
+    assert made.to_pydict() == {
+        "row": [0, 1],
+        "kind": ["a", "c"],
+        "kind_probability": [0.5, 0.75],
+        "kind_probability_a": [0.5, 0.0],
+        "kind_probability_b": [0.25, 0.25],
+        "kind_probability_c": [0.25, 0.75],
+    }
+
+
+def test_sets_of_classes_give_lists_of_labels():
+    made = answer(Task("tags", "multilabel", ("x", "y"), (2,)), tags=[[0.5, 0.75], [0.25, 0.0]])
+    assert made["tags"].to_pylist() == [["x", "y"], []]
+    assert made["tags_probability_y"].to_pylist() == [0.75, 0.0]
+
+
+def test_numbers_are_numbers_and_vectors_lists():
+    tasks = Task("price", "regression"), Task("at", "regression", shape=(2,))
+    made = answer(*tasks, price=[1.5, -2.0], at=[[1, 2], [3, 4]])
+    assert made["price"].to_pylist() == [1.5, -2.0]
+    assert made["at"].to_pylist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_probability_that_is_no_number_gives_no_label():
+    nan = float("nan")
+    tasks = Task("a", "binary", ("no", "yes")), Task("b", "multiclass", ("x", "y", "z"))
+    made = answer(*tasks, a=[nan, 0.75], b=[[0, 0, 1], [nan, nan, nan]])
+    assert made["a"].to_pylist() == [None, "yes"]
+    assert made["b"].to_pylist() == ["z", None]
+
+
+def test_targets_whose_columns_have_one_name_are_refused():
+    tasks = {"a": Task("a", "binary", (0, 1)), "a_probability": Task("a_probability", "regression")}
+    with pytest.raises(OptionError, match=r"column 'a_probability': .*predictions of two targets\. Rename"):
+        Answers(tasks, ROW)
+    with pytest.raises(OptionError, match=r"column 'row': .*a column of the data and one of the predictions"):
+        Answers({"row": Task("row", "regression")}, ROW)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of three targets on rows that have a text with everything in it."""
+    rows = [
+        {
+            "name": ["Rex", 'a "b", c', "", "two\nlines", " é "][n % 5],
+            "age": n / 3,
+            "sold": n % 2,
+            "tags": ["x", "y"][: n % 3],
+            "price": n * 1.5,
+        }
+        for n in range(20)
+    ]
+    fields = {
+        "name": f.Text(),
+        "sold": f.Category("int64", values=(0, 1)),
+        "tags": f.Sequence("string"),
+    }
+    folder = tmp_path_factory.mktemp("trained") / "set"
+    overrides = {"tags": ps.transform.Encode("multi_hot", unknown="error", missing="error")}
+    run = fit_run(rows, folder, overrides, target=["sold", "tags", "price"], fields=fields)
+    return run, [{**row, "note": None if n % 4 == 0 else row["name"]} for n, row in enumerate(rows)]
+
+
+def write(trained, path, **options):
+    run, rows = trained
+    return predict(run, rows, path, **{"keep": "note", "batch_size": 3, **options})
+
+
+def test_parquet_holds_what_the_table_holds(trained, tmp_path):
+    written = write(trained, tmp_path / "out.parquet")
+    table = write(trained, None).table
+    assert pq.read_table(tmp_path / "out.parquet").equals(table)
+    assert written.to_arrow().equals(table)
+    assert (written.table, written.out, written.num_rows) == (None, tmp_path / "out.parquet", 20)
+    assert list(tmp_path.iterdir()) == [tmp_path / "out.parquet"]
+    assert list(written.to_pandas().columns) == [
+        "row", "note", "sold", "sold_probability", "tags", "tags_probability_x", "tags_probability_y", "price"
+    ]  # fmt: skip
+
+
+def test_rows_are_gathered_into_row_groups(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(predictionfile, "_GROUP_ROWS", 6)
+    write(trained, tmp_path / "out.parquet")
+    metadata = pq.ParquetFile(tmp_path / "out.parquet").metadata
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [6, 6, 6, 2]
+
+
+def test_csv_reads_back_as_the_table(trained, tmp_path):
+    write(trained, tmp_path / "out.csv")
+    table = write(trained, None).table
+    text = (tmp_path / "out.csv").read_text()
+    header, *lines = csv.reader(text.splitlines(keepends=True))
+    assert header == table.schema.names
+    assert [line[1] for line in lines] == [note or "" for note in table["note"].to_pylist()]
+    assert text.splitlines()[1].startswith("0,,")  # nothing
+    assert text.splitlines()[3].startswith('2,"",')  # an empty text
+    assert [json.loads(line[4]) for line in lines] == table["tags"].to_pylist()
+    probabilities = [np.float32(line[3]) for line in lines]
+    assert probabilities == [np.float32(value) for value in table["sold_probability"].to_pylist()]
+    assert "\r" not in text
+
+
+def test_json_lines_read_back_as_the_table(trained, tmp_path):
+    write(trained, tmp_path / "out.jsonl")
+    table = write(trained, None).table
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["note"] for row in rows] == table["note"].to_pylist()
+    assert [row["tags"] for row in rows] == table["tags"].to_pylist()
+    assert [np.float32(row["price"]) for row in rows] == [np.float32(x) for x in table["price"].to_pylist()]
+
+
+def test_numbers_that_are_none_are_null_in_json_and_shown_in_csv():
+    batch = pa.record_batch({"x": pa.array([1.5, float("nan")], pa.float32()), "f": pa.array([True, None])})
+    for suffix, expected in (
+        (".jsonl", '{"x": 1.5, "f": true}\n{"x": null, "f": null}\n'),
+        (".csv", "x,f\n1.5,true\nnan,\n"),
+    ):
+        pieces = []
+        with open_writer(suffix, batch.schema, pieces.append) as writer:
+            writer.write(batch)
+        assert b"".join(pieces).decode() == expected
+
+
+def test_bytes_go_to_parquet_alone(trained, tmp_path):
+    run, rows = trained
+    rows = [{**row, "blob": b"\0"} for row in rows]
+    with pytest.raises(
+        OptionError, match=r"column 'blob': .*got bytes\. Write '\.parquet', or do not keep it"
+    ):
+        predict(run, rows, tmp_path / "out.csv", keep="blob")
+    assert list(tmp_path.iterdir()) == []
+    predict(run, rows, tmp_path / "out.parquet", keep="blob")
+    assert pq.read_table(tmp_path / "out.parquet")["blob"].to_pylist() == [b"\0"] * 20
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_nothing_is_left_of_a_run_that_was_cut_off(trained, tmp_path, suffix):
+    run, _ = trained
+    run.asked.clear()
+    run.fails_at = 3
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write(trained, tmp_path / f"out.{suffix}")
+    finally:
+        run.fails_at = None
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_that_is_there_stays_unless_it_may_be_replaced(trained, tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("mine")
+    with pytest.raises(PathError, match=r"exists already.*overwrite=True"):
+        write(trained, path)
+    run, rows = trained
+    bad = [*rows[:10], {**rows[0], "age": "old"}]
+    with pytest.raises(CellError):
+        predict(run, bad, path, overwrite=True, batch_size=2)
+    assert path.read_text() == "mine"
+    write(trained, path, overwrite=True)
+    assert path.read_text().startswith("row,note,")
+
+
+def test_output_of_another_format_is_refused_before_any_work(trained, tmp_path):
+    with pytest.raises(
+        OptionError, match=r"out: expected a name that ends in '\.parquet', '\.csv' or '\.jsonl'"
+    ):
+        predict("no such run", [], tmp_path / "out.xlsx")
+
+
+def test_output_that_is_the_data_is_refused(trained, tmp_path):
+    (tmp_path / "new.csv").write_text("age,name\n1,a\n")
+    with pytest.raises(PathError, match="the output is the data itself"):
+        predict(trained[0], tmp_path / "new.csv", tmp_path / "new.csv", overwrite=True)
+
+
+def test_text_shows_the_first_rows(trained):
+    shown = str(write(trained, None)).splitlines()
+    assert shown[0].split() == [
+        "row", "note", "sold", "sold_probability", "tags", "tags_probability_x", "tags_probability_y", "price"
+    ]  # fmt: skip
+    assert shown[4].split()[:3] == ["3", "'two\\nlines'", "1"]
+    assert (len(shown), shown[-1]) == (12, "… 20 rows")
+    assert repr(write(trained, None)) == "Predictions(20 rows)"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"keep": 3}, "keep: expected a list of texts, got 3"),
+        ({"split": 3}, "split: expected the name of a split, got 3"),
+        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
+        ({"on_error": "stop"}, "on_error: expected one of 'raise', 'skip', 'collect', got 'stop'"),
+        ({"overwrite": 1}, "overwrite: expected True or False, got 1"),
+        ({"delimiter": ";;"}, "delimiter: expected one ASCII character"),
+    ],
+)
+def test_choice_that_cannot_be_is_refused_when_made(choice, message):
+    with pytest.raises(OptionError) as caught:
+        PredictOptions(**choice)
+    assert str(caught.value).startswith(message)
+
+
+def test_choice_that_does_not_exist_names_the_nearest():
+    with pytest.raises(
+        OptionError, match=r"expected an option of predict, got 'keeps'\. Did you mean 'keep'\?"
+    ):
+        predict("run", [], keeps="a")
+
+
+def test_what_is_no_run_is_refused():
+    with pytest.raises(OptionError, match="run: expected a run, or the folder of one, got 3"):
+        predict(3, [])

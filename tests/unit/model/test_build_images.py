@@ -1,0 +1,167 @@
+"""Models for images: as deep as they are large, or by a model of `keras.applications`."""
+
+import io
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image as Picture
+
+from built_models import NUM_ROWS, YES, build_both, list_layers, make_pipeline, run
+from fit_sources import numbers, strings
+from penstock.errors import OptionError
+from penstock.fields import Image, Tensor
+from penstock.model.backbone import BACKBONES
+from penstock.model.build import build_model
+from penstock.model.code import write_model
+from penstock.model.encoder.array import count_stages
+from penstock.model.options import ModelOptions
+from penstock.transform import Image as Decode
+from penstock.transform import Keep
+
+
+def make_photos(**choices):
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(NUM_ROWS):
+        buffer = io.BytesIO()
+        Picture.fromarray(rng.integers(0, 256, (40, 40, 3), np.uint8)).save(buffer, "PNG")
+        found.append(buffer.getvalue())
+    return make_pipeline({"photo": (Image("png"), Decode(**choices), strings(found)), "y": YES})
+
+
+def test_stages_follow_the_size():
+    assert [count_stages(side) for side in (1, 4, 8, 16, 32, 64, 96, 128, 224, 512, 4096)] == [
+        *(1, 1, 1, 2, 3, 4, 5, 4, 5, 6, 6),
+    ]
+
+
+@pytest.mark.parametrize("side", [1, 8, 512])
+def test_images_of_any_size_are_taken(side):
+    pixels = (
+        Tensor((side, side, 3), "uint8"),
+        Keep(),
+        numbers([np.zeros((side, side, 3))] * NUM_ROWS, "uint8"),
+    )
+    pipeline, inputs = make_pipeline({"pixels": pixels, "y": YES})
+    model = build_model(pipeline.schema, pipeline, ModelOptions(preset="small"))
+    output = run(model, {name: array[:1] for name, array in inputs.items()})
+    assert output.shape == (1, 1)
+    assert np.isfinite(output).all()
+
+
+def test_bytes_are_rescaled_by_a_layer_and_floats_of_the_pipeline_are_not():
+    pipeline, _ = make_photos(size=8)
+    model = build_model(pipeline.schema, pipeline, ModelOptions(preset="small"))
+    assert model.get_layer("photo_rescaling").scale == 1 / 255
+    pipeline, _ = make_photos(size=8, dtype="float32", scale=1 / 255)
+    model = build_model(pipeline.schema, pipeline, ModelOptions(preset="small"))
+    assert "photo_rescaling" not in [layer.name for layer in model.layers]
+
+
+def test_backbones_are_those_of_keras():
+    assert set(BACKBONES) == {name for name in dir(keras.applications) if name[0].isupper()}
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("ResNet50", "resnet"),
+        ("VGG16", "vgg16"),
+        ("VGG19", "vgg19"),
+        ("ResNet50V2", "resnet_v2"),
+        ("MobileNet", "mobilenet"),
+        ("MobileNetV2", "mobilenet_v2"),
+        ("MobileNetV3Small", "mobilenet_v3"),
+        ("DenseNet121", "densenet"),
+        ("EfficientNetB0", "efficientnet"),
+        ("EfficientNetV2S", "efficientnet_v2"),
+        ("ConvNeXtTiny", "convnext"),
+        ("InceptionV3", "inception_v3"),
+        ("InceptionResNetV2", "inception_resnet_v2"),
+        ("NASNetMobile", "nasnet"),
+        ("Xception", "xception"),
+    ],
+)
+def test_pixels_are_scaled_as_each_backbone_was_trained(name, module):
+    pixels = np.random.default_rng(1).integers(0, 256, (2, 3, 3, 3)).astype(np.float32)
+    expected = getattr(keras.applications, module).preprocess_input(pixels.copy())
+    scale, offset, is_reversed = BACKBONES[name]
+    got = (pixels[..., ::-1] if is_reversed else pixels) * scale + offset
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+# Keras warns of its own arrays while it writes weights.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_backbone_takes_images_scaled_by_the_pipeline_and_weights_of_a_file(tmp_path):
+    path = tmp_path / "notop.weights.h5"
+    facts = {"include_top": False, "weights": None, "pooling": "avg"}
+    source = keras.applications.MobileNet(**facts, input_shape=(32, 32, 3))
+    source.save_weights(path)
+    scaled, inputs = make_photos(
+        size=32, dtype="float32", scale=1 / 255, mean=(0.5, 0.4, 0.3), deviation=(0.1, 0.2, 0.4)
+    )
+    options = ModelOptions(image="MobileNet", image_weights=path, preset="small")
+    model = build_model(scaled.schema, scaled, options)
+    backbone = model.get_layer("photo_MobileNet")
+    for got, expected in zip(backbone.get_weights(), source.get_weights(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert backbone.trainable is False
+    assert len(model.trainable_weights) == 6  # of three dense layers
+    _, pixels = make_photos(size=32)
+    expected = keras.applications.mobilenet.preprocess_input(pixels["photo"].astype(np.float32))
+    seen = keras.Model(model.input, model.get_layer("photo_rescaling").output)
+    np.testing.assert_allclose(run(seen, inputs), expected, atol=1e-3)
+
+
+def test_code_of_a_backbone_builds_the_same_model(monkeypatch):
+    # A network of one layer stands for it: the real ones take their time, and are called alike.
+    def make_small(include_top, weights, input_shape, pooling, name):
+        assert (include_top, weights, pooling) == (False, None, "avg")
+        image = keras.Input(input_shape)
+        pooled = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(4, 3, name="seen")(image))
+        return keras.Model(image, pooled, name=name)
+
+    monkeypatch.setattr(keras.applications, "MobileNet", make_small)
+    pipeline, inputs = make_photos(size=32, channels=1)
+    options = ModelOptions(image="MobileNet", preset="small", freeze_image=True)
+    built, written = build_both(pipeline, options)
+    assert list_layers(built) == list_layers(written)
+    assert [each.trainable for each in built.layers] == [each.trainable for each in written.layers]
+    assert built.get_layer("photo_MobileNet").trainable is False
+    np.testing.assert_array_equal(run(built, inputs), run(written, inputs))
+
+
+def test_code_of_a_backbone_says_how_pixels_come_to_it():
+    pipeline, _ = make_photos(size=32, channels=4)
+    code = write_model(pipeline.schema, pipeline, ModelOptions(image="VGG16", preset="small"))
+    start, end = code.index("    # photo"), code.index("    # Together")
+    assert (
+        code[start:end]
+        == """    # photo: an image of 32 × 32, seen by VGG16.
+    # Without alpha.
+    x = inputs["photo"][:, :, :, :3]
+    # Blue, green, red.
+    x = ops.flip(x, axis=-1)
+    x = layers.Rescaling(1.0, [-103.939, -116.779, -123.68], name="photo_rescaling")(x)
+    backbone = applications.VGG16(
+        include_top=False,
+        weights=None,
+        input_shape=(32, 32, 3),
+        pooling="avg",
+        name="photo_VGG16",
+    )
+    x = backbone(x)
+    photo = layers.Dense(32, activation="relu", name="photo_dense")(x)
+
+"""
+    )
+
+
+def test_images_too_small_for_a_backbone_are_refused():
+    pipeline, _ = make_photos(size=16)
+    with pytest.raises(OptionError) as caught:
+        build_model(pipeline.schema, pipeline, ModelOptions(image="MobileNet"))
+    message = str(caught.value)
+    assert message.startswith("image of ModelOptions: MobileNet for images of (16, 16, 3): expected images")
+    assert message.endswith("Give the field another size, such as Image(size=224), or say image='cnn'.")

@@ -1,0 +1,62 @@
+"""`history.csv`: rows that go in come out, whatever epochs have in common."""
+
+import math
+import os
+
+import pytest
+
+from penstock.errors import WriteError
+from penstock.model.history import HISTORY_NAME, read_history, write_history
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    rows = [
+        {"epoch": 1, "step": 6, "loss": 0.1 + 0.2, "val_loss": 1e-30, "seconds": 0.25},
+        {"epoch": 2, "step": 12, "loss": 1e300, "val_loss": -5.0, "seconds": 10.0},
+    ]
+    write_history(tmp_path, rows)
+    assert (tmp_path / HISTORY_NAME).read_text() == (
+        "epoch,step,loss,val_loss,seconds\n1,6,0.30000000000000004,1e-30,0.25\n2,12,1e+300,-5.0,10.0\n"
+    )
+    found = read_history(tmp_path)
+    assert found == rows
+    assert [type(value) for value in found[0].values()] == [int, int, float, float, float]
+
+
+def test_rows_replace_those_that_are_there(tmp_path):
+    write_history(tmp_path, [{"epoch": 1}, {"epoch": 2}])
+    write_history(tmp_path, [{"epoch": 1}])
+    assert read_history(tmp_path) == [{"epoch": 1}]
+    assert os.listdir(tmp_path) == [HISTORY_NAME]
+
+
+def test_names_that_some_rows_lack_are_left_out_of_those(tmp_path):
+    rows = [{"epoch": 1, "loss": 2.0}, {"epoch": 2, "auc": 0.5, "loss": 1.0}]
+    write_history(tmp_path, rows)
+    assert (tmp_path / HISTORY_NAME).read_text() == "epoch,loss,auc\n1,2.0,\n2,1.0,0.5\n"
+    assert read_history(tmp_path) == rows
+
+
+def test_names_with_commas_and_quotes_stay_whole(tmp_path):
+    rows = [{'a,"b"\nc': 1.5, "é": -2}]
+    write_history(tmp_path, rows)
+    assert read_history(tmp_path) == rows
+
+
+def test_numbers_that_are_not_finite_are_kept(tmp_path):
+    write_history(tmp_path, [{"a": math.nan, "b": math.inf, "c": -math.inf}])
+    (row,) = read_history(tmp_path)
+    assert math.isnan(row["a"])
+    assert (row["b"], row["c"]) == (math.inf, -math.inf)
+
+
+def test_no_file_and_no_rows_are_no_history(tmp_path):
+    assert read_history(tmp_path) == []
+    write_history(tmp_path, [])
+    assert read_history(tmp_path) == []
+
+
+def test_place_that_cannot_be_written_is_an_error_of_the_path(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(WriteError, match=r"history\.csv: cannot be written"):
+        write_history(tmp_path / "file", [])

@@ -1,0 +1,231 @@
+"""A run's folder: opened with its model, or refused with what is missing."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import NoSuchPathError, OptionError, SchemaError, StateError
+from penstock.model.tensorfile import read_tensors, write_tensors
+
+keras = pytest.importorskip("keras")
+from penstock.model.build import build_model  # noqa: E402
+from penstock.model.config import read_run_config, write_run_config  # noqa: E402
+from penstock.model.history import write_history  # noqa: E402
+from penstock.model.run import open_run, save_weights  # noqa: E402
+
+OPTIONS = ps.ModelOptions(preset="small")
+HISTORY = [{"epoch": 1, "step": 3, "loss": 0.5}]
+
+
+def make(units=1, name="x"):
+    """Return a model of one's own."""
+    number = keras.Input((), name=name)
+    hidden = keras.layers.Dense(2)(keras.ops.expand_dims(number, -1))
+    return keras.Model({name: number}, keras.layers.Dense(units, activation="sigmoid")(hidden))
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    table = {"x": np.arange(10.0), "y": ["no", "yes"] * 5}
+    data = ps.convert(table, tmp_path_factory.mktemp("run") / "data", target="y", split="train=1.0")
+    return ps.Pipeline.fit(data)
+
+
+def write_run(folder, pipeline, model, **tables):
+    """Write what a run that has ended leaves."""
+    folder.mkdir()
+    pipeline.save(folder / "pipeline.json")
+    write_run_config(folder, {"data": "data", "train": {}, **tables})
+    save_weights(folder, model, pipeline)
+    write_history(folder, HISTORY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def _built(pipeline, tmp_path_factory):
+    """A run of a model that was built."""
+    model = build_model(pipeline.schema, pipeline, OPTIONS)
+    folder = tmp_path_factory.mktemp("run") / "built"
+    facts = {"logits": {"y": False}, "targets": {"y": {"kind": "binary", "labels": 2}}}
+    return write_run(folder, pipeline, model, model=OPTIONS.resolved().to_json(), facts=facts), model
+
+
+@pytest.fixture
+def built(_built, tmp_path):
+    """The same, to be spoiled."""
+    shutil.copytree(_built[0], tmp_path / "built")
+    return tmp_path / "built", _built[1]
+
+
+@pytest.fixture
+def own(pipeline, tmp_path):
+    """A run of a model of one's own."""
+    model = make()
+    return write_run(tmp_path / "own", pipeline, model, model="own"), model
+
+
+def list_weights(model):
+    return [weight.__array__().tolist() for weight in model.weights]
+
+
+def test_model_that_was_built_is_rebuilt_with_its_weights(built):
+    folder, model = built
+    run = open_run(folder)
+    assert run.model is not model
+    assert list_weights(run.model) == list_weights(model)
+    assert (run.history, run.logits, run.data) == (HISTORY, {"y": False}, folder / "data")
+    assert run.tasks["y"].labels == ("no", "yes")
+    assert repr(run) == f"Run({str(folder)!r}, 1 epochs, y: binary, 2 labels)"
+    chances = run.predictor()({"x": np.arange(3, dtype=np.float32)})["y"]
+    assert chances.shape == (3,)
+    assert ((chances > 0) & (chances < 1)).all()
+
+
+def test_model_of_ones_own_is_given_its_weights(own):
+    folder, model = own
+    other = make()
+    assert list_weights(other) != list_weights(model)
+    run = open_run(os.fspath(folder), model=other)
+    assert run.model is other
+    assert list_weights(other) == list_weights(model)
+    assert run.logits == {"y": False}
+
+
+def test_data_set_elsewhere_is_where_it_was(own, pipeline, tmp_path):
+    folder, model = own
+    write_run_config(folder, {"data": str(tmp_path / "elsewhere"), "model": "own"})
+    assert open_run(folder, model=model).data == tmp_path / "elsewhere"
+
+
+def test_folder_without_a_run_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(NoSuchPathError) as caught:
+            open_run(path)
+        assert str(caught.value) == (
+            f"{path}: holds no run (there is no run.yaml). Name the folder that 'penstock train --out' wrote."
+        )
+
+
+def test_run_that_has_not_ended_is_refused(built):
+    folder, _ = built
+    (folder / "weights.safetensors").unlink()
+    with pytest.raises(StateError) as caught:
+        open_run(folder)
+    assert str(caught.value) == (
+        f"{folder}: run: expected weights.safetensors, got none. "
+        f"Let it come to its end: penstock train --resume --out {folder}."
+    )
+
+
+def test_run_without_its_pipeline_is_refused(built):
+    folder, _ = built
+    (folder / "pipeline.json").unlink()
+    with pytest.raises(NoSuchPathError, match=r"pipeline\.json"):
+        open_run(folder)
+
+
+def test_model_of_ones_own_must_be_given(own):
+    folder, _ = own
+    with pytest.raises(OptionError) as caught:
+        open_run(folder)
+    assert str(caught.value) == (
+        f"{folder / 'run.yaml'}: model of the run: expected the model that it was trained with, got none. "
+        "Give it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION."
+    )
+
+
+def test_model_with_other_inputs_is_refused(own):
+    with pytest.raises(OptionError, match="pipeline input 'x'"):
+        open_run(own[0], model=make(name="z"))
+
+
+def test_model_with_other_weights_is_refused(own):
+    folder, _ = own
+    path = folder / "weights.safetensors"
+    number = keras.Input((), name="x")
+    shallow = keras.layers.Dense(1, activation="sigmoid")(keras.ops.expand_dims(number, -1))
+    with pytest.raises(StateError) as caught:
+        open_run(folder, model=keras.Model({"x": number}, shallow))
+    assert str(caught.value) == (
+        f"{path}: number of weights of the model: expected 4, got 2. "
+        "The model is another one than that of the run."
+    )
+
+
+def test_weights_of_other_shapes_are_refused_with_the_first(own):
+    folder, _ = own
+    number = keras.Input((), name="x")
+    hidden = keras.layers.Dense(3)(keras.ops.expand_dims(number, -1))
+    wide = keras.Model({"x": number}, keras.layers.Dense(1, activation="sigmoid")(hidden))
+    with pytest.raises(StateError, match=r"shape of weight 0, 'dense.*/kernel': expected \(1, 2\), got \(1, 3\)"):
+        open_run(folder, model=wide)
+
+
+def test_weights_under_other_names_are_refused(own, pipeline):
+    folder, model = own
+    arrays, texts = read_tensors(folder / "weights.safetensors")
+    renamed = {f"w{name}": array for name, array in arrays.items()}
+    write_tensors(folder / "weights.safetensors", renamed, texts)
+    with pytest.raises(StateError, match="The model is another one|It is damaged"):
+        open_run(folder, model=model)
+
+
+def test_weights_of_another_pipeline_are_refused(built, pipeline):
+    folder, _ = built
+    form = json.loads((folder / "pipeline.json").read_bytes())
+    form["transforms"]["x"]["fitted"]["shift"][0] += 1.0
+    (folder / "pipeline.json").write_text(json.dumps(form))
+    with pytest.raises(StateError) as caught:
+        open_run(folder)
+    known = pipeline.fingerprint()[:12]
+    assert f"pipeline.json beside these weights: expected the pipeline {known}…, which they" in str(caught.value)
+
+
+def test_damaged_weights_are_refused(built):
+    folder, _ = built
+    path = folder / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(StateError, match=r"weights\.safetensors: file of weights: .* It is damaged\."):
+        open_run(folder)
+
+
+def test_settings_that_build_no_model_are_refused_with_their_file(built):
+    folder, _ = built
+    tables = read_run_config(folder / "run.yaml")
+    write_run_config(folder, {**tables, "model": {"preset": "huge"}})
+    with pytest.raises(OptionError, match=r"run\.yaml: preset: expected .*, got 'huge'"):
+        open_run(folder)
+    (folder / "run.yaml").write_text("modle: {}\n")
+    with pytest.raises(SchemaError, match=r"run\.yaml: line 1: table 'modle'"):
+        open_run(folder)
+
+
+@pytest.mark.parametrize("text", ["epoch,loss\n1,abc\n", "epoch,loss\n1,2,3\n"])
+def test_history_that_is_none_is_refused(own, text):
+    folder, model = own
+    (folder / "history.csv").write_text(text)
+    with pytest.raises(StateError, match=r"history\.csv"):
+        open_run(folder, model=model)
+
+
+def test_run_without_a_history_has_none(own):
+    folder, model = own
+    (folder / "history.csv").unlink()
+    assert open_run(folder, model=model).history == []
+
+
+def test_numbers_that_the_loss_took_for_classes_are_classes_again(tmp_path):
+    table = {"x": np.arange(12.0), "y": np.arange(12) % 3}
+    fields = {"y": ps.fields.Number("int64")}
+    data = ps.convert(table, tmp_path / "data", target="y", fields=fields, split="train=1.0")
+    pipeline = ps.Pipeline.fit(data)
+    number = keras.Input((), name="x")
+    model = keras.Model({"x": number}, keras.layers.Dense(3, "softmax")(keras.ops.expand_dims(number, -1)))
+    facts = {"targets": {"y": {"kind": "multiclass", "labels": 3}}, "logits": {"y": False}}
+    folder = write_run(tmp_path / "run", pipeline, model, model="own", facts=facts)
+    task = open_run(folder, model=model).tasks["y"]
+    assert (task.kind, task.labels) == ("multiclass", (0, 1, 2))
