@@ -34,7 +34,7 @@ demo: $(VENV)/.base ## From raw files to a trained model: convert, inspect, trai
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests
-	$(BIN)/python -m pytest -m 'not long'
+	$(BIN)/python -m pytest -m 'not long' --numprocesses=2 --dist=loadfile
 
 test-long: $(VENV)/.test ## Run the campaigns that take hours
 	$(BIN)/python -m pytest -m long --timeout=0
@@ -74,11 +74,12 @@ $(SANITIZED)/.installed: $(CORE)
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
 
-bench: $(VENV)/.bench ## Measure reading, writing, loading and images against TensorFlow, OpenCV, pyarrow and others
+bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training against TensorFlow, Keras, OpenCV and others
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/write.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/images.py
+	$(BIN)/python benchmarks/train.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(SANITIZED) build dist demo

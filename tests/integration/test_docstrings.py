@@ -55,7 +55,9 @@ def test_examples_of_module_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in penstock.__all__ if name not in NAMESPACES])
 def test_public_name_has_an_example(name: str) -> None:
-    assert ">>> " in (getattr(penstock, name).__doc__ or "")
+    text = getattr(penstock, name).__doc__ or ""
+    # What takes seconds is shown as a block of code, and run by the pages of docs/.
+    assert ">>> " in text or "```python" in text
 
 
 @pytest.mark.parametrize("name", penstock.transform.__all__)

@@ -128,8 +128,9 @@ def _find_data(
 
     raw = read_raw(args, _table(config, "convert"), _one(paths))
     data = convert_raw(raw, folder / DATA_NAME)
-    counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
-    complain(f"converted to {folder / DATA_NAME}: {counts}")
+    if not (args.show_model or args.write_model):
+        counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
+        complain(f"converted to {folder / DATA_NAME}: {counts}")
     return data, dict(raw.tables)
 
 

@@ -18,7 +18,13 @@ KERAS: Final = Term.name("keras")
 LAYERS: Final = Term.name("layers")
 OPS: Final = Term.name("ops")
 INITIALIZERS: Final = Term.name("initializers")
+REGULARIZERS: Final = Term.name("regularizers")
 INPUTS: Final = Term.name("inputs")
+
+# What each number of a table costs, squared: rows that are rare would be learned by heart. On a table whose
+# text was 2,932 surnames AUC was 0.814 without it and without leaving words out, 0.860 with both; on one of
+# 166 breeds 0.7500 without it, 0.7524 with it (means of five seeds). A word that decides is still found.
+TABLE_COST: Final = 0.01
 
 # Of the mean that a layer keeps: after 50 batches it is that of the data, where Keras' 0.99 takes 500.
 _MOMENTUM: Final = 0.9
@@ -49,7 +55,7 @@ class Blueprint:
         self.variable = Namer()
         self.layer = Namer(())
         if self.options.l2:
-            self.block.bind("l2", Term.name("regularizers").L2(self.options.l2))
+            self.block.bind("l2", REGULARIZERS.L2(self.options.l2))
 
     def bind(self, variable: str, value: Term) -> Term:
         """Bind a variable; return the term for it."""

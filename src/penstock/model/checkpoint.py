@@ -58,6 +58,7 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         self._kept: list[dict[str, Any]] = []
+        self.identity = json.loads(json.dumps(_with_texts(self.identity)))  # as it will be read again
 
     def save(self, moment: Moment) -> None:
         """Write a state; of those before it, the last is kept.
@@ -78,7 +79,7 @@ class Checkpoints:
         self._kept = kept
         self._remove_others()
 
-    def finish(self, status: str, weights: str) -> None:
+    def finish(self, status: str, weights: str | None = None) -> None:
         """Say how the run ended, and the SHA-256 of the weights that it has left."""
         self.status = status
         form = self._read_state()
@@ -99,7 +100,13 @@ class Checkpoints:
             if expected != got:
                 advice = "The run was begun with another one: take that, or begin a new run."
                 path = self.folder / STATE_NAME
-                raise StateError(f"{name} of the run", path=path, expected=expected, got=got, advice=advice)
+                raise StateError(
+                    f"{name} of the run",
+                    path=path,
+                    expected="none" if expected is None else expected,
+                    got="none" if got is None else got,
+                    advice=advice,
+                )
         faults = []
         self.status = form["status"]
         if self.status == "finished":
@@ -171,6 +178,13 @@ class Checkpoints:
             if path.name not in names:
                 with contextlib.suppress(OSError):  # what is left of it costs room alone
                     path.unlink()
+
+
+def _with_texts(value: Any) -> Any:
+    """Return a value whose keys JSON takes."""
+    if isinstance(value, Mapping):
+        return {str(key) if isinstance(key, bytes) else key: _with_texts(each) for key, each in value.items()}
+    return value
 
 
 def _is_entry(entry: Any) -> bool:

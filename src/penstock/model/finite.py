@@ -78,6 +78,6 @@ def _find_rows(column: Column, takes: tuple[bool, bool]) -> list[int]:
         return found
     if isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
         is_bad = _find_bad(column.values, takes)
-        places = np.flatnonzero(is_bad.reshape(len(is_bad), -1).any(axis=1))
+        places = np.flatnonzero(is_bad.any(axis=tuple(range(1, is_bad.ndim))))
         return sorted(set((np.searchsorted(column.offsets, places, side="right") - 1).tolist()))
     return []

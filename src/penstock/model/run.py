@@ -98,6 +98,12 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         NoSuchPathError: There is no run.
         StateError: It has not come to its end, or its files are not of one run.
         OptionError: The model is not given, or does not fit.
+
+    Example:
+        ```python
+        run = ps.open_run("runs/pets")
+        run.predictor()({"age": np.array([0.5, -1.0], np.float32)})  # by target, for batches of your own
+        ```
     """
     folder = Path(path)
     if not (folder / CONFIG_NAME).is_file():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.model import bootstrap
+from penstock.model.score import bootstrap
 from penstock.model.score.bootstrap import find_intervals
 from penstock.model.score.scores import score
 from penstock.model.task import Task

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import logging
-import os
+import shutil
 
 import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.model.checkpoint import Checkpoints, Moment
+from penstock.model.checkpoint import Checkpoints, Moment, read_digest
 from penstock.model.snapshot import Snapshot
 
 IDENTITY = {"pipeline": "abc", "seed": 3, "class_weights": {"sold": {"yes": 2.0}}}
@@ -28,7 +28,7 @@ def read_state(folder):
 
 
 def list_files(folder):
-    return sorted(os.listdir(folder / "checkpoints"))
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
 
 
 @pytest.fixture
@@ -55,8 +55,9 @@ def test_state_is_read_as_it_was_written(tmp_path):
 def test_run_without_a_state_has_none(tmp_path):
     checkpoints = Checkpoints(tmp_path, IDENTITY)
     assert checkpoints.load() is None
-    checkpoints.finish("finished")
-    assert os.listdir(tmp_path) == []
+    checkpoints.finish("finished", "0a")
+    assert list(tmp_path.iterdir()) == []
+    assert read_digest(tmp_path) is None
 
 
 def test_state_file_tells_where_the_run_is(states):
@@ -156,7 +157,8 @@ def test_state_of_another_run_is_refused(states, name, value, shown):
     with pytest.raises(StateError) as caught:
         Checkpoints(states, {**IDENTITY, name: value}).load()
     assert str(caught.value) == (
-        f"{states / 'state.json'}: {shown}. The run was begun with another one: take that, or begin a new run."
+        f"{states / 'state.json'}: {shown}. "
+        "The run was begun with another one: take that, or begin a new run."
     )
 
 
@@ -166,21 +168,36 @@ def test_choice_that_only_the_run_has_is_a_difference(states):
         Checkpoints(states, less).load()
 
 
-@pytest.mark.parametrize("label", [0, True, b"yes"])
-def test_identity_with_labels_that_are_no_texts_is_that_of_the_run(tmp_path, label):
-    identity = {"class_weights": {"sold": {label: 2.0}}}
-    Checkpoints(tmp_path, identity).save(make(2))
-    assert Checkpoints(tmp_path, identity).load().step == 2
-
-
-def test_end_of_a_run_is_told_and_its_states_stay(states):
+def test_run_that_failed_goes_on_from_its_last_state(states):
     checkpoints = Checkpoints(states, IDENTITY)
-    checkpoints.finish("failed")
-    assert (checkpoints.status, read_state(states)["status"]) == ("failed", "failed")
+    checkpoints.finish("failed", "0a")
+    assert (checkpoints.status, read_state(states)["status"], read_digest(states)) == (
+        "failed",
+        "failed",
+        "0a",
+    )
     again = Checkpoints(states, IDENTITY)
     assert again.load().step == 4
     assert again.status == "failed"
     assert len(list_files(states)) == 2
+
+
+def test_run_that_has_ended_needs_no_state(states):
+    Checkpoints(states, IDENTITY).finish("finished", "0a")
+    shutil.rmtree(states / "checkpoints")
+    again = Checkpoints(states, IDENTITY)
+    assert again.load() is None
+    assert (again.status, read_digest(states)) == ("finished", "0a")
+    with pytest.raises(StateError, match="seed of the run"):
+        Checkpoints(states, {**IDENTITY, "seed": 4}).load()
+
+
+def test_state_written_behind_an_end_tells_no_weights(states):
+    checkpoints = Checkpoints(states, IDENTITY)
+    checkpoints.finish("failed", "0a")
+    checkpoints.load()
+    checkpoints.save(make(6))
+    assert read_digest(states) is None
 
 
 FILE = {"file": "step-1.safetensors", "sha256": "0", "step": 1}

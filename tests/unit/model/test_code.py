@@ -199,7 +199,8 @@ def build() -> keras.Model:
     numbers = layers.Concatenate(name="numbers_both")([x, ramps])
 
     # Categories: a table of learned vectors each, with a row for every code.
-    breed = layers.Embedding(4, 4, name="breed_embedding")(inputs["breed"])
+    cost = regularizers.L2(0.01)
+    breed = layers.Embedding(4, 4, embeddings_regularizer=cost, name="breed_embedding")(inputs["breed"])
 
     # note: any number of tokens of a vocabulary of 10; 0 is padding.
     mask = ops.not_equal(inputs["note"], 0)

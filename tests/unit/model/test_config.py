@@ -24,8 +24,9 @@ def refuse(tmp_path):
 
 def test_tables_are_read_as_they_were_written(tmp_path):
     tables = {
-        "source": "pets.csv",
+        "source": ["pets.csv", "more.csv"],
         "data": "data",
+        "target": "sold",
         "convert": {"target": ["sold"], "seed": 3},
         "fields": {"note": {"tokenize": {"max_tokens": 8}}},
         "model": "own",
@@ -84,7 +85,11 @@ def test_file_without_settings_has_none(tmp_path, text):
         ("5: {}\n", f"line 1: table 5: expected one of a run, got 5. There are {', '.join(TABLES)}."),
         ("train:\n- epochs\n", "line 1: table 'train': expected options by name, got ['epochs']."),
         ("model: {}\ntrain: 3\n", "line 2: table 'train': expected options by name, got 3."),
-        ("data: [a, b]\n", "line 1: table 'data': expected options by name, got ['a', 'b']."),
+        ("data: []\n", "line 1: table 'data': expected a word, or several, got []."),
+        ("data: [a, 3]\n", "line 1: table 'data': expected a word, or several, got ['a', 3]."),
+        ("source: {a: b}\n", "line 1: table 'source': expected a word, or several, got {'a': 'b'}."),
+        ("target: 3\n", "line 1: table 'target': expected a word, or several, got 3."),
+        ("model: mine\n", "line 1: table 'model': expected options by name, got 'mine'."),
         ("train: {a: 1\n", "line 2: expected YAML, got "),
         ("train: *x\n", "line 1: expected YAML, got "),
         ("train:\n  seed: 1\n  seed: 2\n", "line 3: expected names that come once, got 'seed'."),

@@ -59,7 +59,8 @@ def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name
     monkeypatch.setattr(finite, "_BLOCK_ROWS", 3)
     data = write(tmp_path / "set", **{name: rows})
     assert refuse(data) == (
-        f"field {name!r} of split 'train': expected numbers that are finite, got NaN or infinite ones in {told}. "
+        f"field {name!r} of split 'train': expected numbers that are finite, "
+        f"got NaN or infinite ones in {told}. "
         f"Say what they mean, {name}=Scale(nan='missing'), or leave the field out: {name}=None."
     )
 
@@ -79,7 +80,9 @@ def test_nan_that_means_missing_is_taken_and_infinite_ones_are_not(tmp_path):
 def test_split_that_has_none_itself_is_taken(tmp_path):
     data = write(tmp_path / "set", age=[(1, NAN)], split="train=0.5,validation=0.5")
     pipeline = ps.Pipeline.fit(data)
-    has_it = [name for name in data.splits if np.isnan(data[name].columns(fields=["age"])["age"].values).any()]
+    has_it = [
+        name for name in data.splits if np.isnan(data[name].columns(fields=["age"])["age"].values).any()
+    ]
     clean = next(name for name in data.splits if name not in has_it)
     check_finite(data[clean], pipeline)
 

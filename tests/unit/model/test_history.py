@@ -1,7 +1,6 @@
 """`history.csv`: rows that go in come out, whatever epochs have in common."""
 
 import math
-import os
 
 import pytest
 
@@ -27,7 +26,7 @@ def test_rows_replace_those_that_are_there(tmp_path):
     write_history(tmp_path, [{"epoch": 1}, {"epoch": 2}])
     write_history(tmp_path, [{"epoch": 1}])
     assert read_history(tmp_path) == [{"epoch": 1}]
-    assert os.listdir(tmp_path) == [HISTORY_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [HISTORY_NAME]
 
 
 def test_names_that_some_rows_lack_are_left_out_of_those(tmp_path):

@@ -118,7 +118,8 @@ def test_labels_that_are_numbers_may_be_given_as_texts():
     [
         (
             {"solt": {}},
-            "class_weights['solt']: expected a target with one class a record, got 'solt'. Did you mean 'sold'?",
+            "class_weights['solt']: expected a target with one class a record, got 'solt'. "
+            "Did you mean 'sold'?",
         ),
         ({"price": {}}, "class_weights['price']: expected a target with one class a record, got 'price'."),
         ({"sold": [1, 2]}, "class_weights['sold']: expected weights by label, got [1, 2]."),
@@ -128,8 +129,14 @@ def test_labels_that_are_numbers_may_be_given_as_texts():
         ({"sold": {"yes": -1}}, "class_weights['sold']['yes']: expected a number of at least 0, got -1."),
         ({"sold": {"yes": "2"}}, "class_weights['sold']['yes']: expected a number of at least 0, got '2'."),
         ({"sold": {"yes": True}}, "class_weights['sold']['yes']: expected a number of at least 0, got True."),
-        ({"sold": {"yes": math.nan}}, "class_weights['sold']['yes']: expected a number of at least 0, got nan."),
-        ({"sold": {"yes": math.inf}}, "class_weights['sold']['yes']: expected a number of at least 0, got inf."),
+        (
+            {"sold": {"yes": math.nan}},
+            "class_weights['sold']['yes']: expected a number of at least 0, got nan.",
+        ),
+        (
+            {"sold": {"yes": math.inf}},
+            "class_weights['sold']['yes']: expected a number of at least 0, got inf.",
+        ),
     ],
 )
 def test_weights_that_cannot_be_are_refused(chosen, message):

@@ -35,12 +35,12 @@ def pipeline(tmp_path_factory):
     return ps.Pipeline.fit(data)
 
 
-def write_run(folder, pipeline, model, **tables):
+def write_run(folder, pipeline, trained, **tables):
     """Write what a run that has ended leaves."""
     folder.mkdir()
     pipeline.save(folder / "pipeline.json")
     write_run_config(folder, {"data": "data", "train": {}, **tables})
-    save_weights(folder, model, pipeline)
+    save_weights(folder, trained, pipeline)
     write_history(folder, HISTORY)
     return folder
 
@@ -139,7 +139,7 @@ def test_model_of_ones_own_must_be_given(own):
 
 
 def test_model_with_other_inputs_is_refused(own):
-    with pytest.raises(OptionError, match="pipeline input 'x'"):
+    with pytest.raises(OptionError, match=r"input 'z' of model .*: expected an input of the pipeline"):
         open_run(own[0], model=make(name="z"))
 
 
@@ -161,7 +161,9 @@ def test_weights_of_other_shapes_are_refused_with_the_first(own):
     number = keras.Input((), name="x")
     hidden = keras.layers.Dense(3)(keras.ops.expand_dims(number, -1))
     wide = keras.Model({"x": number}, keras.layers.Dense(1, activation="sigmoid")(hidden))
-    with pytest.raises(StateError, match=r"shape of weight 0, 'dense.*/kernel': expected \(1, 2\), got \(1, 3\)"):
+    with pytest.raises(
+        StateError, match=r"shape of weight 0, 'dense.*/kernel': expected \(1, 2\), got \(1, 3\)"
+    ):
         open_run(folder, model=wide)
 
 
@@ -170,7 +172,7 @@ def test_weights_under_other_names_are_refused(own, pipeline):
     arrays, texts = read_tensors(folder / "weights.safetensors")
     renamed = {f"w{name}": array for name, array in arrays.items()}
     write_tensors(folder / "weights.safetensors", renamed, texts)
-    with pytest.raises(StateError, match="The model is another one|It is damaged"):
+    with pytest.raises(StateError, match="The model is another one than that of the run"):
         open_run(folder, model=model)
 
 
@@ -182,7 +184,9 @@ def test_weights_of_another_pipeline_are_refused(built, pipeline):
     with pytest.raises(StateError) as caught:
         open_run(folder)
     known = pipeline.fingerprint()[:12]
-    assert f"pipeline.json beside these weights: expected the pipeline {known}…, which they" in str(caught.value)
+    assert f"pipeline.json beside these weights: expected the pipeline {known}…, which they" in str(
+        caught.value
+    )
 
 
 def test_damaged_weights_are_refused(built):
@@ -197,7 +201,7 @@ def test_settings_that_build_no_model_are_refused_with_their_file(built):
     folder, _ = built
     tables = read_run_config(folder / "run.yaml")
     write_run_config(folder, {**tables, "model": {"preset": "huge"}})
-    with pytest.raises(OptionError, match=r"run\.yaml: preset: expected .*, got 'huge'"):
+    with pytest.raises(OptionError, match=r"run\.yaml: preset of ModelOptions: expected .*, got 'huge'"):
         open_run(folder)
     (folder / "run.yaml").write_text("modle: {}\n")
     with pytest.raises(SchemaError, match=r"run\.yaml: line 1: table 'modle'"):

@@ -175,6 +175,15 @@ def test_eleven_callbacks_do_not_take_the_arrays_of_each_other():
     assert [int(each.best_weights[0]) for each in others] == list(range(11))
 
 
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.array([1j])])
+def test_list_of_arrays_that_no_file_can_hold_is_no_state(array):
+    callback = Best()
+    callback.best_weights = [np.zeros(1), array]
+    snapshot = take_snapshot(make_model(), [callback])
+    assert snapshot.callbacks[0]["arrays"] == {}
+    assert not [name for name in snapshot.arrays if name.startswith("callback")]
+
+
 def test_other_callbacks_are_refused():
     class Other(Best):
         pass

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import OptionError
 
 pytest.importorskip("keras")
-from penstock.model.stopping import BestEpoch  # noqa: E402
+from penstock.model.stopping import BestEpoch
 
 
 class Weight:

@@ -5,7 +5,7 @@ import pytest
 
 import penstock as ps
 from matched_models import INPUTS, TARGETS, fit, write_table
-from penstock.errors import OptionError
+from penstock.errors import OptionError, PenstockError
 from penstock.model.task import Task, find_tasks
 from penstock.transform import Encode, Keep, Scale
 
@@ -78,7 +78,9 @@ def test_whole_numbers_of_zero_and_one_are_two_classes(tmp_path, values, kind):
 
 
 def test_fractions_of_zero_and_one_are_numbers(tmp_path):
-    assert find(write(tmp_path / "set", np.array([0.0, 1.0]), ps.fields.Number("float32"))).kind == "regression"
+    assert (
+        find(write(tmp_path / "set", np.array([0.0, 1.0]), ps.fields.Number("float32"))).kind == "regression"
+    )
 
 
 def test_vector_is_a_regression_of_several_numbers(tmp_path):
@@ -134,7 +136,10 @@ def test_target_with_one_class_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("transform", "told"),
-    [(Encode(unknown="slot", missing="slot"), "unknown='slot'"), (Encode(output="one_hot", unknown="error", missing="error"), "output='one_hot'")],
+    [
+        (Encode(unknown="slot", missing="slot"), "unknown='slot'"),
+        (Encode(output="one_hot", unknown="error", missing="error"), "output='one_hot'"),
+    ],
 )
 def test_classes_coded_in_another_way_are_refused(tmp_path, transform, told):
     data = write(tmp_path / "set", ["no", "yes"] * 3)
@@ -149,6 +154,19 @@ def test_scaling_that_cannot_be_undone_is_refused(tmp_path):
     found = refuse(data, y=Scale("clip"))
     assert found.startswith("target 'y': expected a target that is kept, or scaled as a whole, got Scale(")
     assert found.endswith("which cannot be undone in predictions.")
+
+
+def test_target_with_an_indicator_is_refused(tmp_path):
+    data = write(tmp_path / "set", np.arange(6.0))
+    with pytest.raises(OptionError, match="target 'y"):
+        find_tasks(ps.Pipeline.fit(data, y=Scale(indicator=True)))
+
+
+def test_spread_of_another_length_is_refused(tmp_path):
+    form = ps.Pipeline.fit(write(tmp_path / "set", np.arange(6.0) / 4)).to_json()
+    form["transforms"]["y"]["fitted"]["spread"] = [1.0]
+    with pytest.raises(PenstockError, match="spread"):
+        find_tasks(ps.Pipeline.from_json(form))
 
 
 def test_vector_scaled_element_by_element_is_refused(tmp_path):

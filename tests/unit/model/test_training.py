@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -50,6 +51,8 @@ def test_batch_size_is_a_power_of_two_with_fifty_steps_an_epoch(num_records, siz
         ("val_price_loss", True),
         ("val_mae", True),
         ("val_price_rmse", True),
+        ("val_mse", True),
+        ("val_mean_absolute_error", True),
         ("val_accuracy", False),
         ("val_auc", False),
         ("val_f1", False),
@@ -73,6 +76,7 @@ WHOLE_0 = "a whole number of at least 0"
         ("epochs", "3", WHOLE_1),
         ("seed", -1, WHOLE_0),
         ("seed", None, WHOLE_0),
+        ("seed", 2**32, "at most 4294967295"),
         ("batch_size", 0, WHOLE_1),
         ("batch_size", "auto", WHOLE_1),
         ("patience", -1, WHOLE_0),
@@ -124,6 +128,7 @@ def test_loss_weight_that_cannot_be_is_named_with_its_target(weight):
     ("name", "value"),
     [
         ("batch_size", 1),
+        ("seed", 2**32 - 1),
         ("patience", 0),
         ("patience", None),
         ("num_threads", 0),
@@ -156,6 +161,22 @@ def test_options_as_json_make_the_same_options():
     form = json.loads(json.dumps(options.to_json()))
     assert make_options(**form) == options
     assert TrainOptions(cache=Path("kept") / "here").to_json()["cache"] == "kept/here"
+
+
+@pytest.mark.parametrize("label", [0, True, b"yes", "yes"])
+def test_options_as_json_are_the_same_behind_a_file(label):
+    form = TrainOptions(class_weights={"sold": {label: 2.0}}, loss_weights={"sold": 1}).to_json()
+    assert json.loads(json.dumps(form)) == form
+    assert form["class_weights"] == {"sold": {str(label): 2.0}}
+
+
+def test_options_given_as_other_mappings_are_plain_in_json():
+    options = TrainOptions(
+        class_weights=MappingProxyType({"a": MappingProxyType({0: 1.0})}),
+        loss_weights=MappingProxyType({"a": 2}),
+    )
+    form = options.to_json()
+    assert (form["class_weights"], form["loss_weights"]) == ({"a": {"0": 1.0}}, {"a": 2})
 
 
 def test_option_that_is_not_there_is_refused_with_the_nearest_one():

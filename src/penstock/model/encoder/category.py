@@ -9,13 +9,14 @@ import math
 from collections.abc import Sequence
 
 from penstock.batch.graph.tree import Term
-from penstock.model.blueprint import INPUTS, LAYERS, Blueprint
+from penstock.model.blueprint import INPUTS, LAYERS, REGULARIZERS, TABLE_COST, Blueprint
 from penstock.model.feature import Feature
 
 
 def encode_categories(blueprint: Blueprint, features: Sequence[Feature]) -> list[Term]:
     """Describe the tables; return the terms for the vectors."""
     blueprint.block.note("Categories: a table of learned vectors each, with a row for every code.")
+    cost = blueprint.bind("cost", REGULARIZERS.L2(TABLE_COST))
     found = []
     for feature in features:
         for column, size in enumerate(feature.sizes):
@@ -25,6 +26,7 @@ def encode_categories(blueprint: Blueprint, features: Sequence[Feature]) -> list
             layer = LAYERS.Embedding(
                 size,
                 choose_width(size, blueprint.options.max_category_width),
+                embeddings_regularizer=cost,
                 name=blueprint.layer(f"{name}_embedding"),
             )
             found.append(blueprint.finish(name, layer(codes)))

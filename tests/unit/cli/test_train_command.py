@@ -1,0 +1,256 @@
+"""`penstock train`: wrong calls and their texts, models shown and written, runs that are repeated."""
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from penstock.cli.main import main
+from penstock.model.tensorfile import read_tensors
+
+pytest.importorskip("keras")
+
+MODEL = """
+import keras
+
+
+def build():
+    number = keras.Input((), name="age")
+    chance = keras.layers.Dense(1, activation="sigmoid", name="chance")(keras.ops.expand_dims(number, -1))
+    return keras.Model({"age": number}, chance)
+"""
+TINY = ("--model", "model.py:build", "--epochs", "1", "--batch-size", "32")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with raw data, a model, and a run of both."""
+    folder = tmp_path_factory.mktemp("train")
+    lines = [f"n{n},{n % 13},{('no', 'yes')[n % 13 > 5]}\n" for n in range(80)]
+    (folder / "pets.csv").write_text("name,age,sold\n" + "".join(lines))
+    (folder / "model.py").write_text(MODEL)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def run_folder(folder):
+    """A run of raw data."""
+    argv = ["train", "pets.csv", "--target", "sold", "--drop", "name", "--out", "run", "--seed", "7"]
+    with contextlib.chdir(folder):
+        assert main([*argv, *TINY]) == 0
+    return folder / "run"
+
+
+def list_names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def call(capsys, *argv):
+    status = main(["train", *argv])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_help_is_there_without_keras():
+    program = (
+        "import sys; from penstock.cli.main import main; status = main(['train', '--help']);"
+        "print([name for name in ('keras', 'tensorflow', 'pyarrow', 'yaml') if name in sys.modules], status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("usage: penstock train [options] DATA [DATA ...] [--out RUN]")
+    assert done.stdout.endswith("[] 0\n")
+    assert "penstock train pets.csv --target adopted --out runs/pets" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            (),
+            "DATA: expected what to train on, got nothing. "
+            "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'.",
+        ),
+        (("pets.csv", "--resume"), "--resume: expected --out RUN beside it, got none. Name the run."),
+        (("no.csv", "--out", "new"), "no.csv: no such file"),
+        (("pets.csv", "--out", "new", "--epochs", "x"), "argument --epochs: invalid int value: 'x'"),
+        (("pets.csv", "--class-weights", "all"), "argument --class-weights: invalid choice: 'all'"),
+        (("pets.csv", "--epoch", "3"), "unknown option --epoch. Did you mean --epochs?"),
+        (
+            ("pets.csv", "--out", "new"),
+            "target: expected a column to predict, got none. "
+            "Name it: --target NAME. There are name, age, sold.",
+        ),
+        (("pets.csv", "--out", "new", "--target", "solt"), "'solt'"),
+        (
+            ("pets.csv", "--preset", "small", "--model", "model.py:build"),
+            "--model: expected a model of your own, or options to build one, got both.",
+        ),
+        (("pets.csv", "--model", "model.py"), "--model: expected FILE:FUNCTION, got 'model.py'."),
+        (("pets.csv", "--model", "modle.py:build"), "no such file"),
+        (("pets.csv", "--dropout", "2"), "dropout"),
+        (("pets.csv", "--config", "no.yaml"), "no.yaml: no such config file"),
+        (("pets.csv", "--write-model", "model.py"), "model.py: exists already."),
+        (
+            ("pets.csv", "--write-model", "new.py", "--model", "model.py:build"),
+            "--write-model: expected a model that is built, got --model.",
+        ),
+        (
+            (".", "--out", "model.py"),
+            "model.py: is there, and is not empty.",
+        ),
+    ],
+)
+def test_wrong_call_ends_with_status_two_and_a_line(folder, capsys, argv, message):
+    before = list_names(folder)
+    status, out, err = call(capsys, *argv)
+    assert (status, out) == (2, "")
+    assert err.startswith("penstock: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert list_names(folder) - {"runs"} == before - {"runs"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("trian: {}\n", "my.yaml: line 1: table 'trian': expected one of a run, got 'trian'. Did you mean"),
+        ("data: x\ntrain: 3\n", "my.yaml: line 2: table 'train': expected options by name, got 3."),
+        ("train: {epoch: 3}\n", "expected an option of train, got 'epoch'. Did you mean 'epochs'?"),
+        ("train: {epochs: 0}\n", "epochs: expected a whole number of at least 1, got 0."),
+        ("convert: {splitt: a}\n", "convert.splitt: expected an option of convert, got splitt. Did you mean"),
+        ("model: own\n", "model: expected options, got 'own'. Its code is not in the file: add --model"),
+        ("model: {presett: small}\n", "presett"),
+    ],
+)
+def test_config_file_with_a_fault_ends_with_status_two(folder, capsys, tmp_path, text, message):
+    (tmp_path / "my.yaml").write_text(text)
+    argv = ("pets.csv", "--target", "sold", "--config", str(tmp_path / "my.yaml"))
+    status, _, err = call(capsys, *argv, "--out", str(tmp_path / "new"))
+    assert status == 2
+    assert message in err
+
+
+@pytest.mark.parametrize("seed", ["abc", "-1", "null", "1.0", "4294967296"])
+def test_seed_that_cannot_be_is_refused_before_a_model_is_made(folder, capsys, tmp_path, seed):
+    (tmp_path / "my.yaml").write_text(f"train: {{seed: {seed}}}\n")
+    argv = (
+        "pets.csv",
+        "--target",
+        "sold",
+        "--config",
+        str(tmp_path / "my.yaml"),
+        "--out",
+        str(tmp_path / "new"),
+    )
+    status, _, err = call(capsys, *argv, "--model", "model.py:build")
+    assert status == 2
+    assert err.startswith("penstock: error: seed: expected ")
+
+
+def test_raw_data_is_converted_into_the_run(run_folder):
+    assert {"penstock.json", "train-00000-of-00001.tfrecord"} <= list_names(run_folder / "data")
+    text = (run_folder / "run.yaml").read_text()
+    assert "data: data\n" in text
+    assert "model: own\n" in text
+    arrays, texts = read_tensors(run_folder / "weights.safetensors")
+    assert [array.shape for array in arrays.values()] == [(1, 1), (1,)]
+    assert len(texts["pipeline"]) == 64
+
+
+def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_tells_of_it(folder, run_folder, capsys):
+    argv = ("--config", "run/run.yaml", "--model", "model.py:build", "--out", "again", "--json")
+    status, out, err = call(capsys, *argv)
+    assert status == 0, err
+    for name in ("weights.safetensors", "pipeline.json"):
+        assert (folder / "again" / name).read_bytes() == (run_folder / name).read_bytes()
+    found = json.loads(out)
+    assert out.count("\n") == 1
+    assert (found["run"], found["data"], found["epochs"], found["best_epoch"]) == (
+        "again",
+        "again/data",
+        1,
+        1,
+    )
+    assert (found["steps"], found["parameters"]) == (2, 2)
+    assert found["best"]["val_loss"] > 0
+    assert found["seconds"] >= 0
+
+
+def test_run_that_has_ended_is_told_again(run_folder, capsys):
+    status, out, err = call(capsys, "--resume", "--out", "run", "--model", "model.py:build")
+    assert status == 0
+    assert "the run had come to its end already: nothing was done" in err
+    assert out.splitlines()[0].split() == ["validation", "epoch", "1"]
+    assert out.endswith("run holds the run. Next:\n  penstock evaluate run\n  penstock predict run NEW.csv\n")
+
+
+def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
+    status, _, err = call(capsys, "pets.csv", "--target", "sold", "--out", "run")
+    assert status == 2
+    assert "run: is there, and is not empty. Go on with the run there: --resume" in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--split", "train=1.0"),
+        ("--group", "age"),
+        ("--stratify",),
+        ("--split-by", "age"),
+        ("--time", "age"),
+        ("--delimiter", ";"),
+        ("--drop", "age"),
+        ("--weight", "age"),
+        ("--id", "age"),
+        ("--rename", "age=old"),
+        ("--encoding", "latin-1"),
+        ("--missing", "-"),
+        ("--short-rows", "fill"),
+        ("--text", "age"),
+        ("--tensor", "age"),
+    ],
+)
+def test_option_of_raw_data_beside_a_data_set_is_refused(run_folder, capsys, option):
+    status, _, err = call(capsys, "run/data", *option, "--show-model")
+    assert status == 2
+    assert f"{option[0]}: expected raw data beside it, got a data set." in err
+    assert "The data set is made already: 'penstock convert' makes another." in err
+
+
+def test_records_in_folders_below_are_a_data_set(run_folder, capsys, tmp_path):
+    (tmp_path / "train").mkdir()
+    name = "train-00000-of-00001.tfrecord"
+    (tmp_path / "train" / name).write_bytes((run_folder / "data" / name).read_bytes())
+    status, out, err = call(capsys, str(tmp_path), "--target", "sold", "--show-model", *TINY)
+    assert status == 0, err
+    assert "2 parameters" in out
+
+
+def test_model_is_shown_and_nothing_is_trained(run_folder, capsys):
+    status, out, _ = call(capsys, "run/data", "--show-model", *TINY)
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["layer", "kind", "output", "parameters"]
+    assert lines[-1] == f"2 parameters in {len(lines) - 4} layers"
+
+
+def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys, tmp_path):
+    file = tmp_path / "written.py"
+    status, out, _ = call(capsys, "run/data", "--preset", "small", "--write-model", str(file))
+    assert (status, out) == (0, f"{file}: edit it, then say --model {file}:build\n")
+    _, shown, _ = call(capsys, "run/data", "--preset", "small", "--show-model", "--json")
+    _, again, _ = call(capsys, "run/data", "--model", f"{file}:build", "--show-model", "--json")
+    assert json.loads(again) == json.loads(shown)
+    assert json.loads(shown)["parameters"] > 100
+
+
+def test_settings_tell_the_source_from_everywhere(folder, run_folder):
+    assert f"source: {folder / 'pets.csv'}\n" in (run_folder / "run.yaml").read_text()
