@@ -342,18 +342,21 @@ class Interrupt(keras.callbacks.Callback):
             raise KeyError("step")
 
 data = ps.open({data!r})
-train(data, {out!r} + "/whole", callbacks=[Interrupt(0)], is_rich=True)
+train(data, {out!r} + "/whole", callbacks=[Interrupt(0)], is_rich={is_rich})
 try:
-    train(data, {out!r} + "/cut", callbacks=[Interrupt(9)], is_rich=True)
+    train(data, {out!r} + "/cut", callbacks=[Interrupt(9)], is_rich={is_rich})
 except KeyError:
-    train(data, {out!r} + "/cut", callbacks=[Interrupt(0)], is_rich=True, resume=True)
+    train(data, {out!r} + "/cut", callbacks=[Interrupt(0)], is_rich={is_rich}, resume=True)
 print(keras.backend.backend())
 """
 
 
-def test_t03_run_resumed_on_jax_ends_with_the_same_weights(garden, tmp_path):
+# JAX takes half a minute to compile recurrent and convolutional layers three times.
+@pytest.mark.parametrize("is_rich", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_t03_run_resumed_on_jax_ends_with_the_same_weights(garden, tmp_path, is_rich):
     tests = str(Path(__file__).parent.parent)
-    program = JAX.format(tests=tests, data=str(garden.paths[0].parent), out=str(tmp_path))
+    data = str(garden.paths[0].parent)
+    program = JAX.format(tests=tests, data=data, out=str(tmp_path), is_rich=is_rich)
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=300
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -82,6 +83,8 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
         choices = {**_table(read_run_config(Path(args.out) / CONFIG_NAME), "train"), **choices}
     choices |= {name: getattr(args, name) for name in _TRAIN if getattr(args, name) is not None}
+    if args.patience == -1:
+        choices["patience"] = None
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
     form = {**_table(config, "model"), **given}
     model = None
@@ -181,7 +184,8 @@ def _print_run(run: Run, *, is_json: bool) -> None:
     best = run.history[-1]
     if metrics:
         options = make_options(**run.settings["train"])
-        best = (min if options.is_lower_better else max)(run.history, key=lambda row: row[options.monitor])
+        known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
+        best = (min if options.is_lower_better else max)(known, key=lambda row: row[options.monitor])
     if is_json:
         facts = {
             "run": str(run.folder),
@@ -189,18 +193,22 @@ def _print_run(run: Run, *, is_json: bool) -> None:
             "epochs": len(run.history),
             "steps": run.history[-1]["step"],
             "best_epoch": best["epoch"],
-            "best": {name: best[name] for name in best if name not in ("epoch", "step", "seconds")},
+            "best": {name: best[name] if math.isfinite(best[name]) else None for name in _list_metrics(best)},
             "parameters": int(run.model.count_params()),
             "seconds": run.history[-1]["seconds"],
         }
         print(json.dumps(facts))
         return
-    shown = metrics or [name for name in best if name not in ("epoch", "step", "seconds", "learning_rate")]
+    shown = metrics or [name for name in _list_metrics(best) if name != "learning_rate"]
     rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
     name = escape(str(run.folder))
     print(f"\n{name} holds the run. Next:\n  penstock evaluate {name}\n  penstock predict {name} NEW.csv")
+
+
+def _list_metrics(row: Mapping[str, float]) -> list[str]:
+    return [name for name in row if name not in ("epoch", "step", "seconds")]
 
 
 def _is_raw(paths: list[str]) -> bool:
@@ -209,7 +217,7 @@ def _is_raw(paths: list[str]) -> bool:
         return False
     files = find_files(paths)[0] if not any(Path(each).is_dir() for each in paths) else []
     folders = [Path(each) for each in paths if Path(each).is_dir()]
-    found = [*files, *(file for folder in folders for file in folder.glob("*"))]
+    found = [*files, *(file for folder in folders for file in folder.rglob("*"))]
     return not any(is_named_like_tfrecord(file.name) for file in found)
 
 

@@ -18,6 +18,7 @@ import keras
 
 from penstock.batch.keras import KerasFeed
 from penstock.batch.loader import Loader
+from penstock.errors import OptionError
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.guard import LossFault, LossGuard, explain_fault
 from penstock.model.history import write_history
@@ -26,6 +27,7 @@ from penstock.model.recorder import Journal, Opening, Recorder, StepReached
 from penstock.model.snapshot import restore_callbacks, restore_model
 from penstock.model.stopping import BestEpoch
 from penstock.model.training import TrainOptions
+from penstock.schema.nearest import find_nearest
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Fitting:
             self.loader, self.folder, self.checkpoints, best, remembered, watcher, moment=moment
         )
         build_state(self.model, self.loader)
+        if self.monitor is not None:
+            check_monitor(self.model, self.monitor)
         if moment is not None:
             self.loader.load_state_dict(moment.memory["loader"])
         return journal
@@ -189,6 +193,20 @@ def build_state(model: Any, loader: Loader) -> None:
         model._symbolic_build(data_batch=KerasFeed(loader).arrange(next(iter(batches))))
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
+
+
+def check_monitor(model: Any, name: str) -> None:
+    """Refuse a name that no epoch will have, before the first one.
+
+    Raises:
+        OptionError: There is none.
+    """
+    plain = list(model.get_metrics_result())
+    known = [*(f"val_{each}" for each in plain), *plain]
+    if name not in known:
+        nearest = find_nearest(name, known)
+        advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."
+        raise OptionError("monitor", expected="a name of the history", got=repr(name), advice=advice)
 
 
 def _make_boards(folder: Path) -> list[Any]:

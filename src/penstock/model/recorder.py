@@ -186,7 +186,8 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
         """Count a step; save if it is time."""
         journal = self._journal
-        journal.step += batch + 1 - self._num_seen
+        num_steps = batch + 1 - self._num_seen  # several, where a model does them in one call
+        journal.step += num_steps
         self._num_seen = batch + 1
         if self._stop_step is not None:
             if not are_finite(self.model):
@@ -199,7 +200,12 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
             self._measure(self._looked, now)
             self._looked = (now, journal.loader.stats(), journal.step)
             journal.watcher.step(self._look(logs or {}, *journal.loader.position))
-        is_due = journal.is_due(self._seconds) if self._steps is None else journal.step % self._steps == 0
+        before = journal.step - num_steps
+        is_due = (
+            journal.is_due(self._seconds)
+            if self._steps is None
+            else journal.step // self._steps > before // self._steps
+        )
         if is_due and _is_within(journal.loader):  # the end of an epoch is saved behind its validation
             journal.save_if_possible(self.model, journal.loader.position[0])
 
@@ -225,7 +231,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         for name, value in known.items():
             if not math.isfinite(value) and name not in self._told:
                 self._told.add(name)
-                journal.watcher.note(f"{name} is {value}: look at the records of the validation split")
+                journal.watcher.note(f"{name} of epoch {epoch + 1} is {value}")
         try:
             write_history(journal.folder, journal.rows)
         except WriteError as error:

@@ -125,12 +125,16 @@ def _dump_callback(callback: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any
             values[name] = value
         elif isinstance(value, float):
             values[name] = value if math.isfinite(value) else {"float": str(value)}
-        elif isinstance(value, list) and value and all(isinstance(each, np.ndarray) for each in value):
+        elif isinstance(value, list) and value and all(map(_is_numeric, value)):
             lists[name] = len(value)
             arrays |= {f"{name}/{at}": np.array(each) for at, each in enumerate(value)}
     kind = type(callback).__name__
     is_aimed = getattr(callback, "monitor_op", None) is not None
     return {"kind": kind, "values": values, _ARRAYS: lists, _AIMED: is_aimed}, arrays
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.dtype.itemsize <= 8
 
 
 def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -92,6 +92,9 @@ def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
             advice="Name one: ps.convert(…, target='price'), ps.open(…, target='price'), or --target price.",
         )
     transforms = pipeline.transforms
+    for name, transform in transforms.items():
+        if name in pipeline.targets and isinstance(transform, Scale) and transform.indicator:
+            raise _refuse(name, "a target alone", f"{transform!r}, which adds an indicator")
     return {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
 
 

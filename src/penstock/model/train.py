@@ -278,7 +278,9 @@ def _find_train(data: TrainingData) -> str:
 
 
 def _find_validation(data: TrainingData) -> str | None:
-    return next((name for name in _VALIDATION if name in data.splits and len(data[name])), None)
+    trained = _find_train(data)  # the only split may have any name
+    names = [name for name in _VALIDATION if name in data.splits and name != trained]
+    return next((name for name in names if len(data[name])), None)
 
 
 @contextmanager

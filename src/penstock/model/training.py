@@ -120,7 +120,7 @@ class TrainOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the choices as dicts, lists and scalars."""
-        form = dataclasses.asdict(self)
+        form = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         weights = self.class_weights
         if isinstance(weights, Mapping):
             # Labels are ints or bytes, too, which are no keys in JSON; who reads them goes by their text.
@@ -131,7 +131,7 @@ class TrainOptions:
                 for name, given in weights.items()
             }
         cache = None if self.cache is None else os.fspath(self.cache)
-        return {**form, "class_weights": weights, "cache": cache}
+        return {**form, "class_weights": weights, "loss_weights": dict(self.loss_weights), "cache": cache}
 
     def _check_weights(self) -> None:
         if not isinstance(self.class_weights, Mapping) and self.class_weights not in get_args(Balance):

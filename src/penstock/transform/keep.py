@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from penstock.errors import FieldError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
+from penstock.schema.refusal import show
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
 from penstock.schema.summary import FieldStatistics
@@ -100,6 +101,10 @@ class Keep(Transform):
         if self.missing != "error":
             self._keep(missing=check_real("Keep", "missing", self.missing))
         check_flag("Keep", "ragged", self.ragged)
+        spread = None if self.fitted is None else self.fitted.spread
+        if spread is not None and len(spread) != 4:
+            expected = "the least, the greatest, mean and deviation"
+            raise refuse_option("Keep", "fitted.spread", expected, show(spread))
 
     def fit(self, name: str, field: Field, source: FitSource) -> Keep:
         """Return the transform for a field."""

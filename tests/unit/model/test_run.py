@@ -1,5 +1,6 @@
 """A run's folder: opened with its model, or refused with what is missing."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, SchemaError, StateError
+from penstock.model.checkpoint import Checkpoints, Moment
+from penstock.model.snapshot import Snapshot
 from penstock.model.tensorfile import read_tensors, write_tensors
 
 keras = pytest.importorskip("keras")
@@ -195,6 +198,20 @@ def test_damaged_weights_are_refused(built):
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(StateError, match=r"weights\.safetensors: file of weights: .* It is damaged\."):
         open_run(folder)
+
+
+def test_weights_with_a_bit_changed_are_refused(own):
+    folder, model = own
+    path = folder / "weights.safetensors"
+    checkpoints = Checkpoints(folder, {})
+    checkpoints.save(Moment(1, Snapshot({}), {}))
+    checkpoints.finish("finished", hashlib.sha256(path.read_bytes()).hexdigest())
+    assert open_run(folder, model=model).history == HISTORY
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StateError, match=r"weights\.safetensors: SHA-256: expected .* The file is damaged\."):
+        open_run(folder, model=model)
 
 
 def test_settings_that_build_no_model_are_refused_with_their_file(built):
