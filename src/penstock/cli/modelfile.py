@@ -6,6 +6,9 @@ In: such a text. Out: the model that the function returns. The file is code of t
 from __future__ import annotations
 
 import importlib.util
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +40,29 @@ def load_model(text: str) -> Any:
     if spec is None or spec.loader is None:
         raise OptionError("--model", expected="a Python file", got=show(name))
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with _blame(path, "the file"):
+        spec.loader.exec_module(module)
     make = getattr(module, function, None)
     if not callable(make):
         raise _no_function(function, module)
-    model = make()
+    with _blame(path, f"{function}()"):
+        model = make()
     if not hasattr(model, "predict_on_batch"):
         raise OptionError(f"what {function}() returns", path=path, expected="a keras.Model", got=show(model))
     return model
+
+
+@contextmanager
+def _blame(path: Path, what: str) -> Iterator[None]:
+    """Turn what somebody's own code raises into an error that names its line."""
+    try:
+        yield
+    except Exception as error:
+        own = [each for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+        lines = [error.lineno] if isinstance(error, SyntaxError) else [own[-1].lineno] if own else []
+        where = f" in line {lines[0]}" if lines else ""
+        got = f"{type(error).__name__}{where}: {error}"
+        raise OptionError(what, path=path, expected="code that makes a model", got=got) from error
 
 
 def _no_function(name: str, module: Any) -> UnknownNameError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -61,21 +62,35 @@ def run_train(args: argparse.Namespace) -> int:
     folder = choose_folder(args.out, paths[0] if paths else None)
     if args.resume and args.out is None:
         raise OptionError("--resume", expected="--out RUN beside it", got="none", advice="Name the run.")
-    is_begun = args.resume and (folder / CONFIG_NAME).is_file()
+    make_options(**job.choices)  # before anything is converted
     with claim_folder(folder, may_hold=args.resume):
-        data = None
-        if not is_begun:
-            data, tables = _find_data(args, config, paths, folder)
-            job = replace(job, settings=tables)
-        elif paths and _is_raw(paths):
-            data = folder / DATA_NAME
-        else:
-            data = _one(paths) if paths else None
-        with TrainingDisplay() as display:
-            training = prepare_training(replace(job, data=data), folder, display)
-            done = training.run(resume=args.resume)
-    _print_run(done, is_json=args.json)
+        try:
+            done = _train(args, config, replace(job, data=_one(paths) if paths else None), folder)
+        except (Exception, KeyboardInterrupt) as error:
+            _advise(folder, error)
+            raise
+    _print_run(done, args.model, is_json=args.json)
     return 0
+
+
+def _train(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, folder: Path) -> Run:
+    paths = args.paths or _find_source(config)
+    if not (args.resume and (folder / CONFIG_NAME).is_file()):
+        data, tables = _find_data(args, config, paths, folder)
+        job = replace(job, data=data, settings=tables)
+    elif paths and _is_raw(paths):
+        job = replace(job, data=folder / DATA_NAME)
+    with TrainingDisplay() as display:
+        return prepare_training(job, folder, display).run(resume=args.resume)
+
+
+def _advise(folder: Path, error: BaseException) -> None:
+    """Say how to go on with what an error or an interrupt has left."""
+    resume = f"penstock train --resume --out {shlex.quote(str(folder))}"
+    if isinstance(error, KeyboardInterrupt) and (folder / CONFIG_NAME).is_file():
+        complain(f"interrupted. To go on: {resume}")
+    elif (folder / DATA_NAME).is_dir() and not (folder / CONFIG_NAME).is_file():
+        complain(f"{folder / DATA_NAME} is converted, and stays: add --resume to train on it")
 
 
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
@@ -179,7 +194,7 @@ def _shape(layer: Any) -> Any:
     return output.shape[1:] if hasattr(output, "shape") else "?"
 
 
-def _print_run(run: Run, *, is_json: bool) -> None:
+def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
     metrics = [name for name in run.history[-1] if name.startswith("val_")]
     best = run.history[-1]
     if metrics:
@@ -204,7 +219,9 @@ def _print_run(run: Run, *, is_json: bool) -> None:
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
     name = escape(str(run.folder))
-    print(f"\n{name} holds the run. Next:\n  penstock evaluate {name}\n  penstock predict {name} NEW.csv")
+    own = "" if own_model is None else f" --model {escape(own_model)}"
+    print(f"\n{name} holds the run. Next:")
+    print(f"  penstock evaluate {name}{own}\n  penstock predict {name} NEW.csv{own}")
 
 
 def _list_metrics(row: Mapping[str, float]) -> list[str]:
