@@ -64,6 +64,10 @@ _LOADED_LATE = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -193,7 +193,7 @@ def test_command_loads_no_framework() -> None:
 
 
 def test_demo_runs_and_ends_well(tmp_path) -> None:
-    done = run("demo", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
+    done = run("demo", "--data", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     assert "308 of 309 records are there" in done.stdout
     (folder,) = tmp_path.iterdir()

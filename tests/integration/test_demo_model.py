@@ -77,7 +77,7 @@ def test_demo_figures_are_those_of_an_evaluation_on_the_test_split(trial) -> Non
 
 def test_demo_predicts_every_new_row(trial) -> None:
     lines = (trial.place / "predicted.csv").read_text().splitlines()
-    assert lines[0] == f"id,{TARGET},{TARGET}_probability"
+    assert lines[0].startswith(f"id,{TARGET},{TARGET}_probability,{TARGET}_probability_")
     assert [line.split(",")[0] for line in lines[1:]] == [f"flower-{210 + n}" for n in range(NUM_NEW)]
     assert trial.facts["predicted"] == NUM_NEW
     right = f"{trial.facts['right']} of {NUM_NEW} are right, as only the maker of this meadow can know.\n"

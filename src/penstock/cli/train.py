@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_splitting, add_text_files
 from penstock.errors import importing
 from penstock.model.training import TrainOptions
+from penstock.storage.paths import refuse_missing
 
 SUMMARY = "train a model on a data set, or on raw data"
 DESCRIPTION = """\
@@ -55,6 +57,12 @@ def _add_training(group: argparse._ArgumentGroup, usual: TrainOptions) -> None:
         choices=("auto", "balanced", "none"),
         help="whether rare classes count more; auto: if one is rarer than half an equal share",
     )
+    group.add_argument(
+        "--loss-weights",
+        type=_parse_weights,
+        metavar="NAME=X",
+        help="how much the loss of each target counts, with commas between them (default: 1)",
+    )
     group.add_argument("--cache", metavar="PLACE", help="keep decoded data: memory, or a folder")
     group.add_argument("--num-threads", type=int, metavar="N", help="that make batches (default: the cores)")
 
@@ -77,9 +85,25 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _parse_weights(text: str) -> dict[str, float]:
+    weights = {}
+    for part in text.split(","):
+        name, equals, number = part.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not name or not equals:
+            raise argparse.ArgumentTypeError(f"expected NAME=X, such as price=0.5, got {part!r}")
+    return weights
+
+
 def run(args: argparse.Namespace) -> int:
     """Train, print, and return the exit status."""
-    # Keras and TensorFlow are loaded when it runs: `--help` is there at once.
+    for path in args.paths:
+        if not any(sign in path for sign in "*?["):
+            refuse_missing(Path(path))
+    # Keras and TensorFlow are loaded when it runs: `--help` is there at once, and so are the simplest errors.
     with importing("penstock train", "train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 

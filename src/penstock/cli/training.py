@@ -19,8 +19,8 @@ from penstock.cli.modelfile import load_model
 from penstock.cli.planning import PLAIN_TYPES
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
-from penstock.errors import OptionError, importing
-from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training
+from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
+from penstock.jobs.train import TrainJob, choose_folder, claim_folder, is_raw, prepare_training
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
@@ -30,16 +30,15 @@ from penstock.model.progress import Silence
 from penstock.model.run import DATA_NAME, Run
 from penstock.model.train import seeded
 from penstock.model.training import make_options
-from penstock.storage.atomic import AtomicFile, refuse_existing
-from penstock.storage.paths import find_files, is_named_like_tfrecord
+from penstock.storage.atomic import AtomicFile
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
-    *("hold_out", "seed", "class_weights", "cache", "num_threads"),
+    *("hold_out", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
-    *("short_rows", "weight", "id", "drop", "rename", "tensor", *PLAIN_TYPES),
+    *("short_rows", "weight", "id", "rename", "tensor", *PLAIN_TYPES),
 )
 _MODEL: Final = {
     "preset": "preset",
@@ -62,7 +61,16 @@ def run_train(args: argparse.Namespace) -> int:
     folder = choose_folder(args.out, paths[0] if paths else None)
     if args.resume and args.out is None:
         raise OptionError("--resume", expected="--out RUN beside it", got="none", advice="Name the run.")
-    make_options(**job.choices)  # before anything is converted
+    if args.resume and not (folder / CONFIG_NAME).is_file():
+        if not paths:
+            advice = "Name the folder of a run, or what to train on."
+            raise NoSuchPathError(f"holds no run (there is no {CONFIG_NAME})", path=folder, advice=advice)
+        complain(f"{folder} holds no run yet: it begins")
+    try:
+        make_options(**job.choices)  # before anything is converted
+    except PenstockError as error:
+        error.path = args.config
+        raise
     with claim_folder(folder, may_hold=args.resume):
         try:
             done = _train(args, config, replace(job, data=_one(paths) if paths else None), folder)
@@ -77,8 +85,11 @@ def _train(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, f
     paths = args.paths or _find_source(config)
     if not (args.resume and (folder / CONFIG_NAME).is_file()):
         data, tables = _find_data(args, config, paths, folder)
-        job = replace(job, data=data, settings=tables)
-    elif paths and _is_raw(paths):
+        fields = (
+            {name: each for name, each in job.fields.items() if name in data.schema} if tables else job.fields
+        )
+        job = replace(job, data=data, fields=fields, settings=tables)
+    elif paths and is_raw(paths):
         job = replace(job, data=folder / DATA_NAME)
     with TrainingDisplay() as display:
         return prepare_training(job, folder, display).run(resume=args.resume)
@@ -112,10 +123,11 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         advice = "Its code is not in the file: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
     targets = [name for names in args.target for name in names]
+    left_out = dict.fromkeys(name for names in args.drop for name in names)  # of a data set
     return TrainJob(
         out=args.out,
         model=model,
-        fields=_table(config, "fields"),
+        fields={**_table(config, "fields"), **left_out},
         groups=_table(config, "groups"),
         model_options=ModelOptions.from_json(form) if form else None,
         choices=choices,
@@ -137,7 +149,7 @@ def _find_data(
     if not paths:
         advice = "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
         raise OptionError("DATA", expected="what to train on", got="nothing", advice=advice)
-    if not _is_raw(paths):
+    if not is_raw(paths):
         _refuse_raw_options(args)
         return _one(paths), {}
     # What reads raw data is loaded for raw data alone.
@@ -155,7 +167,8 @@ def _find_data(
 def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:
     """Print the model, or write it as code."""
     if args.write_model is not None:
-        refuse_existing(Path(args.write_model))
+        if Path(args.write_model).exists():
+            raise PathError("exists already", path=args.write_model, advice="Name another file.")
         if job.model is not None:
             raise OptionError("--write-model", expected="a model that is built", got="--model")
     with tempfile.TemporaryDirectory() as temporary:
@@ -200,7 +213,9 @@ def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
     if metrics:
         options = make_options(**run.settings["train"])
         known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
-        best = (min if options.is_lower_better else max)(known, key=lambda row: row[options.monitor])
+        best = (min if options.is_lower_better(run.tasks) else max)(
+            known, key=lambda row: row[options.monitor]
+        )
     if is_json:
         facts = {
             "run": str(run.folder),
@@ -226,16 +241,6 @@ def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
 
 def _list_metrics(row: Mapping[str, float]) -> list[str]:
     return [name for name in row if name not in ("epoch", "step", "seconds")]
-
-
-def _is_raw(paths: list[str]) -> bool:
-    """Whether paths lead to raw data: to files that are named like no TFRecord, in no data set."""
-    if any((Path(each) / "penstock.json").is_file() for each in paths):
-        return False
-    files = find_files(paths)[0] if not any(Path(each).is_dir() for each in paths) else []
-    folders = [Path(each) for each in paths if Path(each).is_dir()]
-    found = [*files, *(file for folder in folders for file in folder.rglob("*"))]
-    return not any(is_named_like_tfrecord(file.name) for file in found)
 
 
 def _refuse_raw_options(args: argparse.Namespace) -> None:

@@ -5,19 +5,17 @@ In: tasks, and a model's outputs by target. Out: Arrow columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.model.score.scores import THRESHOLD
 from penstock.model.task import Task
 from penstock.schema.refusal import show
-
-THRESHOLD: Final = 0.5
-"""A label of two, or of a set, is given where its probability is at least this."""
 
 _Array = Any
 
@@ -36,7 +34,7 @@ class Answer:
         fields = [pa.field(name, self._find_type())]
         if task.kind in ("binary", "multiclass"):
             fields.append(pa.field(f"{name}_probability", chance))
-        if task.kind in ("multiclass", "multilabel"):
+        if task.labels:
             fields += [pa.field(f"{name}_probability_{_word(label)}", chance) for label in task.labels]
         self.fields: list[pa.Field[Any]] = fields
 
@@ -46,15 +44,15 @@ class Answer:
         if kind == "regression":
             return [self._make_numbers(values)]
         chances = np.ascontiguousarray(values, np.float32)
+        if kind == "multilabel":
+            return [self._make_sets(chances), *map(_floats, chances.T)]
         if kind == "binary":
-            chances = chances.reshape(-1)
-            codes = (chances >= THRESHOLD).astype(np.int64)
-            return [self._name(codes, np.isnan(chances)), _floats(chances)]
-        if kind == "multiclass":
+            chances = np.stack([1 - chances.reshape(-1), chances.reshape(-1)], axis=1)
+            codes = (chances[:, 1] >= THRESHOLD).astype(np.int64)
+        else:
             codes = chances.argmax(axis=1)
-            best = chances.max(axis=1)
-            return [self._name(codes, np.isnan(best)), _floats(best), *map(_floats, chances.T)]
-        return [self._make_sets(chances), *map(_floats, chances.T)]
+        given = chances[np.arange(len(codes)), codes]
+        return [self._name(codes, np.isnan(given)), _floats(given), *map(_floats, chances.T)]
 
     def _find_type(self) -> Any:
         kind = None if self._labels is None else self._labels.type
@@ -78,7 +76,7 @@ class Answer:
 
 
 class Answers:
-    """The columns of all targets, behind those that are carried.
+    """The columns of all targets, behind those that are carried; a target that is carried is `NAME_true`.
 
     Attributes:
         schema: All columns of the output.
@@ -92,8 +90,12 @@ class Answers:
         """
         self._answers = {name: Answer(task) for name, task in tasks.items()}
         fields = [field for answer in self._answers.values() for field in answer.fields]
-        self.schema = pa.schema([*carried, *fields])
-        _refuse_clash([field.name for field in carried], [field.name for field in fields])
+        kept = list(carried)
+        for place, field in enumerate(kept):
+            if place and field.name in tasks:  # the first names the row
+                kept[place] = field.with_name(f"{field.name}_true")
+        self.schema = pa.schema([*kept, *fields])
+        _refuse_clash([field.name for field in kept], [field.name for field in fields])
 
     def make(self, carried: pa.RecordBatch, outputs: Mapping[str, NDArray[Any]]) -> pa.RecordBatch:
         """Return the rows of the output."""
@@ -101,8 +103,16 @@ class Answers:
         return pa.RecordBatch.from_arrays([*carried.columns, *arrays], schema=self.schema)
 
 
-def _refuse_clash(carried: Iterable[str], made: list[str]) -> None:
+def _refuse_clash(carried: list[str], made: list[str]) -> None:
     for name in carried:
+        if carried.count(name) > 1:
+            raise OptionError(
+                f"column {show(name)}",
+                field=name,
+                expected="names in the output that come once",
+                got="a target that is kept and another column",
+                advice="Keep one of them.",
+            )
         if name in made:
             raise OptionError(
                 f"column {show(name)}",

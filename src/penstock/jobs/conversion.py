@@ -75,14 +75,12 @@ class Facts:
     """What the manifest says beside what the engine knows.
 
     Attributes:
-        plan: What became of each column, or None.
+        plan: What became of each column, and how it was read; or None.
         source: Where the rows come from.
-        resize: To what images were shrunk, or None.
     """
 
     plan: Mapping[str, Any] | None = None
     source: tuple[Mapping[str, Any], ...] = ()
-    resize: int | None = None
 
 
 class Conversion:
@@ -210,7 +208,7 @@ class Conversion:
             split=self._account_split(assignment),
             order=self._options.describe_order(),
             rejects=self.rejects.to_json(),
-            plan=None if facts.plan is None else {**facts.plan, "resize": facts.resize},
+            plan=facts.plan,
             source=facts.source,
             statistics=self._measure(assignment, schema, splits),
             version=version("penstock"),

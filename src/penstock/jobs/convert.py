@@ -145,7 +145,7 @@ def run_conversion(
             staging,
             (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
             lambda: conversion.finish(
-                plan.settle, Facts(plan.to_form(), tuple(peeked.provenance()), options.resize)
+                plan.settle, Facts(describe_plan(plan, options), tuple(peeked.provenance()))
             ),
         )
     notes = (*peeked.notes, *list_losses(plan), *plan.warnings, *conversion.notes)
@@ -168,7 +168,7 @@ def _find_finished(
     plan = prepare(make_plan(peeked, told), options, peeked.head)[0]
     is_same = (
         manifest is not None
-        and manifest.plan == {**plan.to_form(), "resize": options.resize}
+        and manifest.plan == describe_plan(plan, options)
         and _name_sources(manifest.source) == _name_sources(source.provenance())
         and manifest.split.get("shares") == options.shares
         and manifest.split.get("seed") == options.seed
@@ -344,6 +344,19 @@ def _plan_time(name: str, schema: Schema, plan: Plan) -> list[ColumnPlan]:
     )
 
 
+def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
+    """Return what new rows need to become fields as these did: the plan, and choices that change meaning.
+
+    Words for what is missing are told where they are not the usual ones.
+    """
+    return {**plan.to_form(), "resize": options.resize, **_tell_missing(options)}
+
+
+def _tell_missing(options: ConvertOptions) -> dict[str, list[str]]:
+    words = sorted(set(options.missing))
+    return {} if words == [""] else {"missing": words}
+
+
 def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[str, Any]:
     """Return all that decides the bytes, so that only the same request is resumed."""
     return {
@@ -363,6 +376,7 @@ def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[st
         "compression": options.compression,
         "on_error": options.on_error,
         "resize": options.resize,
+        **_tell_missing(options),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
@@ -18,10 +18,13 @@ from penstock.errors import (
     NoSuchPathError,
     NotTFRecordError,
     OptionError,
+    PenstockError,
     SchemaError,
     UnknownNameError,
     importing,
 )
+from penstock.jobs.recipe import find_recipe
+from penstock.model.facts import read_trained
 from penstock.model.score.engine import evaluate_split
 from penstock.model.score.evaluation import Evaluation
 from penstock.model.score.judging import OnProgress
@@ -30,12 +33,14 @@ from penstock.model.task import Task
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
 from penstock.storage.paths import PathLike
+from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
 Data: TypeAlias = Split | Dataset | PathLike | Sequence[PathLike] | None
 
 _CONVERT = (
-    "Convert it first: penstock convert SOURCE OUT; or predict it as it is: penstock predict RUN SOURCE."
+    "Convert it first, whole: penstock convert SOURCE OUT --target NAME --split test=1.0; then say "
+    "penstock evaluate RUN OUT. Without scores: penstock predict RUN SOURCE."
 )
 
 
@@ -76,6 +81,7 @@ def evaluate(
     *,
     split: str = "test",
     model: Any = None,
+    functions: Mapping[str, MapFunction] | None = None,
     **options: Unpack[EvaluateChoices],
 ) -> Evaluation:
     """Say how good a run is on a split: scores with intervals, which inputs matter, the worst mistakes.
@@ -88,6 +94,7 @@ def evaluate(
             that of the run, if not given.
         split: The name of that split.
         model: The `keras.Model`, for a run of a model of one's own.
+        functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
         options: Everything else; see `EvaluateOptions`.
 
     Raises:
@@ -104,7 +111,8 @@ def evaluate(
         ```
     """
     check_keywords(options, (each.name for each in fields(EvaluateOptions)), "evaluate")
-    return run_evaluation(run, data, split, EvaluateOptions(**options), model)  # type: ignore[arg-type]
+    chosen = EvaluateOptions(**options)  # type: ignore[arg-type]
+    return run_evaluation(run, data, split, chosen, model, functions=functions)
 
 
 def run_evaluation(
@@ -114,18 +122,24 @@ def run_evaluation(
     options: EvaluateOptions,
     model: Any = None,
     on_progress: OnProgress | None = None,
+    functions: Mapping[str, MapFunction] | None = None,
 ) -> Evaluation:
     """Evaluate, and say how far it is; the arguments are those of `evaluate`.
 
     Raises:
         PenstockError: See `evaluate`.
     """
-    opened = _open_run(run, model)
-    chosen = _open_split(opened, data, split)
-    return evaluate_split(opened.predictor(), opened.pipeline, opened.tasks, chosen, options, on_progress)
+    opened = _open_run(run, model, functions)
+    chosen, notes = _open_split(opened, data, split)
+    folder = opened.data if isinstance(opened.data, Path) else None
+    recipe = find_recipe(opened.pipeline, getattr(opened, "settings", {}), folder)
+    found = evaluate_split(opened.predictor(), opened.pipeline, opened.tasks, chosen, options, on_progress)
+    return replace(found, notes=(*notes, *found.notes)).with_forms(recipe.forms)
 
 
-def _open_run(run: EvaluatedRun | PathLike, model: Any) -> EvaluatedRun:
+def _open_run(
+    run: EvaluatedRun | PathLike, model: Any, functions: Mapping[str, MapFunction] | None
+) -> EvaluatedRun:
     if not isinstance(run, str | os.PathLike):
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
@@ -133,12 +147,13 @@ def _open_run(run: EvaluatedRun | PathLike, model: Any) -> EvaluatedRun:
     with importing("evaluate", "train"):
         from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
-    return open_run(run, model)
+    return open_run(run, model, functions)
 
 
-def _open_split(run: EvaluatedRun, data: Data, split: str) -> Split:
+def _open_split(run: EvaluatedRun, data: Data, split: str) -> tuple[Split, list[str]]:
+    """Return the split, and what to know of it."""
     if isinstance(data, Split):
-        return data
+        return data, _note_change(run, data)
     dataset = data if isinstance(data, Dataset) else _open_data(run, data)
     if split not in dataset:
         there = ", ".join(show(name) for name in dataset.splits)
@@ -148,7 +163,32 @@ def _open_split(run: EvaluatedRun, data: Data, split: str) -> Split:
             field=split,
             advice=f"There are {there}." if len(dataset) > 1 else f"There is {there}.",
         )
-    return dataset[split]
+    return dataset[split], _note_change(run, dataset)
+
+
+def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
+    """Say so if the run's own data set is not any more what the run was trained on."""
+    folder = getattr(run, "folder", None)
+    trained = None if folder is None else read_trained(folder)
+    if trained is None or not _is_own(run.data, given.paths):
+        return []
+    try:
+        dataset = given if isinstance(given, Dataset) else open_dataset(run.data)
+        name = "train" if "train" in dataset else dataset.splits[0]
+        if dataset[name].as_source().fingerprint == trained:
+            return []
+    except PenstockError:
+        return []  # of another split than the one that is evaluated
+    return [
+        "the data set was made anew since the run was trained on it: the model may have seen these records, "
+        "and then the scores are too good"
+    ]
+
+
+def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
+    """Whether files are in the place of those that a run was trained on."""
+    own = {path.resolve() for path in ([data] if isinstance(data, Path) else data)}
+    return all(not own.isdisjoint((path.resolve(), path.resolve().parent)) for path in paths)
 
 
 def _open_data(run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None) -> Dataset:

@@ -6,6 +6,7 @@ no file. Rows stream from the data through the run's pipeline and model to the o
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -67,10 +68,11 @@ def predict(
     The output has the id of each row, or its number from 0, or the path of an image; the columns of `keep`;
     and for each target, after its kind:
 
-    - two classes: `NAME`, the label, and `NAME_probability`, that of the second label;
-    - several: `NAME`, `NAME_probability`, that of the label given, and `NAME_probability_LABEL` for each;
+    - classes: `NAME`, the label; `NAME_probability`, that of this label; `NAME_probability_LABEL` for each;
     - sets of classes: `NAME`, a list of labels, and `NAME_probability_LABEL` for each;
     - numbers: `NAME`, in the units of the data.
+
+    A target that is kept is `NAME_true` there.
 
     Args:
         run: A run, or its folder.
@@ -90,7 +92,7 @@ def predict(
         >>> pets = ps.open("pets/", target="adopted")
         >>> run = ps.train(None, pets, ps.Pipeline.fit(pets, name=None), "runs/pets", epochs=1)
         >>> found = predict(run, [{"name": "Ada", "age": 4.5}, {"name": "Bo", "age": None}], keep="name")
-        >>> found.columns
+        >>> found.columns[:4]
         ('row', 'name', 'adopted', 'adopted_probability')
         >>> predict("runs/pets", pets["test"], "adopted.parquet").num_rows
         1
@@ -138,13 +140,15 @@ def run_prediction(
     with ExitStack() as stack:
         if path is not None:
             write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
+        most = 0 if options.on_error == "raise" else options.max_rejects
+        batches = make_batches(rows.makers(), BatchMaker(inputs, most), batch_size, options.num_workers)
+        answered = work.answer(stack.enter_context(closing(batches)))
+        first = list(itertools.islice(answered, 1))  # if that fails, nothing has been written
         held: list[pa.RecordBatch] = []
         take = held.append
         if write is not None:
             take = stack.enter_context(open_writer(suffix, answers.schema, write)).write
-        most = 0 if options.on_error == "raise" else options.max_rejects
-        batches = make_batches(rows.makers(), BatchMaker(inputs, most), batch_size, options.num_workers)
-        for batch in work.answer(stack.enter_context(closing(batches))):
+        for batch in itertools.chain(first, answered):
             take(batch)
     return work.account(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
@@ -157,7 +161,7 @@ def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
     with importing("predict", "train"):
         from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
-    return open_run(run, options.model)
+    return open_run(run, options.model, options.functions)
 
 
 def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
@@ -211,6 +215,9 @@ class _Work:
     def _refuse(self, refusal: Refusal) -> None:
         error = refusal.make()
         if self._options.on_error == "raise":
+            if not error.advice:
+                error.advice = "Mend it, or leave such rows out: on_error='skip' (--on-error skip)."
+                error.args = (str(error),)
             raise error
         self._num_skipped += 1
         if self._num_skipped > self._options.max_rejects:

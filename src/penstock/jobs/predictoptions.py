@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -11,6 +12,7 @@ from penstock.read.options import OnError, check_on_error
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
 from penstock.source.options import SourceOptions
+from penstock.transform.map import MapFunction
 
 _MOST_WORKERS = 8  # beyond that a model is what takes the time
 
@@ -28,6 +30,7 @@ class PredictOptions:
         max_rejects: How many rows may be left out before the run gives up.
         overwrite: Whether a file that is there may be replaced. It stays until the new one is complete.
         model: The `keras.Model`, for a run of a model of one's own.
+        functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
         workers: How many threads make batches; as many as there are cores, at most 8, if not said. The result
             is the same.
         delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
@@ -47,6 +50,7 @@ class PredictOptions:
     max_rejects: int = 1000
     overwrite: bool = False
     model: Any = None
+    functions: Mapping[str, MapFunction] | None = None
     workers: int | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
@@ -69,6 +73,8 @@ class PredictOptions:
         for name in ("batch_size", "workers"):
             if getattr(self, name) is not None:
                 _check_number(name, getattr(self, name), 1)
+        if not isinstance(self.functions, Mapping | None):
+            raise OptionError("functions", expected="functions by name", got=show(self.functions))
         if not isinstance(self.overwrite, bool):
             raise OptionError("overwrite", expected="True or False", got=show(self.overwrite))
         _ = self.read_as()  # what reading checks is checked now, before any work
@@ -98,6 +104,7 @@ class PredictChoices(TypedDict, total=False):
     max_rejects: int
     overwrite: bool
     model: Any
+    functions: Mapping[str, MapFunction] | None
     workers: int | None
     delimiter: str | None
     encoding: str

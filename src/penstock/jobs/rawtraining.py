@@ -5,7 +5,8 @@ In: a source, and what was told of it. Out: the data set, and what `run.yaml` sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,16 @@ class RawData:
     told: PlanOverrides = field(default_factory=PlanOverrides)
     options: ConvertOptions = field(default_factory=ConvertOptions)
     tables: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: Any, target: str | Sequence[str] | None, seed: int) -> RawData:
+        """Return raw data of which no more is known than what is to be predicted."""
+        paths = [source] if isinstance(source, str | os.PathLike) else source
+        is_path = isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths)
+        named = [os.path.abspath(each) for each in paths] if is_path else []  # noqa: PTH100
+        tables: dict[str, Any] = {"source": named if len(named) > 1 else named[0]} if named else {}
+        tables["convert"] = {"seed": seed, **({"target": target} if target is not None else {})}
+        return cls(source, PlanOverrides(target=target), ConvertOptions(seed=seed), tables)
 
     def convert(self, out: Path, on_progress: OnProgress | None = None) -> Dataset:
         """Convert into a folder; what a killed run has left there is taken as far as it goes.

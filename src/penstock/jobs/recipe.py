@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import PenstockError, SchemaError
+from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.schema.told import Form, load_form
 from penstock.shards.manifest import Manifest, load_manifest
@@ -42,9 +43,12 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
 
     Args:
         pipeline: What is fed.
-        settings: May hold `schema` and `plan`, as a manifest has them.
+        settings: May hold `schema` and `plan`, as a manifest has them, and `convert`, as `run.yaml` has it.
         data: The data set, whose manifest says it elsewhere, if it is still there. What nobody knows is found
             out from the new data alone.
+
+    Raises:
+        SchemaError: The settings are none that a run writes.
     """
     schema, plan = settings.get("schema"), settings.get("plan")
     declared = Schema({}) if schema is None else Schema.from_json(schema)
@@ -57,9 +61,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         whole = Schema({**declared, **pipeline.schema})
     except SchemaError:
         whole = pipeline.schema  # the data set was opened with other roles than its manifest has
-    converted = settings.get("convert")
-    words = converted.get("missing") if isinstance(converted, Mapping) else None
-    missing = ("",) if words is None else (words,) if isinstance(words, str) else tuple(words)
+    missing = _find_missing(plan, settings.get("convert"))
     if not plan:
         return Recipe(whole, missing=missing)
     told = load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
@@ -71,6 +73,19 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         plan.get("resize"),
         missing,
     )
+
+
+def _find_missing(plan: object, converted: object) -> tuple[str, ...]:
+    """Return the words for what is missing: those of the data set, else those that a run was told."""
+    for table in (plan, converted):
+        words = table.get("missing") if isinstance(table, Mapping) else None
+        if words is None:
+            continue
+        words = [words] if isinstance(words, str) else words
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise SchemaError("missing of the run's data", expected="a list of texts", got=show(words))
+        return tuple(words)
+    return ("",)
 
 
 def _find_manifest(data: Path | None) -> Manifest | None:

@@ -9,36 +9,38 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError
+from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError, importing
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
 from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
-from penstock.model.train import Training
+from penstock.model.train import COMPILED, Training, is_compiled_by_owner
 from penstock.model.training import TrainChoices, make_options
 from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
+from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, find_files, is_named_like_tfrecord
 from penstock.transform.pipeline import Pipeline
 
 RUNS: Final = "runs"
 """Where runs go that were given no folder."""
 
 
-def train(
+def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
     model: Any,
-    dataset: Dataset | PathLike,
+    dataset: Any,
     pipeline: Pipeline | None = None,
     out: PathLike | None = None,
     *,
+    target: str | Sequence[str] | None = None,
     resume: bool = False,
     callbacks: Sequence[Any] = (),
     watcher: Watcher | None = None,
@@ -53,9 +55,12 @@ def train(
     Args:
         model: A Keras model whose inputs are named as those of the pipeline; or None, to build one for the
             data. One that is compiled is trained as it is; others get the optimizer and losses of `options`.
-        dataset: What to train on: its split "train"; "validation" tells the best epoch.
+        dataset: A `Dataset`, or the path of one or of TFRecords: its split "train" is trained on, and its
+            "validation" tells the best epoch. Anything else that `convert` takes, such as a CSV or a
+            DataFrame, is converted into the run's folder first.
         pipeline: What turns records into inputs; fitted to the data set, if not given.
         out: The folder to write; a new one in `runs/`, if not given.
+        target: What to predict, if the data does not say.
         resume: Whether to go on where a run in that folder was killed. Choices that are not given again are
             those of the run; others must be the same.
         callbacks: More callbacks of Keras. What they hold in plain attributes is resumed, too.
@@ -77,8 +82,11 @@ def train(
         print(run.history[-1]["val_loss"])
         ```
     """
+    if not isinstance(callbacks, list | tuple):
+        raise OptionError("callbacks", expected="a list of callbacks", got=show(callbacks))
     job = TrainJob(
         data=dataset,
+        target=target,
         out=out,
         model=model,
         pipeline=pipeline,
@@ -133,8 +141,38 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
         PenstockError: See `train`.
     """
     folder = choose_folder(job.out, job.data)
+    make_options(**job.choices)  # before anything is converted
     with claim_folder(folder, may_hold=job.resume):
+        if job.data is not None and is_raw(job.data):
+            job = _convert(job, folder)
         return prepare_training(job, folder, watcher).run(resume=job.resume)
+
+
+def is_raw(data: Any) -> bool:
+    """Whether data is to be converted first: no data set, and no files or folders of TFRecords."""
+    if isinstance(data, Dataset):
+        return False
+    paths = [data] if isinstance(data, str | os.PathLike) else data
+    if not isinstance(paths, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in paths):
+        return True
+    folders = [Path(each) for each in paths if Path(each).is_dir()]
+    if any((folder / MANIFEST_NAME).is_file() for folder in folders):
+        return False
+    files = find_files(paths)[0] if len(folders) < len(paths) and not folders else []
+    found = [*files, *(file for folder in folders for file in folder.rglob("*"))]
+    return not any(is_named_like_tfrecord(file.name) for file in found)
+
+
+def _convert(job: TrainJob, folder: Path) -> TrainJob:
+    """Return a job whose raw data is converted into the run's folder."""
+    if job.resume and (folder / CONFIG_NAME).is_file():
+        return replace(job, data=folder / DATA_NAME)
+    # What reads raw data is loaded for raw data alone.
+    with importing("training on raw data"):
+        from penstock.jobs.rawtraining import RawData  # noqa: PLC0415
+
+    raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
+    return replace(job, data=raw.convert(folder / DATA_NAME), settings=dict(raw.tables), target=None)
 
 
 def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
@@ -149,6 +187,8 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         pipeline = Pipeline.load(folder / PIPELINE_NAME)
     if pipeline is None:
         pipeline = Pipeline.fit_config(data, {"fields": job.fields, "groups": job.groups})
+    if job.model is not None and is_compiled_by_owner(job.model):
+        _refuse_compiling(job.choices)
     model_options = job.model_options
     if model_options is None and isinstance(known.get("model"), Mapping):
         model_options = ModelOptions.from_json(known["model"])
@@ -162,10 +202,19 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         options=make_options(**choices),
         model=job.model,
         model_options=model_options,
-        settings=_describe(job, data, folder, known),
+        settings=_describe(job, data, pipeline, folder, known),
         callbacks=tuple(job.callbacks),
         watcher=watcher,
     )
+
+
+def _refuse_compiling(choices: Mapping[str, Any]) -> None:
+    """Refuse choices that do not count, as the model's owner has made them."""
+    for name in COMPILED:
+        if name in choices:
+            advice = "Leave it out, or give the model before compile()."
+            expected = "nothing, as the model is compiled"
+            raise OptionError(name, expected=expected, got=show(choices[name]), advice=advice)
 
 
 def choose_folder(out: PathLike | None, data: Any) -> Path:
@@ -240,7 +289,9 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
         raise
 
 
-def _describe(job: TrainJob, data: Dataset, folder: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(
+    job: TrainJob, data: Dataset, pipeline: Pipeline, folder: Path, known: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the first tables of `run.yaml`."""
     if known:
         return {name: table for name, table in known.items() if name not in ("model", "train", "facts")}
@@ -250,12 +301,19 @@ def _describe(job: TrainJob, data: Dataset, folder: Path, known: Mapping[str, An
     named = [os.fspath(path.resolve()) for path in paths]
     told = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
     tables: dict[str, Any] = {"data": told, **job.settings}
-    if job.target is not None and "convert" not in tables:
-        tables["target"] = job.target
-    for name in ("fields", "groups"):
-        if getattr(job, name):
-            tables[name] = getattr(job, name)
+    targets = list(data.schema.targets)
+    if "convert" not in tables and targets:
+        tables["target"] = targets if len(targets) > 1 else targets[0]
+    form = pipeline.to_json()
+    # What each field becomes, without what was fitted; functions over columns are no settings.
+    tables["fields"] = {name: _list_choices(form["transforms"].get(name)) for name in data.schema}
+    if form.get("groups"):
+        tables["groups"] = {each["name"]: each["members"] for each in form["groups"]}
     return tables
+
+
+def _list_choices(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if form is None else {name: each for name, each in form.items() if name != "fitted"}
 
 
 def _read_table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -67,13 +67,15 @@ class Checkpoints:
             WriteError: The disk is full, or fails; the states before it are as they were.
         """
         name = f"step-{moment.step:010}{_SUFFIX}"
+        if name in (each["file"] for each in self._kept):  # which its SHA-256 in state.json still stands for
+            name = f"step-{moment.step:010}-again{_SUFFIX}"
         texts = {
             "memory": json.dumps(dict(moment.memory)),
             "callbacks": json.dumps(list(moment.snapshot.callbacks)),
             "paths": json.dumps(dict(moment.snapshot.paths)),
         }
         digest = write_tensors(self.folder / FOLDER_NAME / name, moment.snapshot.arrays, texts)
-        others = [each for each in self._kept if each["file"] != name]
+        others = [each for each in self._kept if each["step"] != moment.step]
         kept = [{"file": name, "sha256": digest, "step": moment.step}, *others][:_NUM_KEPT]
         self._write_state(kept, moment)
         self._kept = kept
@@ -108,9 +110,10 @@ class Checkpoints:
                     advice=advice,
                 )
         faults = []
-        self.status = form["status"]
-        if self.status == "finished":
+        if form["status"] == "finished":
+            self.status = "finished"
             return None
+        self._remove_rests()
         for entry in form["checkpoints"]:
             try:
                 moment = self._read_moment(entry)
@@ -172,6 +175,13 @@ class Checkpoints:
             )
         return form  # type: ignore[no-any-return]
 
+    def _remove_rests(self) -> None:
+        """Remove what writers that were killed have left; nobody else writes here."""
+        for folder in (self.folder, self.folder / FOLDER_NAME):
+            for path in folder.glob(".tmp-*"):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
     def _remove_others(self) -> None:
         names = {each["file"] for each in self._kept}
         for path in (self.folder / FOLDER_NAME).glob(f"step-*{_SUFFIX}"):
@@ -195,8 +205,8 @@ def _is_entry(entry: Any) -> bool:
     return is_name and isinstance(entry.get("sha256"), str) and isinstance(entry.get("step"), int)
 
 
-def read_digest(folder: Path) -> str | None:
-    """Return the SHA-256 of the weights that a run has left, if its state tells one."""
-    form = Checkpoints(folder, {})._read_state()
-    digest = None if form is None else form.get("weights")
-    return digest if isinstance(digest, str) else None
+def read_ending(folder: Path) -> tuple[str | None, str | None]:
+    """Return how a run ended, and the SHA-256 of the weights that it has left, as far as its state tells."""
+    form = Checkpoints(folder, {})._read_state() or {}
+    digest = form.get("weights")
+    return form.get("status"), digest if isinstance(digest, str) else None

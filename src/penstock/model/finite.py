@@ -22,11 +22,16 @@ _BLOCK_ROWS: Final = 1 << 14
 _NUM_NAMED: Final = 5
 
 
-def check_finite(split: Any, pipeline: Pipeline) -> None:
+def check_finite(split: Any, pipeline: Pipeline, *, is_described: bool = True) -> None:
     """Refuse a split whose numbers reach a model as NaN or infinite ones.
 
-    The manifest of a data set tells which fields of the train split have any: only those are read. What it
-    does not tell, the guard of the loss finds.
+    The manifest of a data set tells which fields of the train split have any: only those are read. Of another
+    split, which is small, all are. What is not told of the train split, the guard of the loss finds.
+
+    Args:
+        split: The records.
+        pipeline: What is made of them.
+        is_described: Whether the manifest's statistics are those of this split.
 
     Raises:
         FieldError: A field has some; the message names the first records.
@@ -35,12 +40,13 @@ def check_finite(split: Any, pipeline: Pipeline) -> None:
     told = {} if form is None else load_statistics(form)
     for name, transform in pipeline.transforms.items():
         values = None if name not in told else told[name].values
-        if values is None or not values.num_nan + values.num_inf:
+        if is_described and (values is None or not values.num_nan + values.num_inf):
             continue
         takes_nan = isinstance(transform, Scale) and transform.nan == "missing"
         takes_inf = isinstance(transform, Scale) and transform.method == "clip"
-        is_fed = isinstance(transform, Scale | Keep | Pad)
-        if is_fed and ((values.num_nan and not takes_nan) or (values.num_inf and not takes_inf)):
+        stored = getattr(pipeline.schema[name], "dtype", "")
+        is_fed = isinstance(transform, Scale | Keep | Pad) and str(stored).startswith("float")
+        if is_fed and not (takes_nan and takes_inf):
             _refuse_rows(split, name, (takes_nan, takes_inf))
 
 

@@ -81,14 +81,12 @@ class Fitting:
 
     def _begin(self, moment: Moment | None, watcher: Watcher) -> Journal:
         options = self.options
-        best = BestEpoch(self.monitor, is_lower_better=options.is_lower_better, patience=options.patience)
+        is_lower_better = options.is_lower_better(self.loader.signature()[1])
+        best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.patience)
         remembered = (*self.callbacks, best)
         journal = Journal(
             self.loader, self.folder, self.checkpoints, best, remembered, watcher, moment=moment
         )
-        build_state(self.model, self.loader)
-        if self.monitor is not None:
-            check_monitor(self.model, self.monitor)
         if moment is not None:
             self.loader.load_state_dict(moment.memory["loader"])
         return journal
@@ -96,7 +94,7 @@ class Fitting:
     def _fit(self, journal: Journal, stop_step: int | None = None) -> None:
         options, moment = self.options, journal.moment
         epoch = 0 if moment is None else int(moment.memory["epoch"])
-        if moment is not None and (epoch >= options.epochs or self._is_stopped(moment)):
+        if moment is not None and epoch >= options.epochs:  # killed before it said that it has ended
             journal.best.set_model(self.model)
             restore_model(self.model, moment.snapshot)
             restore_callbacks(journal.remembered, moment.snapshot)
@@ -142,7 +140,7 @@ class Fitting:
         Returns:
             Epoch and step of the batch behind it.
         """
-        moment = self.checkpoints.load()
+        moment = self.checkpoints.load() or failed.first
         if moment is None:
             return fault.epoch, fault.step
         good = sum(map(self.loader.num_steps, range(fault.epoch))) + fault.step
@@ -176,13 +174,6 @@ class Fitting:
             epoch += 1
         return epoch, step
 
-    def _is_stopped(self, moment: Moment) -> bool:
-        """Whether a run had come to its end, and was killed before it said so."""
-        if self.options.patience is None:
-            return False
-        remembered = moment.snapshot.callbacks[-1]["values"]
-        return bool(remembered["num_waited"] > self.options.patience)
-
 
 def build_state(model: Any, loader: Loader) -> None:
     """Make all variables of a model, its optimizer and its metrics, which a checkpoint holds.
@@ -198,9 +189,14 @@ def build_state(model: Any, loader: Loader) -> None:
 def check_monitor(model: Any, name: str) -> None:
     """Refuse a name that no epoch will have, before the first one.
 
+    What steps of a model's own tell is not known before.
+
     Raises:
         OptionError: There is none.
     """
+    kind = type(model)
+    if kind.train_step is not keras.Model.train_step or kind.test_step is not keras.Model.test_step:
+        return
     plain = list(model.get_metrics_result())
     known = [*(f"val_{each}" for each in plain), *plain]
     if name not in known:

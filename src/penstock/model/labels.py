@@ -14,14 +14,16 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import FieldError
+from penstock.errors import FieldError, OptionError
 from penstock.model.outputs import find_losses, name_loss
 from penstock.model.ports import find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
+from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Columns, Dense
 
+_ROWS_WANTED: Final = ("categorical", "kl_divergence", "kullback")  # a row of probabilities a record
 _BLOCK_ROWS: Final = 1 << 16
 
 
@@ -60,8 +62,7 @@ def check_labels(
 ) -> None:
     """Refuse labels that a loss cannot take: fractions for classes, or classes that are none.
 
-    Where a target is coded, a label without a code is an error of its own, and nothing is read here. Of kept
-    numbers, all of the split are read, that field alone.
+    All labels of the split are read, those fields alone.
 
     Raises:
         FieldError: A label is none; the message names the first such record.
@@ -70,12 +71,35 @@ def check_labels(
     for name, task in read_tasks(model, tasks).items():
         transform = pipeline.transforms.get(name)
         loss = name_loss(losses.get(name))
+        if task.kind in ("binary", "multiclass") and loss.startswith(_ROWS_WANTED):
+            better = "binary_crossentropy" if task.kind == "binary" else "sparse_categorical_crossentropy"
+            raise OptionError(
+                f"loss of target {name!r}",
+                field=name,
+                expected="one that takes codes of classes",
+                got=repr(loss),
+                advice=f"Compile the model with {better!r}.",
+            )
+        if isinstance(transform, Encode):
+            _check_codes(split, name, transform)
         if not isinstance(transform, Keep) or transform.fitted is None or task.shape:
             continue
         if task.kind in ("binary", "multiclass"):
             _check_values(split, name, 0, len(task.labels) - 1)
         elif loss == "binary_crossentropy":
             _check_values(split, name, 0, 1, is_whole=False)
+
+
+def _check_codes(split: LabelSource, name: str, transform: Encode) -> None:
+    for start in range(0, len(split), _BLOCK_ROWS):
+        column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
+        try:
+            transform.apply(name, column, None)
+        except FieldError as error:
+            error.what = f"{error.what} of split {split.name!r}"
+            error.record = start + (error.record or 0)
+            error.args = (str(error),)
+            raise
 
 
 def _check_values(split: LabelSource, name: str, low: int, high: int, *, is_whole: bool = True) -> None:

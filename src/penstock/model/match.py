@@ -93,7 +93,16 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
             got=f"{list_choices(automatic)}, which Keras made up",
             advice=f"Name each by its field: {_write_input(free)}." if free else "Leave them out.",
         )
-    for name in taken:
+    for name, tensor in taken.items():
+        other = getattr(tensor, "name", name)
+        if other != name and other in taken:
+            raise OptionError(
+                f"input {name!r} of {name_model(model)}",
+                field=name,
+                expected="the keras.Input of that name",
+                got=f"the one named {other!r}",
+                advice="Two inputs are swapped: give each the key that is its name.",
+            )
         if name not in given:
             raise _refuse_missing(model, name, given)
     for name in given:

@@ -25,8 +25,9 @@ from penstock.model.progress import Progress, Watcher
 from penstock.model.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 from penstock.model.stopping import BestEpoch
 
-_DEAREST: Final = 1 / 20  # of the time may go to checkpoints
+_DEAREST: Final = 1 / 40  # of the time may go to checkpoints
 _LOOK_SECONDS: Final = 0.1
+_EPOCH_SECONDS: Final = 2.0  # an epoch that is over is worth more than a step
 
 
 class StepReached(Exception):  # noqa: N818 - it never leaves the run
@@ -54,6 +55,7 @@ class Journal:
         watcher: Hears of it all.
         clock: Tells the time in seconds.
         moment: Where it goes on, if it does.
+        first: Where it began, as long as that could not be written.
         step: How many batches the model took in all.
         rows: What each epoch came to.
         seconds: How long it has trained before it was resumed.
@@ -67,6 +69,7 @@ class Journal:
     watcher: Watcher
     clock: Callable[[], float] = time.monotonic
     moment: Moment | None = None
+    first: Moment | None = None
     step: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
@@ -99,10 +102,14 @@ class Journal:
         memory = {
             "epoch": epoch,
             "loader": self.loader.state_dict(),
-            "history": self.rows,
+            "history": list(self.rows),
             "seconds": self.elapsed,
         }
-        self.checkpoints.save(Moment(self.step, take_snapshot(model, self.remembered), memory))
+        moment = Moment(self.step, take_snapshot(model, self.remembered), memory)
+        if not self.step:
+            self.first = moment
+        self.checkpoints.save(moment)
+        self.first = None
         self._saved = self.clock()
         self._cost = self._saved - begun
 
@@ -227,7 +234,8 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         journal.rows.append(row)
         self._measure(self._began, self._stepped)  # of the whole epoch, without its validation
         look = self._look(known, epoch, journal.loader.num_steps(epoch))
-        journal.watcher.epoch(look, is_best=journal.best.best_epoch == epoch)
+        is_best = journal.best.best_epoch == epoch and journal.best.is_told
+        journal.watcher.epoch(look, is_best=is_best)
         for name, value in known.items():
             if not math.isfinite(value) and name not in self._told:
                 self._told.add(name)
@@ -236,8 +244,10 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
             write_history(journal.folder, journal.rows)
         except WriteError as error:
             journal.watcher.note(f"the history was not written, training goes on: {error}")
-        if journal.is_due(self._seconds) or self._steps is not None:
-            journal.save_if_possible(self.model, epoch + 1)
+        if journal.is_due(min(self._seconds, _EPOCH_SECONDS)) or self._steps is not None:
+            # Whoever has stopped the run has done so for good, also if it is killed before it says so.
+            following = self._num_epochs if self.model.stop_training else epoch + 1
+            journal.save_if_possible(self.model, following)
 
     def _measure(self, since: tuple[float, LoaderStats, int], now: float) -> None:
         """Note records a second, the part of the time that was waited, and steps a second."""

@@ -6,6 +6,7 @@ In: the path of a run that has ended. Out: a `Run`: its model with the best weig
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +14,13 @@ from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
 from penstock.model.build import build_model
-from penstock.model.checkpoint import read_digest
+from penstock.model.checkpoint import read_ending
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.history import read_history
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
+from penstock.model.pairing import pair_weights
 from penstock.model.predictor import Predictor
 from penstock.model.snapshot import copy_array
 from penstock.model.task import Task, find_tasks
@@ -28,6 +30,8 @@ from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
 
 PIPELINE_NAME: Final = "pipeline.json"
 WEIGHTS_NAME: Final = "weights.safetensors"
@@ -162,9 +166,13 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
     """
     path = folder / WEIGHTS_NAME
     if not path.is_file():
-        advice = f"Let it come to its end: penstock train --resume --out {folder}."
-        raise StateError("run", path=folder, expected=WEIGHTS_NAME, got="none", advice=advice)
-    arrays, texts = read_tensors(path, read_digest(folder))
+        raise _unfinished(folder)
+    status, digest = read_ending(folder)
+    if status == "running":
+        raise _unfinished(folder)
+    if status == "failed":
+        _log.warning("%s: the run failed; its weights are the last ones before that", folder)
+    arrays, texts = read_tensors(path, digest)
     if texts.get(_FINGERPRINT) != pipeline.fingerprint():
         raise StateError(
             f"{PIPELINE_NAME} beside these weights",
@@ -174,9 +182,12 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
             advice="Scales and vocabularies of another data set make nonsense of the inputs: take its own.",
         )
     weights = list(model.weights)
-    if list(arrays) != [f"{number}" for number in range(len(weights))]:
-        raise _misfit(path, "number of weights of the model", len(arrays), len(weights))
-    for number, weight in enumerate(weights):
+    names = [texts.get(f"path {number}", "") for number in range(len(arrays))]
+    if list(arrays) != [f"{number}" for number in range(len(arrays))]:
+        raise _misfit(path, "names of arrays", f"0 to {len(arrays) - 1}", "others")
+    for number, weight in zip(
+        pair_weights(names, [str(each.path) for each in weights], path), weights, strict=True
+    ):
         array = arrays[f"{number}"]
         if tuple(weight.shape) != array.shape:
             what = f"shape of weight {number}, {texts.get(f'path {number}')!r}"
@@ -209,6 +220,13 @@ def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> A
         error.path = str(folder / CONFIG_NAME)
         raise
     return build_model(pipeline.schema, pipeline, options)
+
+
+def _unfinished(folder: Path) -> StateError:
+    advice = f"Let it come to its end: penstock train --resume --out {folder}."
+    return StateError(
+        "run", path=folder, expected="one that has ended", got="one that has not", advice=advice
+    )
 
 
 def _misfit(path: Path, what: str, expected: object, got: object) -> StateError:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from keras.src.random.seed_generator import global_seed_generator
 from numpy.typing import NDArray
 
 from penstock.errors import StateError
+from penstock.model.pairing import pair_weights
 
 # Of `Callback` itself; the model and what it was told by `fit` are there before anything is restored.
 _NOT_STATE: Final = ("model", "_model", "params", "validation_data")
@@ -75,6 +77,11 @@ def restore_model(model: Any, snapshot: Snapshot, *, with_metrics: bool = True) 
         stored = [name for name in snapshot.arrays if name.startswith(f"{group}/")]
         if len(stored) != len(variables):
             raise _refuse(f"number of variables of the {group}", len(variables), len(stored))
+        if group == "model":
+            names = [snapshot.paths.get(f"model/{number}", "") for number in range(len(stored))]
+            # The optimizer's variables come in the order of the model's: that must be the same.
+            if pair_weights(names, [str(each.path) for each in variables]) != list(range(len(stored))):
+                raise _refuse("order of the model's variables", "that of the run", "another one")
         for number, variable in enumerate(variables):
             array = snapshot.arrays[f"{group}/{number}"]
             if tuple(variable.shape) != array.shape:
@@ -108,6 +115,7 @@ def _list_groups(model: Any) -> dict[str, list[Any]]:
         "model": list(model.variables),  # `weights` would lack the seeds of dropout
         "optimizer": [] if optimizer is None else list(optimizer.variables),
         "metrics": list(model.metrics_variables),
+        "seed": [global_seed_generator().state],  # of layers that draw without one of their own
     }
 
 
@@ -143,6 +151,8 @@ def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str,
         # the sign of another attribute then: once, or what is restored would be turned again.
         callback._set_monitor_op()
     for name, value in state["values"].items():
+        if name not in vars(callback):
+            continue
         setattr(callback, name, float(value["float"]) if isinstance(value, Mapping) else value)
     for name, count in state[_ARRAYS].items():
         setattr(callback, name, [arrays[f"{name}/{at}"] for at in range(count)])

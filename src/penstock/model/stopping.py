@@ -58,6 +58,8 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
                 "monitor", expected="a name of the history", got=repr(self._monitor), advice=advice
             )
         value = float(known[self._monitor])
+        if not math.isfinite(value):
+            return  # it tells nothing: neither that the epoch is better, nor that it is not
         if value * self._sign < self.best * self._sign:
             self.best, self.best_epoch, self.num_waited = value, epoch, 0
             self.best_weights = [copy_array(weight) for weight in self.model.weights]
@@ -65,6 +67,11 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         self.num_waited += 1
         if self._patience is not None and self.num_waited > self._patience:
             self.model.stop_training = True
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything tells which epoch is the best."""
+        return self._monitor is not None
 
     def restore(self) -> None:
         """Give the model the weights of the best epoch, if there was one."""

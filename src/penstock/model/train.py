@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -16,13 +17,13 @@ import keras
 import numpy as np
 
 from penstock.batch.loader import Loader
-from penstock.errors import OptionError
+from penstock.errors import NonFiniteError, OptionError
 from penstock.model.build import build_model
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.compiling import CompilePlan, compile_model
 from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.model.finite import check_finite
-from penstock.model.fitting import Fitting
+from penstock.model.fitting import Fitting, build_state, check_monitor
 from penstock.model.history import read_history
 from penstock.model.imbalance import weigh_classes
 from penstock.model.labels import check_labels, read_tasks
@@ -33,13 +34,21 @@ from penstock.model.progress import Silence, Watcher
 from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
+from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"
 _VALIDATION: Final = ("validation", "val", "valid", "dev")
+_MOST_TOLD: Final = 10
 _LEAST_HELD_OUT: Final = 8  # records, or what they say of a model is chance
+COMPILED: Final = (
+    *("optimizer", "learning_rate", "weight_decay", "warmup", "clip", "class_weights", "loss_weights"),
+)
+"""Options of which a model that its owner has compiled takes none."""
+
 _FREE: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps")  # weights are the same
+_OURS: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # another one than that of the model: neither knows of the other
 
 
@@ -96,17 +105,22 @@ class Training:
         """
         tasks = find_tasks(self.pipeline)
         loaders = self._make_loaders()
-        for split in self._list_splits():
-            check_finite(split, self.pipeline)
+        for number, split in enumerate(self._list_splits()):
+            check_finite(split, self.pipeline, is_described=not number)
         model, built_from = self._make_model(tasks)
         tasks = read_tasks(model, tasks)
         logits = find_logits(model, tasks, self.pipeline)
         for split in self._list_splits():
             check_labels(model, tasks, self.pipeline, split)
         weights = self._compile(model, tasks, loaders.train, logits)
+        build_state(model, loaders.train)
+        if loaders.validation is not None and not self.callbacks:
+            check_monitor(model, self.options.monitor)
         checkpoints = Checkpoints(self.folder, self._identify(loaders.train, built_from))
         moment = checkpoints.load() if resume else None
-        settings = self._describe(tasks, loaders, built_from, {"logits": logits, "class_weights": weights})
+        settings = self._describe(
+            model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
+        )
         if checkpoints.status != "finished":
             self._fit(model, loaders, checkpoints, moment, settings)
         else:
@@ -141,7 +155,7 @@ class Training:
         )
         try:
             journal = fitting.run(moment)
-        except ArithmeticError:
+        except NonFiniteError:
             checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
             raise
         checkpoints.finish("finished", save_weights(self.folder, model, self.pipeline))
@@ -167,7 +181,10 @@ class Training:
         elif share:
             self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
         elif held is None:
-            self.watcher.note("no split to validate with: all epochs are trained, and the last weights kept")
+            self.watcher.note(
+                "no split to validate with: all epochs are trained, and the last weights kept "
+                "(--hold-out 0.1, in Python hold_out=0.1, validates with a tenth)"
+            )
         size = options.choose_batch_size(round(len(split) * (1 - share)))
         choices = {"num_threads": options.num_threads, "batch_size": size, "cache": options.cache}
         train = split.loader(
@@ -197,11 +214,18 @@ class Training:
     def _compile(
         self, model: Any, tasks: Mapping[str, Task], loader: Loader, logits: Mapping[str, bool]
     ) -> dict[str, Any]:
-        if getattr(model, "compiled", False) and not getattr(model, "compiled_for", None):
-            return {}  # by its owner
+        if is_compiled_by_owner(model):
+            self.watcher.note("the model is compiled: it is trained with its own optimizer and losses")
+            return {}
         options = self.options
         split = self.data[_find_train(self.data)]
         weights = weigh_classes(split, self.pipeline, tasks, options.class_weights)
+        for name, given in weights.items():
+            pairs = zip(tasks[name].labels, given, strict=True)
+            counts = ", ".join(
+                f"{show(label)} counts {weight:.2g}" for label, weight in islice(pairs, _MOST_TOLD)
+            )
+            self.watcher.note(f"class weights of {name!r}, in its losses too: {counts}")
         total = loader.num_steps(0) * options.epochs
         plan = CompilePlan(
             optimizer=options.optimizer,
@@ -214,7 +238,7 @@ class Training:
             loss_weights=options.loss_weights,
         )
         compile_model(model, tasks, plan, logits)
-        model.compiled_for = str(self.folder)  # and not by its owner: another run compiles it anew
+        setattr(model.optimizer, _OURS, True)
         return weights
 
     def _identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
@@ -228,8 +252,14 @@ class Training:
             **{name: value for name, value in train.items() if name not in _FREE},
         }
 
+    def _list_options(self, *, model_is_owners: bool) -> dict[str, Any]:
+        """Return the options that count: some do not for a model that its owner has compiled."""
+        options = self.options.to_json()
+        return {name: each for name, each in options.items() if name not in COMPILED or not model_is_owners}
+
     def _describe(
         self,
+        model: Any,
         tasks: Mapping[str, Task],
         loaders: _Loaders,
         built_from: ModelOptions | None,
@@ -254,9 +284,14 @@ class Training:
         return {
             **self.settings,
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
-            "train": self.options.to_json(),
+            "train": self._list_options(model_is_owners=is_compiled_by_owner(model)),
             "facts": facts,
         }
+
+
+def is_compiled_by_owner(model: Any) -> bool:
+    """Whether a model was compiled, and not for a run: what a run has compiled, another compiles anew."""
+    return bool(getattr(model, "compiled", False)) and not getattr(model.optimizer, _OURS, False)
 
 
 class _Loaders(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -21,7 +21,10 @@ Balance: TypeAlias = Literal["auto", "balanced", "none"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
-_LOWER: Final = ("loss", "mae", "mse", "mape", "msle", "rmse", "error", "entropy", "hinge", "divergence")
+_LOWER: Final = {
+    *("loss", "mae", "mse", "mape", "msle", "rmse", "error", "crossentropy", "entropy", "hinge"),
+    *("divergence", "poisson", "cosh", "false"),
+}
 _LARGEST_SEED: Final = 2**32 - 1  # that NumPy takes, which Keras sets
 _STEPS_WANTED: Final = 50  # an epoch of fewer steps hardly moves the weights
 
@@ -49,6 +52,7 @@ class TrainOptions:
         loss_weights: How much the loss of each target counts, where there are several; 1, if not said.
         hold_out: Which part of the train split to validate with, if there is no split for that. 0, as the
             records are worth more to a model than a better epoch to stop at (docs/training.md has figures).
+            The pipeline is fitted to the whole split, that part among it.
         seed: Of everything random: first weights, dropout, the order of records.
         shuffle: Whether records come in another order in each epoch.
         num_threads: How many threads make batches; as many as there are cores, if not said.
@@ -113,10 +117,14 @@ class TrainOptions:
         wanted = max(1, num_records // _STEPS_WANTED)
         return min(_LARGEST_BATCH, max(_SMALLEST_BATCH, 1 << (wanted.bit_length() - 1)))
 
-    @property
-    def is_lower_better(self) -> bool:
-        """Whether what `monitor` names is better when lower."""
-        return any(word in self.monitor for word in _LOWER)
+    def is_lower_better(self, targets: Iterable[str] = ()) -> bool:
+        """Whether what `monitor` names is better when lower; the names of targets before it tell nothing."""
+        name = self.monitor.removeprefix("val_")
+        for target in sorted(targets, key=len, reverse=True):
+            if name.startswith(f"{target}_"):
+                name = name.removeprefix(f"{target}_")
+                break
+        return not _LOWER.isdisjoint(name.split("_"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the choices as dicts, lists and scalars."""

@@ -9,13 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from penstock.errors import NoSuchPathError, PathError, PenstockError, SchemaError
 from penstock.schema.refusal import show
 from penstock.transform.form import join_place
+
+MAX_BYTES: Final = 1 << 20
+"""A hundred times a long file of settings: more is an attack or a mistake."""
+MAX_DEPTH: Final = 32
+"""Tables in tables: settings have five at most."""
+
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
 
 
 def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
@@ -27,14 +34,12 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
     Raises:
         NoSuchPathError: There is no such file.
         PathError: It cannot be read.
-        SchemaError: It is no YAML, or a name comes twice; the message names the line.
+        SchemaError: It is no YAML, too large or too deep, has aliases, or a name comes twice; the message
+            names the line.
     """
     shown = os.fspath(path)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = dict(locate_keys("$", node, join_place)) if node else {}
-        return yaml.safe_load(text), lines
+        return load_config(_read_text(Path(path)))
     except FileNotFoundError:
         raise NoSuchPathError("no such config file", path=shown) from None
     except OSError as error:
@@ -49,6 +54,78 @@ def read_config(path: str | os.PathLike[str]) -> tuple[Any, dict[str, int]]:
     except TwiceError as error:
         what = f"line {error.line}"
         raise SchemaError(what, path=shown, expected="names that come once", got=show(error.name)) from None
+    except SchemaError as error:
+        error.path = shown
+        error.args = (str(error),)
+        raise
+    except RecursionError:
+        raise SchemaError("config file", path=shown, expected=_SHALLOW, got="more") from None
+
+
+def load_config(text: str) -> tuple[Any, dict[str, int]]:
+    """Read a text as `read_config` reads a file.
+
+    Raises:
+        SchemaError: It is too deep, has aliases or tags, or a value that YAML takes for what it is not.
+        TwiceError: A name comes twice.
+        yaml.YAMLError: It is no YAML.
+    """
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        lines = dict(locate_keys("$", node, join_place))
+        return loader.construct_document(node), lines
+    finally:
+        loader.dispose()
+
+
+def _read_text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise SchemaError("config file", expected=f"at most {MAX_BYTES:,} bytes", got="more")
+    return data.decode("utf-8-sig")
+
+
+_SHALLOW: Final = f"at most {MAX_DEPTH} tables or lists in one another"
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses what makes a short text a huge or an endless value."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Return the next value, if it is a plain one."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        line = f"line {event.start_mark.line + 1}"
+        if event.anchor is not None:
+            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
+            expected, advice = "no anchors and aliases", "Write the value out in each place."
+            raise SchemaError(line, expected=expected, got=show(f"{sign}{event.anchor}"), advice=advice)
+        if event.tag not in (None, "!", _TEXT_TAG):
+            raise SchemaError(line, expected="YAML", got=show(f"the tag {event.tag}"))
+        if self._depth >= MAX_DEPTH and not isinstance(event, yaml.ScalarEvent):
+            raise SchemaError(line, expected=_SHALLOW, got="more")
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node."""
+        try:
+            return super().construct_object(node, deep)
+        except SchemaError:
+            raise
+        except ValueError as error:  # 2026-02-30 looks like a date, and a number may have too many digits
+            line, advice = f"line {node.start_mark.line + 1}", "Put what is a text into quotes."
+            raise SchemaError(line, expected="a value", got=show(str(error)), advice=advice) from None
 
 
 def add_line(error: PenstockError, lines: Mapping[str, int], path: str | os.PathLike[str]) -> PenstockError:
@@ -84,6 +161,8 @@ def locate_keys(place: str, node: yaml.Node, join: Callable[[str, str], str]) ->
         names = set()
         for key, value in node.value:
             line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # a table cannot be a name: the loader says so
             if key.value in names:
                 raise TwiceError(str(key.value), line)
             names.add(key.value)

@@ -44,7 +44,7 @@ def test_without_a_file_the_predictions_are_printed_as_csv(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--keep", "name")
     lines = out.splitlines()
     assert (status, err, len(lines)) == (0, "", 13)
-    assert lines[0] == "row,name,sold,sold_probability"
+    assert lines[0] == "row,name,sold,sold_probability,sold_probability_no,sold_probability_yes"
     assert lines[3].startswith("2,n2,no,0.")
 
 
@@ -66,7 +66,7 @@ def test_json_is_one_object(folder, capsys):
         "rows": 2,
         "skipped": 1,
         "out": "o.csv",
-        "columns": ["row", "sold", "sold_probability"],
+        "columns": ["row", "sold", "sold_probability", "sold_probability_no", "sold_probability_yes"],
         "rejected": ["new.csv: column 'age' in row 2 (line 3): expected a number, got 'old'."],
         "notes": ["not read: 'size'"],
     }

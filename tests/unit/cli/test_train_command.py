@@ -189,7 +189,10 @@ def test_run_that_has_ended_is_told_again(run_folder, capsys):
     assert status == 0
     assert "the run had come to its end already: nothing was done" in err
     assert out.splitlines()[0].split() == ["validation", "epoch", "1"]
-    assert out.endswith("run holds the run. Next:\n  penstock evaluate run\n  penstock predict run NEW.csv\n")
+    assert out.endswith(
+        "run holds the run. Next:\n  penstock evaluate run --model model.py:build\n"
+        "  penstock predict run NEW.csv --model model.py:build\n"
+    )
 
 
 def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
@@ -207,7 +210,6 @@ def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
         ("--split-by", "age"),
         ("--time", "age"),
         ("--delimiter", ";"),
-        ("--drop", "age"),
         ("--weight", "age"),
         ("--id", "age"),
         ("--rename", "age=old"),

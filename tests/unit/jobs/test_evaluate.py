@@ -1,5 +1,7 @@
 """`penstock.evaluate`: what it opens, and what it refuses."""
 
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ class KnownRun:
 
     pipeline: Any
     data: Path
+    folder: Path | None = None
 
     @property
     def tasks(self):
@@ -131,3 +134,73 @@ def test_what_is_no_run_or_no_option_is_refused(run) -> None:
         OptionError, match=r"option 'bootstraps': expected an option of evaluate.*'bootstrap'"
     ):
         evaluate(run, bootstraps=3)  # type: ignore[call-arg]
+
+
+def trained_on(run: KnownRun, split: Any, folder: Path) -> KnownRun:
+    """Return a run with a state that tells its train split."""
+    folder.mkdir(exist_ok=True)
+    state = {"identity": {"data": split.as_source().fingerprint}}
+    (folder / "state.json").write_text(json.dumps(state))
+    return KnownRun(run.pipeline, run.data, folder)
+
+
+@pytest.mark.parametrize("form", ["nothing", "path", "dataset", "split"])
+def test_data_set_that_was_made_anew_is_noted(form, run, tmp_path) -> None:
+    kinds = ["dog", "cat"] * 40
+    labels = ["yes" if kind == "dog" else "no" for kind in kinds]
+    first = convert(tmp_path / "pets", kinds, labels)
+    trained = trained_on(KnownRun(run.pipeline, tmp_path / "pets"), first["train"], tmp_path / "run")
+    for seed in (0, 1):
+        data = convert(tmp_path / "pets", kinds, labels, seed=seed, overwrite=True)
+        given = {"nothing": None, "path": tmp_path / "pets", "dataset": data, "split": data["test"]}[form]
+        found = evaluate(trained, given, **QUICK)
+        said = [note for note in found.notes if "the data set was made anew since the run" in note]
+        assert len(said) == seed
+        assert found.to_json()["notes"] == list(found.notes)
+
+
+def test_other_data_or_a_run_without_a_state_is_not_noted(run, pets, tmp_path) -> None:
+    other = convert(tmp_path / "other", ["dog", "cat"] * 20, ["yes", "no"] * 20)
+    for data in (other, other["test"], tmp_path / "other"):
+        assert evaluate(trained_on(run, pets["train"], tmp_path / "run"), data, **QUICK).notes == ()
+    (tmp_path / "empty").mkdir()
+    assert evaluate(KnownRun(run.pipeline, run.data, tmp_path / "empty"), **QUICK).notes == ()
+
+
+def test_dates_are_shown_as_dates(run, tmp_path) -> None:
+    days = [f"2020-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(80)]
+    columns = {
+        "id": [f"pet-{i}" for i in range(80)],
+        "kind": ["dog", "cat"] * 40,
+        "born": days,
+        "adopted": ["no", "yes"] * 40,
+    }
+    fields = {"kind": ps.fields.Category(), "adopted": ps.fields.Category()}
+    data = ps.convert(
+        columns, tmp_path / "dated", id="id", target="adopted", fields=fields, split="train=0.5,test=0.5"
+    )
+    dated = KnownRun(ps.Pipeline.fit(data), tmp_path / "dated")
+    found = evaluate(dated, slices="born", mistakes=2, **QUICK)
+    ranges = [each.name.split(" to ") for each in found.slices["born"]]
+    assert len(ranges) == 5
+    assert all(low in days and high in days for low, high in ranges)
+    assert {"form", "name"}.isdisjoint(found.slices["born"][0].to_json())
+    assert [each.inputs["born"] in days for each in found.mistakes["adopted"]] == [True, True]
+    assert json.dumps(found.to_json())
+
+
+def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path) -> None:
+    given = []
+
+    class Module:
+        """Stands for the module that opens runs."""
+
+        @staticmethod
+        def open_run(path, model, functions):
+            given.append((path, model, functions))
+            return run
+
+    monkeypatch.setitem(sys.modules, "penstock.model.run", Module)
+    functions = {"ratio": dict}
+    evaluate(tmp_path, run.data, model="model", functions=functions, **QUICK)
+    assert given == [(tmp_path, "model", functions)]

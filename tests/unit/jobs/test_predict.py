@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+import sys
 import threading
 
 import numpy as np
@@ -24,10 +25,12 @@ from penstock.errors import (
     TooManySkippedError,
     UnknownNameError,
 )
-from penstock.jobs.predict import predict
+from penstock.jobs.predict import predict, run_prediction
+from penstock.jobs.predictoptions import PredictOptions
 from pictures import jpeg, png, scene
 
 NUM_ROWS = 40
+ADOPTED = ("adopted", "adopted_probability", "adopted_probability_no", "adopted_probability_yes")
 
 
 def make_pets(num_rows=NUM_ROWS):
@@ -100,7 +103,7 @@ def sources(folder):
 
 
 def test_every_source_gives_what_the_converted_records_give(run, expected, tmp_path):
-    assert expected.schema.names == ["id", "adopted", "adopted_probability"]
+    assert expected.schema.names == ["id", *ADOPTED]
     assert expected["id"].to_pylist() == [f"p{n}" for n in range(NUM_ROWS)]
     for name, source in sources(tmp_path).items():
         found = predict(run, source)
@@ -162,7 +165,7 @@ def test_rows_without_an_id_are_numbered_and_columns_are_kept(run):
     for row in rows:
         del row["id"]
     found = predict(run, rows, keep=("note", "born", "age"))
-    assert found.table.schema.names == ["row", "note", "born", "age", "adopted", "adopted_probability"]
+    assert found.table.schema.names == ["row", "note", "born", "age", *ADOPTED]
     assert found.table["row"].to_pylist() == [0, 1, 2]
     assert found.table["note"].to_pylist() == ["n0", "n1", "n2"]
     assert found.table["born"].to_pylist() == [row["born"] for row in rows]
@@ -174,9 +177,28 @@ def test_kept_column_that_is_not_there_names_the_nearest(run):
         predict(run, make_pets(), keep="agee")
 
 
+def test_kept_target_is_called_true(run):
+    found = predict(run, make_pets(4), keep="adopted")
+    assert found.table.schema.names == ["id", "adopted_true", *ADOPTED]
+    assert found.table["adopted_true"].to_pylist() == ["no", "yes", "no", "yes"]
+
+
 def test_kept_column_named_like_a_prediction_is_refused(run):
-    with pytest.raises(OptionError, match=r"column 'adopted': expected names in the output that come once"):
-        predict(run, make_pets(), keep="adopted")
+    rows = [{**row, "adopted_probability": 0.5} for row in make_pets(4)]
+    with pytest.raises(
+        OptionError, match=r"column 'adopted_probability': expected names in the output that come once"
+    ):
+        predict(run, rows, keep="adopted_probability")
+
+
+def test_nothing_is_written_before_the_first_rows_are_predicted(run):
+    written = []
+    bad = [{**make_pets(1)[0], "age": "old"}]
+    with pytest.raises(
+        CellError, match=r"got 'old'\. Mend it, or leave such rows out: on_error='skip' \(--on"
+    ):
+        run_prediction(run, bad, None, PredictOptions(), write=written.append)
+    assert not written
 
 
 def test_missing_column_counts_as_missing_and_is_said_once(run, caplog):
@@ -267,7 +289,8 @@ def test_row_that_does_not_fit_is_raised_with_its_place(run, tmp_path):
     path = write_csv(tmp_path / "new.csv", rows)
     with pytest.raises(CellError) as caught:
         predict(run, path)
-    assert str(caught.value) == f"{path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
+    place = f"{path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
+    assert str(caught.value).startswith(f"{place} Mend it, or leave such rows out")
     assert run.asked == []
 
 
@@ -303,14 +326,14 @@ def test_all_rows_left_out_gives_an_empty_table(run):
     rows = [{**row, "age": "old"} for row in make_pets(3)]
     found = predict(run, rows, on_error="collect")
     assert (found.num_rows, found.num_skipped) == (0, 3)
-    assert found.table.schema.names == ["id", "adopted", "adopted_probability"]
+    assert found.table.schema.names == ["id", *ADOPTED]
 
 
 @pytest.mark.parametrize("source", [[], {"age": []}, pd.DataFrame({"age": [], "id": []}), iter(())])
 def test_source_without_rows_gives_a_table_without_rows(run, source):
     found = predict(run, source)
     assert (found.num_rows, found.num_skipped) == (0, 0)
-    assert found.table.schema.names == ["id", "adopted", "adopted_probability"]
+    assert found.table.schema.names == ["id", *ADOPTED]
     assert found.table.num_rows == 0
     assert run.asked == []
 
@@ -318,7 +341,7 @@ def test_source_without_rows_gives_a_table_without_rows(run, source):
 def test_csv_with_a_header_alone_gives_a_file_without_rows(run, tmp_path):
     (tmp_path / "none.csv").write_text("age,zip,kind,born\n")
     predict(run, tmp_path / "none.csv", tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "row,adopted,adopted_probability\n"
+    assert (tmp_path / "out.csv").read_text() == ",".join(["row", *ADOPTED]) + "\n"
 
 
 def test_sound_file_that_is_no_table_is_still_an_error(run, tmp_path):
@@ -401,7 +424,7 @@ def test_image_folder_gives_paths_and_the_pixels_of_its_records(photos):
     folder, run = photos
     run.asked.clear()
     found = predict(run, folder, batch_size=5)
-    assert found.table.schema.names == ["path", "label", "label_probability"]
+    assert found.table.schema.names[:3] == ["path", "label", "label_probability"]
     assert found.table["path"].to_pylist()[:2] == ["cat/00.jpg", "cat/02.png"]
     stored = predict(run, run.data, batch_size=5)
     assert stored.table["label_probability"].equals(found.table["label_probability"])
@@ -456,3 +479,22 @@ def test_image_that_is_gone_or_damaged_is_a_row_that_does_not_fit(photos, tmp_pa
         with pytest.raises(FieldError) as caught:
             predict(run, data)
         assert str(caught.value).startswith(f"{cut}: column 'image' in row 1: expected a whole jpeg, got")
+
+
+def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
+    given = []
+
+    class Module:
+        """Stands for the module that opens runs."""
+
+        @staticmethod
+        def open_run(path, model, functions):
+            given.append((path, model, functions))
+            return run
+
+    monkeypatch.setitem(sys.modules, "penstock.model.run", Module)
+    functions = {"ratio": dict}
+    assert predict(tmp_path, make_pets(2), model="model", functions=functions).num_rows == 2
+    assert given == [(tmp_path, "model", functions)]
+    with pytest.raises(OptionError, match="functions: expected functions by name, got 3"):
+        predict(tmp_path, [], functions=3)

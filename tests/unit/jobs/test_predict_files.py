@@ -13,11 +13,13 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
-from penstock.jobs import predictionfile
+from penstock.jobs import answers, predictionfile
 from penstock.jobs.answers import Answers
 from penstock.jobs.predict import predict
 from penstock.jobs.predictionfile import open_writer
 from penstock.jobs.predictoptions import PredictOptions
+from penstock.model.score import scores
+from penstock.model.score.scores import predict_codes
 from penstock.model.task import Task
 
 ROW = pa.schema([pa.field("row", pa.int64())])
@@ -25,13 +27,36 @@ NUMBERS = pa.RecordBatch.from_arrays([pa.array([0, 1])], schema=ROW)
 
 
 def answer(*tasks, **outputs):
-    answers = Answers({task.name: task for task in tasks}, ROW)
-    return answers.make(NUMBERS, {name: np.array(value, np.float32) for name, value in outputs.items()})
+    made = Answers({task.name: task for task in tasks}, ROW)
+    return made.make(NUMBERS, {name: np.array(value, np.float32) for name, value in outputs.items()})
 
 
-def test_two_classes_give_a_label_and_the_probability_of_the_second():
+def test_two_classes_give_a_label_its_probability_and_both():
     made = answer(Task("adopted", "binary", ("no", "yes")), adopted=[0.5, 0.25])
-    assert made.to_pydict() == {"row": [0, 1], "adopted": ["yes", "no"], "adopted_probability": [0.5, 0.25]}
+    assert made.to_pydict() == {
+        "row": [0, 1],
+        "adopted": ["yes", "no"],
+        "adopted_probability": [0.5, 0.75],
+        "adopted_probability_no": [0.5, 0.75],
+        "adopted_probability_yes": [0.5, 0.25],
+    }
+
+
+def test_label_and_score_go_by_one_threshold():
+    task, given = Task("adopted", "binary", ("no", "yes")), np.array([0.5, 0.25], np.float32)
+    assert answer(task, adopted=given)["adopted"].to_pylist() == [
+        task.labels[code] for code in predict_codes(task, given)
+    ]
+    assert answers.THRESHOLD is scores.THRESHOLD
+
+
+def test_target_that_is_kept_is_called_true():
+    carried = pa.schema([*ROW, pa.field("adopted", pa.string()), pa.field("age", pa.float32())])
+    task = {"adopted": Task("adopted", "binary", ("no", "yes"))}
+    assert Answers(task, carried).schema.names[:4] == ["row", "adopted_true", "age", "adopted"]
+    twice = pa.schema([*carried, pa.field("adopted_true", pa.string())])
+    with pytest.raises(OptionError, match=r"column 'adopted_true': .*a target that is kept and another"):
+        Answers(task, twice)
 
 
 def test_labels_are_of_the_type_of_the_field():
@@ -121,7 +146,8 @@ def test_parquet_holds_what_the_table_holds(trained, tmp_path):
     assert (written.table, written.out, written.num_rows) == (None, tmp_path / "out.parquet", 20)
     assert list(tmp_path.iterdir()) == [tmp_path / "out.parquet"]
     assert list(written.to_pandas().columns) == [
-        "row", "note", "sold", "sold_probability", "tags", "tags_probability_x", "tags_probability_y", "price"
+        "row", "note", "sold", "sold_probability", "sold_probability_0", "sold_probability_1",
+        "tags", "tags_probability_x", "tags_probability_y", "price",
     ]  # fmt: skip
 
 
@@ -141,7 +167,7 @@ def test_csv_reads_back_as_the_table(trained, tmp_path):
     assert [line[1] for line in lines] == [note or "" for note in table["note"].to_pylist()]
     assert text.splitlines()[1].startswith("0,,")  # nothing
     assert text.splitlines()[3].startswith('2,"",')  # an empty text
-    assert [json.loads(line[4]) for line in lines] == table["tags"].to_pylist()
+    assert [json.loads(line[6]) for line in lines] == table["tags"].to_pylist()
     probabilities = [np.float32(line[3]) for line in lines]
     assert probabilities == [np.float32(value) for value in table["sold_probability"].to_pylist()]
     assert "\r" not in text
@@ -224,10 +250,11 @@ def test_output_that_is_the_data_is_refused(trained, tmp_path):
 def test_text_shows_the_first_rows(trained):
     shown = str(write(trained, None)).splitlines()
     assert shown[0].split() == [
-        "row", "note", "sold", "sold_probability", "tags", "tags_probability_x", "tags_probability_y", "price"
+        "row", "note", "sold", "sold_probability", "sold_probability_0", "sold_probability_1",
+        "tags", "tags_probability_x",
     ]  # fmt: skip
     assert shown[4].split()[:3] == ["3", "'two\\nlines'", "1"]
-    assert (len(shown), shown[-1]) == (12, "… 20 rows")
+    assert shown[-2:] == ["… 20 rows", "… 2 columns more"]
     assert repr(write(trained, None)) == "Predictions(20 rows)"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.model.checkpoint import Checkpoints, Moment, read_digest
+from penstock.model.checkpoint import Checkpoints, Moment, read_ending
 from penstock.model.snapshot import Snapshot
 
 IDENTITY = {"pipeline": "abc", "seed": 3, "class_weights": {"sold": {"yes": 2.0}}}
@@ -57,7 +57,7 @@ def test_run_without_a_state_has_none(tmp_path):
     assert checkpoints.load() is None
     checkpoints.finish("finished", "0a")
     assert list(tmp_path.iterdir()) == []
-    assert read_digest(tmp_path) is None
+    assert read_ending(tmp_path) == (None, None)
 
 
 def test_state_file_tells_where_the_run_is(states):
@@ -171,14 +171,10 @@ def test_choice_that_only_the_run_has_is_a_difference(states):
 def test_run_that_failed_goes_on_from_its_last_state(states):
     checkpoints = Checkpoints(states, IDENTITY)
     checkpoints.finish("failed", "0a")
-    assert (checkpoints.status, read_state(states)["status"], read_digest(states)) == (
-        "failed",
-        "failed",
-        "0a",
-    )
+    assert (checkpoints.status, read_ending(states)) == ("failed", ("failed", "0a"))
     again = Checkpoints(states, IDENTITY)
     assert again.load().step == 4
-    assert again.status == "failed"
+    assert again.status == "running"
     assert len(list_files(states)) == 2
 
 
@@ -187,7 +183,7 @@ def test_run_that_has_ended_needs_no_state(states):
     shutil.rmtree(states / "checkpoints")
     again = Checkpoints(states, IDENTITY)
     assert again.load() is None
-    assert (again.status, read_digest(states)) == ("finished", "0a")
+    assert (again.status, read_ending(states)) == ("finished", ("finished", "0a"))
     with pytest.raises(StateError, match="seed of the run"):
         Checkpoints(states, {**IDENTITY, "seed": 4}).load()
 
@@ -197,7 +193,7 @@ def test_state_written_behind_an_end_tells_no_weights(states):
     checkpoints.finish("failed", "0a")
     checkpoints.load()
     checkpoints.save(make(6))
-    assert read_digest(states) is None
+    assert read_ending(states) == ("failed", None)  # of the one who says so
 
 
 FILE = {"file": "step-1.safetensors", "sha256": "0", "step": 1}

@@ -91,7 +91,7 @@ def test_file_without_settings_has_none(tmp_path, text):
         ("target: 3\n", "line 1: table 'target': expected a word, or several, got 3."),
         ("model: mine\n", "line 1: table 'model': expected options by name, got 'mine'."),
         ("train: {a: 1\n", "line 2: expected YAML, got "),
-        ("train: *x\n", "line 1: expected YAML, got "),
+        ("train: *x\n", "line 1: expected no anchors and aliases, got '*x'."),
         ("train:\n  seed: 1\n  seed: 2\n", "line 3: expected names that come once, got 'seed'."),
         ("model: !!python/object/apply:os.getcwd []\n", "line 1: expected YAML, got "),
         (b"train: \xff\n", "config file: expected UTF-8, got byte 7."),

@@ -207,13 +207,27 @@ def test_slices_of_numbers_are_ranges_of_as_many_records(pets, pipeline) -> None
     assert all(before.high < after.low for before, after in pairwise(slices))
     # All of the lowest range are of one class.
     assert slices[0].targets["adopted"]["auc"] is None
-    assert slices[0].name == f"{slices[0].low:.4g} to {slices[0].high:.4g}"
+    assert slices[0].name == f"{slices[0].low:.6g} to {slices[0].high:.6g}"
 
 
 def test_slices_of_sequences_go_by_their_length(pets, pipeline) -> None:
     found = evaluate(pets, pipeline, **QUICK, slices=("tokens",))
     assert [each.value for each in found.slices["tokens"]] == [0, 1, 2, 3, 4]
     assert "tokens: sliced by the number of its items" in found.notes
+
+
+def test_slices_of_texts_that_hardly_repeat_go_by_their_length(tmp_path) -> None:
+    columns = make_columns()
+    columns["note"] = [f"{'ä' * (i % 3)}{i:03}" for i in range(COUNT)]
+    columns["word"] = [("one", "three")[i % 2] for i in range(COUNT)]
+    fields = {"note": ps.fields.Text(), "word": ps.fields.Text()}
+    pets = convert(tmp_path, columns, fields=fields)
+    pipeline = ps.Pipeline.fit(pets, note=None, word=None)
+    found = evaluate(pets, pipeline, **QUICK, slices=["note", "word"])
+    assert [each.value for each in found.slices["note"]] == [3, 4, 5]
+    assert sum(each.records for each in found.slices["note"]) == len(pets["test"])
+    assert {each.value for each in found.slices["word"]} == {"one", "three"}
+    assert found.notes == ("note: sliced by the number of its characters",)
 
 
 def test_slices_have_one_for_missing_values_and_twenty_of_many(tmp_path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from matched_models import fit, write_table
-from penstock.errors import FieldError
+from penstock.errors import FieldError, OptionError
 from penstock.model.task import find_tasks
 from penstock.transform import Keep
 from penstock.types import Dense
@@ -117,9 +117,28 @@ def test_shares_are_taken_by_a_binary_loss_and_numbers_beyond_are_not(table):
         check_labels(model, tasks, pipeline, table["train"])
 
 
-def test_coded_targets_and_numbers_are_not_read(table):
+def test_label_without_a_code_is_named_with_its_split_and_record(table, tmp_path):
     pipeline = fit(table, ("left",), ("kind",))
+    model = make_model(3, "sparse_categorical_crossentropy")
+    check_labels(model, find_tasks(pipeline), pipeline, table["train"])
+    known = find_tasks(pipeline)["kind"].labels[0]
+    columns = {"left": [0.0, 1.0, 2.0], "kind": [known, known, "yeti"]}
+    fields = {"kind": ps.fields.Category()}
+    other = ps.convert(
+        columns, tmp_path / "o", target="kind", fields=fields, split="train=1.0", shuffle=False
+    )
+    with pytest.raises(FieldError, match=r"of split 'train' of record 2: expected .*, got 'yeti'"):
+        check_labels(model, find_tasks(pipeline), pipeline, other["train"])
+
+
+@pytest.mark.parametrize("loss", ["categorical_crossentropy", "kl_divergence", "categorical_hinge"])
+def test_loss_that_takes_rows_is_refused_for_codes(table, loss):
+    pipeline = fit(table, ("left",), ("kind",))
+    with pytest.raises(OptionError, match=f"got '{loss}'. Compile the model with 'sparse_categorical_cross"):
+        check_labels(make_model(3, loss), find_tasks(pipeline), pipeline, table["train"])
+
+
+def test_numbers_are_not_read(table):
     unread: Any = SimpleNamespace(name="train")
-    check_labels(make_model(3, "sparse_categorical_crossentropy"), find_tasks(pipeline), pipeline, unread)
     pipeline = fit(table, ("left",), ("price",))
     check_labels(make_model(1, "mse", None), find_tasks(pipeline), pipeline, unread)

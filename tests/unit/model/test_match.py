@@ -292,3 +292,13 @@ def test_list_of_outputs_is_refused_where_records_have_weights(tmp_path):
     accept(several(lambda before: heads(before, a=1, b=1)), pipeline)
     error = refuse(several(lambda before: list(heads(before, a=1, b=1).values())), pipeline)
     assert "expected a dict by target, as the records have weights, got a list" in str(error)
+
+
+@pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
+def test_two_inputs_under_each_others_names_are_refused(table):
+    left, right = keras.Input((), name="left"), keras.Input((), name="right")
+    both = keras.ops.stack([left, right], axis=-1)
+    model = keras.Model({"left": right, "right": left}, keras.layers.Dense(1, activation="sigmoid")(both))
+    pipeline = fit(table, ("left", "right"), ("sold",))
+    with pytest.raises(OptionError, match=r"the keras\.Input of that name, got the one named 'right'"):
+        check_model(model, pipeline, find_tasks(pipeline))

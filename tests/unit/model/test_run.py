@@ -119,7 +119,7 @@ def test_run_that_has_not_ended_is_refused(built):
     with pytest.raises(StateError) as caught:
         open_run(folder)
     assert str(caught.value) == (
-        f"{folder}: run: expected weights.safetensors, got none. "
+        f"{folder}: run: expected one that has ended, got one that has not. "
         f"Let it come to its end: penstock train --resume --out {folder}."
     )
 
@@ -155,7 +155,7 @@ def test_model_with_other_weights_is_refused(own):
         open_run(folder, model=keras.Model({"x": number}, shallow))
     assert str(caught.value) == (
         f"{path}: number of weights of the model: expected 4, got 2. "
-        "The model is another one than that of the run."
+        "The model is another one than that of the run, or its layers have other names."
     )
 
 

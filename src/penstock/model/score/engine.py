@@ -140,8 +140,9 @@ def _score_slices(
             )
             for group in groups
         ]
-        if schema[name].type_name == "sequence":
-            notes.append(f"{name}: sliced by the number of its items")
+        if slicer.is_by_length:
+            items = "items" if schema[name].type_name == "sequence" else "characters"
+            notes.append(f"{name}: sliced by the number of its {items}")
         if num_left:
             notes.append(f"{name}: {count(num_left, 'rarer value')} not shown")
     return slices, notes

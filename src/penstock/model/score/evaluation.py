@@ -6,11 +6,12 @@ In: scores, and what was looked into. Out: `Evaluation`: one object for machines
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.model.score.bootstrap import Interval
 from penstock.model.score.mistakes import Mistake
+from penstock.model.score.moment import read_moment, write_number
 from penstock.model.score.scores import MAIN_SCORES, Number, Scores
 from penstock.model.task import Task
 
@@ -28,6 +29,7 @@ class SliceScores:
         high: The greatest.
         records: How many records there are.
         targets: Their scores, by target.
+        form: How the raw column held the value: "date" and "time" are stored as numbers.
     """
 
     value: str | int | float | None
@@ -35,15 +37,16 @@ class SliceScores:
     high: Number
     records: int
     targets: dict[str, Scores]
+    form: str = "value"
 
     @property
     def name(self) -> str:
         """The value or the range, in words."""
         if self.low is not None and self.high is not None:
-            return f"{self.low:.4g} to {self.high:.4g}"
+            return f"{write_number(self.low, self.form)} to {write_number(self.high, self.form)}"
         if self.value is None:
             return "(missing)"
-        return f"{self.value:g}" if isinstance(self.value, float) else str(self.value)
+        return self.value if isinstance(self.value, str) else write_number(self.value, self.form)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -102,6 +105,22 @@ class Evaluation:
         """The name of the score by which inputs are compared, by target."""
         return {name: MAIN_SCORES[task.kind] for name, task in self.tasks.items()}
 
+    def with_forms(self, forms: Mapping[str, str]) -> Evaluation:
+        """Return the same with dates and times written as such, which are stored as numbers.
+
+        Args:
+            forms: How raw columns held values, by field: "date", "time", ….
+        """
+        slices = {
+            name: [replace(each, form=forms.get(name, "value")) for each in found]
+            for name, found in self.slices.items()
+        }
+        mistakes = {
+            target: [replace(each, inputs=_word_moments(each.inputs, forms)) for each in found]
+            for target, found in self.mistakes.items()
+        }
+        return replace(self, slices=slices, mistakes=mistakes)
+
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and scalars, for `json.dumps`; what is not defined is None."""
         return {
@@ -146,6 +165,10 @@ def write_score(value: Number) -> str:
 def write_interval(interval: Interval | None) -> str:
     """Write an interval for people; nothing, where there is none."""
     return "" if interval is None else f"{write_score(interval[0])} to {write_score(interval[1])}"
+
+
+def _word_moments(inputs: Mapping[str, Any], forms: Mapping[str, str]) -> dict[str, Any]:
+    return {name: read_moment(value, forms.get(name, "value")) or value for name, value in inputs.items()}
 
 
 def _mean_over_targets(found: Mapping[str, Mapping[str, Number]]) -> dict[str, Number]:

@@ -34,6 +34,9 @@ MAIN_SCORES: Final[dict[Kind, str]] = {
 }
 """By which inputs are compared; the higher, the better."""
 
+THRESHOLD: Final = 0.5
+"""A label of two, or of a set, is given where its probability is at least this; in predictions, too."""
+
 _LEAST: Final = 1e-7
 """Probabilities are cut to this and 1 − this before their logarithm is taken, as Keras does."""
 _FLAT: Final = 1e-12
@@ -117,7 +120,7 @@ def make_scorer(
 
 def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
     """Return the codes that probabilities stand for: of the likeliest label, or 1 from a half on."""
-    codes = predicted.argmax(axis=1) if task.kind == "multiclass" else predicted >= 0.5
+    codes = predicted.argmax(axis=1) if task.kind == "multiclass" else predicted >= THRESHOLD
     return np.asarray(codes, np.int64)
 
 
@@ -139,7 +142,7 @@ def to_number(value: float) -> Number:
 
 def _score_binary(truth: NDArray[Any], predicted: NDArray[Any], has_areas: bool) -> Scorer:
     is_true = truth > 0
-    true_codes, codes = is_true.astype(np.int64), (predicted >= 0.5).astype(np.int64)
+    true_codes, codes = is_true.astype(np.int64), (predicted >= THRESHOLD).astype(np.int64)
     rankings = [Ranking(is_true, predicted)] if has_areas else []
     losses = _log_loss(np.where(is_true, predicted, 1 - predicted))
     calibration = Calibration(predicted, is_true)

@@ -67,11 +67,15 @@ class Slicer:
     """Takes the values of one field and puts records together.
 
     Categories and texts go by their values; numbers by ranges that hold about as many records each, or by
-    value if there are few; sequences by their length, as numbers.
+    value if there are few; sequences by their length, as numbers, and so texts of too many values.
+
+    Attributes:
+        is_by_length: Whether they went by length.
     """
 
     def __init__(self, field: Field) -> None:
         self._field = field
+        self.is_by_length = field.type_name == "sequence"
         self._pieces: list[NDArray[Any]] = []
         self._missing: list[NDArray[np.bool_]] = []
         self._codes: dict[bytes, int] = {}
@@ -102,8 +106,12 @@ class Slicer:
         """
         values, missing = np.concatenate(self._pieces), np.concatenate(self._missing)
         there = np.flatnonzero(~missing)
+        if self._field.type_name == "text" and self._are_scattered(values[there]):
+            # Twenty texts of a record each tell nothing.
+            lengths = [len(each.decode(errors="replace")) for each in self._codes]
+            values, self.is_by_length = np.array(lengths, np.int64)[values], True
         distinct, places = np.unique(values[there], return_inverse=True)
-        is_number = self._field.type_name in ("number", "sequence")
+        is_number = self.is_by_length or self._field.type_name == "number"
         if is_number and len(distinct) > MOST_VALUES:
             groups, num_left = self._bin(values, there), 0
         else:
@@ -119,12 +127,17 @@ class Slicer:
     ) -> tuple[list[Group], int]:
         counts = np.bincount(places, minlength=len(distinct))
         kept = np.argsort(-counts, kind="stable")[:MOST_VALUES]
-        texts = [_text(each) for each in self._codes]
+        texts = [] if self.is_by_length else [_text(each) for each in self._codes]
         groups = []
         for code in kept.tolist():
             value = distinct[code].item()
             groups.append(Group(texts[value] if texts else value, there[places == code]))
         return groups, max(0, len(distinct) - MOST_VALUES)
+
+    def _are_scattered(self, codes: NDArray[Any]) -> bool:
+        """Whether the most frequent values are those of less than half of the records."""
+        counts = np.sort(np.bincount(codes))[::-1] if len(codes) else np.zeros(1)
+        return bool(2 * counts[:MOST_VALUES].sum() < len(codes))
 
     def _bin(self, values: NDArray[Any], there: NDArray[np.int64]) -> list[Group]:
         numbers = values[there]

@@ -1,0 +1,99 @@
+"""What predictions know of raw data: the words that meant missing, wherever the run was told of them."""
+
+import json
+
+import pytest
+
+import penstock as ps
+from fake_runs import FakeRun, fit_run
+from penstock import fields as f
+from penstock.errors import CellError, SchemaError
+from penstock.jobs.predict import predict
+from penstock.jobs.recipe import find_recipe
+
+WORDS = ("", "NA", "none")
+FIELDS = {
+    "kind": f.Category(optional=True),
+    "note": f.Text(optional=True),
+    "age": f.Number("float32", optional=True),
+}
+NEW = "kind,note,age\nNA,NA,NA\n,,\n{},{},3\n"
+
+
+def write_pets(folder):
+    lines = ["kind,note,age,adopted"]
+    for n in range(40):
+        kind, note, age = ("cat", "dog", "NA")[n % 3], ("shy calm", "NA", "none")[n % 3], (n, "none")[n % 2]
+        lines.append(f"{kind},{note},{age},{('no', 'yes')[n % 2]}")
+    (folder / "pets.csv").write_text("\n".join(lines) + "\n")
+    (folder / "new.csv").write_text(NEW.format("cat", "calm"))
+    return folder / "pets.csv"
+
+
+@pytest.fixture(scope="module")
+def pets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words")
+    source = write_pets(folder)
+    return folder, fit_run(source, folder / "set", missing=WORDS, fields=FIELDS, target="adopted")
+
+
+def list_inputs(run, folder):
+    """Return what the model was fed with, of a row of words and of one of empty cells."""
+    run.asked.clear()
+    predict(run, folder / "new.csv")
+    rows = {name: array.tolist() for name, array in run.asked[0].items()}
+    assert set(FIELDS) <= set(rows)
+    first, second, third = ({name: values[n] for name, values in rows.items()} for n in range(3))
+    assert first != third
+    return first, second
+
+
+def test_words_for_missing_come_from_the_data_set(pets):
+    folder, run = pets
+    assert json.loads((folder / "set" / "penstock.json").read_text())["plan"]["missing"] == sorted(WORDS)
+    first, second = list_inputs(run, folder)
+    assert first == second
+
+
+@pytest.mark.parametrize("table", ["plan", "convert"])
+def test_words_for_missing_come_from_what_the_run_says(pets, tmp_path, table):
+    folder, run = pets
+    manifest = ps.open(folder / "set").manifest
+    plan = {key: value for key, value in manifest.plan.items() if table == "plan" or key != "missing"}
+    settings = {"schema": manifest.schema.to_json(), "plan": plan}
+    if table == "convert":
+        settings["convert"] = {"missing": list(WORDS)}
+    alone = FakeRun(run.pipeline, tmp_path / "gone", **settings)
+    first, second = list_inputs(alone, folder)
+    assert first == second
+
+
+def test_words_of_a_run_that_knows_none_are_values(pets, tmp_path):
+    folder, run = pets
+    with pytest.raises(CellError, match=r"column 'age' in row 1 \(line 2\): expected a number, got 'NA'"):
+        predict(FakeRun(run.pipeline, tmp_path / "gone"), folder / "new.csv")
+    assert find_recipe(run.pipeline, {}, None).missing == ("",)
+
+
+@pytest.mark.parametrize("words", [3, {"a": 1}, [1]])
+def test_words_that_are_none_are_refused(pets, words):
+    for settings in ({"plan": {"missing": words}}, {"convert": {"missing": words}}):
+        with pytest.raises(SchemaError, match="missing of the run's data: expected a list of texts, got"):
+            find_recipe(pets[1].pipeline, settings, None)
+    assert find_recipe(pets[1].pipeline, {"convert": {"missing": "NA"}}, None).missing == ("NA",)
+
+
+def test_usual_words_leave_the_manifest_as_it_was(tmp_path):
+    data = ps.convert({"a": [1, 2, 3], "y": [0, 1, 0]}, tmp_path / "set", target="y")
+    assert data.manifest is not None
+    assert sorted(data.manifest.plan) == ["columns", "resize"]
+
+
+def test_conversion_that_is_resumed_with_other_words_is_another(pets, tmp_path):
+    source = write_pets(tmp_path)
+    options = {"fields": FIELDS, "target": "adopted", "resume": True}
+    first = ps.convert(source, tmp_path / "set", missing=WORDS, **options)
+    again = ps.convert(source, tmp_path / "set", missing=tuple(reversed(WORDS)), **options)
+    assert again.manifest == first.manifest
+    with pytest.raises(ps.errors.PathError):
+        ps.convert(source, tmp_path / "set", missing=("", "NA", "none", "nil"), **options)

@@ -1,0 +1,66 @@
+"""What a run's files say of it: forms that no run writes are refused, before they do harm."""
+
+import json
+
+import pytest
+
+from penstock.errors import SchemaError
+from penstock.model.facts import check_facts, read_trained
+
+SOUND = {
+    "keras": "3.15.1",
+    "targets": {"y": {"kind": "multiclass", "labels": 10}, "price": {"kind": "regression", "labels": 0}},
+    "logits": {"y": True, "price": False},
+}
+
+
+@pytest.mark.parametrize("facts", [SOUND, {}, {"targets": None, "logits": None}, {"other": [3]}])
+def test_facts_of_a_run_pass(facts):
+    check_facts(facts, "run.yaml")
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (3, "facts: expected a table, got 3"),
+        ({"targets": 3}, "facts.targets: expected a table, got 3"),
+        ({"targets": {1: {}}}, "facts.targets: expected names that are texts, got 1"),
+        ({"targets": {"y": 3}}, "facts.targets.y: expected a table, got 3"),
+        ({"targets": {"y": {}}}, "facts.targets.y.kind: expected 'binary', 'multiclass', "),
+        ({"targets": {"y": {"kind": ["binary"]}}}, "facts.targets.y.kind: expected 'binary'"),
+        (
+            {"targets": {"y": {"kind": "binary"}}},
+            "targets.y.labels: expected a whole number from 1 to ",
+        ),
+        ({"targets": {"y": {"kind": "multiclass", "labels": 10_000_000_000}}}, "1,000,000, got 10000000000."),
+        ({"targets": {"y": {"kind": "multiclass", "labels": 0}}}, "from 1 to 1,000,000, got 0"),
+        ({"targets": {"y": {"kind": "multiclass", "labels": True}}}, "got True"),
+        ({"targets": {"y": {"kind": "multiclass", "labels": 2.0}}}, "got 2.0"),
+        ({"targets": {"y": {"kind": "regression", "labels": -1}}}, "from 0 to 1,000,000, got -1"),
+        ({"logits": "x"}, "facts.logits: expected a table, got 'x'"),
+        ({"logits": {"y": "x"}}, "facts.logits.y: expected true or false, got 'x'"),
+        ({"logits": {"y": 1}}, "facts.logits.y: expected true or false, got 1"),
+    ],
+)
+def test_facts_that_no_run_writes_are_refused_with_their_place(facts, message):
+    with pytest.raises(SchemaError) as caught:
+        check_facts(facts, "runs/a/run.yaml")
+    assert str(caught.value).startswith("runs/a/run.yaml: facts")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "form", [{"identity": {"data": "ab"}}, {}, [], {"identity": 3}, {"identity": {"data": 3}}]
+)
+def test_fingerprint_of_the_train_split_is_read_if_it_is_there(form, tmp_path):
+    (tmp_path / "state.json").write_text(json.dumps(form))
+    is_sound = form == {"identity": {"data": "ab"}}
+    assert read_trained(tmp_path) == ("ab" if is_sound else None)
+
+
+def test_state_that_is_not_there_or_damaged_tells_nothing(tmp_path):
+    assert read_trained(tmp_path) is None
+    (tmp_path / "state.json").write_text("{")
+    assert read_trained(tmp_path) is None
+    (tmp_path / "state.json").write_text("[" * 100_000)
+    assert read_trained(tmp_path) is None
