@@ -44,15 +44,23 @@ def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str]
         source: What messages call the data.
 
     Raises:
-        SchemaError: A field is not there, and may not be missing; or none is there.
+        SchemaError: A field is not there, and may not be missing; or one is there under nearly its name; or
+            none is there.
     """
     absent = [name for name in inputs.fields if name not in there]
+    spelt = {_spell(column) for column in columns if column not in there}
     for name in absent:
-        if not _takes_nothing(inputs, name):
+        # `Age` for `age` is a slip, and all of its values missing would be another answer.
+        if not _takes_nothing(inputs, name) or _spell(name) in spelt:
             raise _refuse_absent(name, columns, source)
     if absent and len(absent) == len(inputs.fields):
         raise _refuse_absent(absent[0], columns, source)
     return absent
+
+
+def _spell(name: str) -> str:
+    """Return a name without what people get wrong: case, spaces, dashes."""
+    return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def _takes_nothing(inputs: Pipeline, name: str) -> bool:

@@ -16,6 +16,7 @@ from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateEr
 from penstock.model.build import build_model
 from penstock.model.checkpoint import read_ending
 from penstock.model.config import CONFIG_NAME, read_run_config
+from penstock.model.facts import check_facts
 from penstock.model.history import read_history
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
@@ -116,6 +117,7 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     facts = settings.get("facts", {})
+    check_facts(facts, folder / CONFIG_NAME)
     tasks = {name: _recall_task(task, facts) for name, task in find_tasks(pipeline).items()}
     if model is None:
         model = _rebuild(folder, settings, pipeline)

@@ -37,8 +37,8 @@ def test_no_command_lists_the_commands(capsys) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        "penstock: error: no command. There are convert, inspect, verify, repair, train, evaluate, predict, bench, demo; "
-        "see 'penstock --help'.\n"
+        "penstock: error: no command. There are convert, inspect, verify, repair, train, evaluate, predict, "
+        "bench, demo; see 'penstock --help'.\n"
     )
 
 
@@ -46,7 +46,7 @@ def test_no_command_lists_the_commands(capsys) -> None:
     ("argv", "said"),
     [
         (["inspct", "x"], "no command 'inspct'. Did you mean 'inspect'?"),
-        (["zzz"], "no command 'zzz'. There are convert, inspect, verify, repair, train, evaluate, predict, bench, demo."),
+        (["zzz"], "no command 'zzz'. There are convert, inspect, verify, repair, train, evaluate, predict, "),
         (["--json", "veri"], "no command 'veri'. Did you mean 'verify'?"),
         (["--json", "inspect", "x"], "option --json goes behind the command: penstock inspect x --json"),
         (

@@ -156,6 +156,7 @@ def test_data_set_that_was_made_anew_is_noted(form, run, tmp_path) -> None:
         found = evaluate(trained, given, **QUICK)
         said = [note for note in found.notes if "the data set was made anew since the run" in note]
         assert len(said) == seed
+        assert str(found).count("\nnote: the data set was made anew") == seed
         assert found.to_json()["notes"] == list(found.notes)
 
 

@@ -152,6 +152,7 @@ class Evaluation:
                 lines.append(
                     f"  {name:<18} {write_score(value):>10}  {write_interval(self.intervals[target][name])}"
                 )
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(line.rstrip() for line in lines)
 
 
