@@ -6,6 +6,7 @@ In: such a text. Out: the model that the function returns. The file is code of t
 from __future__ import annotations
 
 import importlib.util
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,8 +41,12 @@ def load_model(text: str) -> Any:
     if spec is None or spec.loader is None:
         raise OptionError("--model", expected="a Python file", got=show(name))
     module = importlib.util.module_from_spec(spec)
-    with _blame(path, "the file"):
-        spec.loader.exec_module(module)
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing appears beside somebody's file
+    try:
+        with _blame(path, "the file"):
+            spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = writes
     make = getattr(module, function, None)
     if not callable(make):
         raise _no_function(function, module)

@@ -299,6 +299,6 @@ def test_two_inputs_under_each_others_names_are_refused(table):
     left, right = keras.Input((), name="left"), keras.Input((), name="right")
     both = keras.ops.stack([left, right], axis=-1)
     model = keras.Model({"left": right, "right": left}, keras.layers.Dense(1, activation="sigmoid")(both))
-    pipeline = fit(table, ("left", "right"), ("sold",))
+    pipeline = fit(table, ("left", "right"), ("price",))
     with pytest.raises(OptionError, match=r"the keras\.Input of that name, got the one named 'right'"):
         check_model(model, pipeline, find_tasks(pipeline))
