@@ -1,11 +1,18 @@
 """What all tests share: a cache folder that is not the user's, and a small data set."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from record_files import example, write_plain
+
+
+def pytest_configure() -> None:
+    """Let tests and what they start hear of interrupts: in the background of a shell they do not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
