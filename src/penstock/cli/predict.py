@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli.reading import add_json
+from penstock.cli.splitting import add_text_files
 from penstock.errors import importing
 
 SUMMARY = "predict on new data with a trained run"
@@ -41,22 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE:FUNCTION", help="a function that makes the model, for a run of your own one"
     )
-    _add_reading(parser.add_argument_group("reading"))
+    add_text_files(parser)
     add_json(parser)
-
-
-def _add_reading(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV (default: a comma)")
-    group.add_argument("--encoding", metavar="NAME", help="of a CSV (default: utf-8)")
-    group.add_argument(
-        "--missing",
-        action="append",
-        metavar="WORD",
-        help="a cell that means nothing is there, beside an empty one; may be given again",
-    )
-    group.add_argument(
-        "--short-rows", choices=("raise", "fill"), help="what a row of a CSV with too few cells gets"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
