@@ -293,20 +293,7 @@ def prepare(
 
 def _cut(block: Block, options: ConvertOptions) -> Iterator[Block]:
     """Cut blocks smaller whose images are shrunk: those are in memory until they are written."""
-    if options.resize is None:
-        yield block
-        return
-    for start in range(0, block.num_rows, _RESIZED_ROWS):
-        stop = min(start + _RESIZED_ROWS, block.num_rows)
-        yield replace(
-            block,
-            first_row=block.first_row + start,
-            num_rows=stop - start,
-            columns={name: raw[start:stop] for name, raw in block.columns.items()},
-            row_in_file=block.row_in_file + start,
-            lines=None if block.lines is None else block.lines[start:stop],
-            num_bytes=block.num_bytes * (stop - start) // block.num_rows,
-        )
+    return iter([block]) if options.resize is None else block.cut(_RESIZED_ROWS)
 
 
 def _is_heavy(plan: ColumnPlan, head: Sequence[Block]) -> bool:

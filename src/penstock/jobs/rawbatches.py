@@ -83,7 +83,7 @@ class RawRows:
     def makers(self) -> Iterator[Callable[[], Piece]]:
         """Yield what makes each piece, from the first rows to the last."""
         for block in self._blocks:
-            for piece in _cut(block, self._piece_rows or block.num_rows):
+            for piece in block.cut(self._piece_rows or block.num_rows):
                 yield partial(self._encode, piece)
 
     def _begin(self) -> Block | None:
@@ -182,22 +182,4 @@ class _Place:
             expected=expected,
             got=got,
             advice=advice,
-        )
-
-
-def _cut(block: Block, num_rows: int) -> Iterator[Block]:
-    """Cut a block smaller whose values are fetched: those of a batch or so are in memory at once."""
-    if block.num_rows <= num_rows:
-        yield block
-        return
-    for start in range(0, block.num_rows, num_rows):
-        stop = min(start + num_rows, block.num_rows)
-        yield replace(
-            block,
-            first_row=block.first_row + start,
-            num_rows=stop - start,
-            columns={name: raw[start:stop] for name, raw in block.columns.items()},
-            row_in_file=block.row_in_file + start,
-            lines=None if block.lines is None else block.lines[start:stop],
-            num_bytes=block.num_bytes * (stop - start) // block.num_rows,
         )

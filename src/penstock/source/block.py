@@ -6,7 +6,7 @@ In: nothing. Out: `Block`, the `Source` protocol, and the size of a block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -55,6 +55,23 @@ class Block:
     folder: str | None = None
     is_resident: bool = False
     num_bytes: int = 0
+
+    def cut(self, num_rows: int) -> Iterator[Block]:
+        """Yield the same rows in blocks of at most so many."""
+        if self.num_rows <= num_rows:
+            yield self
+            return
+        for start in range(0, self.num_rows, num_rows):
+            stop = min(start + num_rows, self.num_rows)
+            yield replace(
+                self,
+                first_row=self.first_row + start,
+                num_rows=stop - start,
+                columns={name: raw[start:stop] for name, raw in self.columns.items()},
+                row_in_file=self.row_in_file + start,
+                lines=None if self.lines is None else self.lines[start:stop],
+                num_bytes=self.num_bytes * (stop - start) // self.num_rows,
+            )
 
 
 class Source(Protocol):
