@@ -210,6 +210,14 @@ def test_c15_other_delimiter_is_hinted_at(write, delimiter):
     assert read(path, delimiter=delimiter) == {"a": ["1"], "b": ["2"]}
 
 
+def test_c15_backslash_and_t_are_a_tab_as_the_advice_spells_it(write):
+    path = write(b"a\tb\n1\t2\n")
+    spelt = str(refusal(path)).partition("--delimiter '")[2].partition("'")[0]
+    assert spelt == "\\t"  # what a shell passes for it
+    assert read(path, delimiter=spelt) == {"a": ["1"], "b": ["2"]}
+    assert SourceOptions(delimiter=spelt) == SourceOptions(delimiter="\t")
+
+
 def test_c15_tab_is_the_delimiter_of_tsv_and_one_column_may_be_told(write):
     assert read(write(b"a\tb,c\n1\t2,3\n", "pets.tsv")) == {"a": ["1"], "b,c": ["2,3"]}
     assert "delimiter=','" in str(refusal(write(b"a,b\n1,2\n", "pets.tsv")))

@@ -30,7 +30,11 @@ def add_splitting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def add_text_files(parser: argparse.ArgumentParser) -> None:
     """Add how text files are read."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV (default: a comma)")
+    group.add_argument(
+        "--delimiter",
+        metavar="CHAR",
+        help=r"the character between the cells of a CSV, '\t' for a tab (default: a comma; a tab in a .tsv)",
+    )
     group.add_argument("--encoding", metavar="NAME", help="of a CSV (default: utf-8)")
     group.add_argument(
         "--missing",

@@ -46,7 +46,7 @@ class Losses:
                 record=error.record,
                 expected=f"at most {self._max_skipped} (max_skipped)",
                 got=count,
-                advice="Run 'penstock verify', or raise max_skipped.",
+                advice="Run 'penstock verify', or raise max_skipped ('penstock convert --max-rejects').",
             ) from error
         if self.on_error == "skip":
             _log.warning("skipped: %s", error)

@@ -114,6 +114,7 @@ class ConvertOptions:
         if self.split is not None and self.split_by is not None:
             advice = "The column says where each row goes: leave out the shares."
             raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
+        object.__setattr__(self, "delimiter", self.source.delimiter)  # a tab has two spellings
         # What the stages check is checked now, before any work.
         _ = self.source, self.encode, self._split_options(self.stratify or None)
 

@@ -51,7 +51,7 @@ _ADVICE = {
     ".xls": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
     ".npy": "Load it with numpy.load and pass {'name': array}.",
     ".npz": "Load it with numpy.load and pass dict(arrays).",
-    ".txt": "Name its delimiter if it is a table, for example delimiter='\\t'.",
+    ".txt": "If it is a table, name its delimiter, for example delimiter='\\t' (--delimiter '\\t').",
 }
 
 

@@ -17,7 +17,8 @@ class SourceOptions:
     """Choices for text files: CSV, TSV and JSONL.
 
     Attributes:
-        delimiter: What stands between the cells of a CSV; None is a tab for `.tsv` and a comma otherwise.
+        delimiter: The character between the cells of a CSV; None is a tab for `.tsv` and a comma otherwise.
+            A backslash followed by t, as a shell passes it, means a tab.
         encoding: Of the text. A UTF-8 byte order mark is dropped in any case.
         missing: The unquoted cells of a CSV that hold no value. Only the empty one by default: "NA" and
             "null" are names of people and places too. What is in quotes is always a value.
@@ -35,6 +36,7 @@ class SourceOptions:
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", "\t" if self.delimiter == r"\t" else self.delimiter)
             self._check_delimiter(self.delimiter)
         self._check_encoding()
         given = self.missing
@@ -52,9 +54,9 @@ class SourceOptions:
         if not sound or delimiter in ("\0", '"', "\r", "\n"):
             raise OptionError(
                 "delimiter",
-                expected="one ASCII character that is no quote and no line end",
+                expected=r"one ASCII character that is not a quote or a line end, or '\t' for a tab",
                 got=show(delimiter),
-                advice="Leave it out for a comma, or a tab in a .tsv file.",
+                advice="Without this option it is a comma, and a tab in a .tsv file.",
             )
 
     def _check_encoding(self) -> None:

@@ -79,3 +79,7 @@ def test_strata_of_the_target_need_one_target():
     two = Schema({"a": Number(role="target"), "b": Category(role="target")})
     with pytest.raises(OptionError, match="stratify: expected one target, got 2"):
         ConvertOptions(stratify=True).splits(two)
+
+
+def test_both_spellings_of_a_tab_are_one_request() -> None:
+    assert make_options(delimiter=r"\t") == make_options(delimiter="\t")

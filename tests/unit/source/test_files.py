@@ -188,7 +188,7 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
     ("name", "text"),
     [
         ("x.xlsx", "Save the sheet as CSV"),
-        ("x.txt", "Name its delimiter"),
+        ("x.txt", "name its delimiter"),
         ("x.bin", "got '.bin'"),
         ("x", "got ''"),
     ],

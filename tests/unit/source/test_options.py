@@ -26,8 +26,8 @@ def test_options_are_normalised():
     [
         ({"delimiter": ""}, "delimiter: expected one ASCII character"),
         ({"delimiter": ";;"}, "got ';;'"),
-        ({"delimiter": '"'}, "that is no quote"),
-        ({"delimiter": "\n"}, "no line end"),
+        ({"delimiter": '"'}, "that is not a quote"),
+        ({"delimiter": "\n"}, "a line end"),
         ({"delimiter": "§"}, "got '§'"),
         ({"delimiter": b","}, "got b','"),
         ({"encoding": "utf-9"}, "encoding: expected the name of a text encoding, got 'utf-9'"),
