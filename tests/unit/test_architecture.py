@@ -37,7 +37,7 @@ HEAVY = {
     "polars": ("source",),
     "pyarrow": ("source", "encode", "jobs", "decode.arrow"),  # the last: loaded by to_arrow() alone
     "PIL": ("encode", "decode"),
-    "yaml": ("jobs", "transform.config", "model.config"),
+    "yaml": ("schema.safe_yaml", "jobs.planfile", "model.config"),  # the first reads, the others write
     "tokenizers": ("transform.tokenizer",),
     "simplejpeg": ("decode",),
     "torch": ("batch.torch",),  # loaded by to_torch() alone
@@ -187,6 +187,19 @@ def test_module_imports_third_party_packages_only_where_they_belong(module):
     assert foreign <= {
         package for package, places in HEAVY.items() if part_of(module) in places or module in places
     }
+
+
+YAML_WRITERS = {"dump", "safe_dump", "SafeDumper", "ScalarNode"}
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if module != "schema.safe_yaml"])
+def test_yaml_is_read_by_one_module_alone(module):
+    used = {
+        node.attr
+        for node in ast.walk(syntax_of(module))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "yaml"
+    }
+    assert used <= YAML_WRITERS
 
 
 CODE_LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "imp"}

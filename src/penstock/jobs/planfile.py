@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from penstock.errors import NoSuchPathError, SchemaError
+from penstock.errors import SchemaError
 from penstock.schema.plan import ColumnPlan, Plan
-from penstock.schema.refusal import show
-from penstock.schema.told import join_place, load_form
-from penstock.transform.config import TwiceError, locate_keys
+from penstock.schema.safe_yaml import add_line, parse_yaml, read_yaml
+from penstock.schema.told import load_form
 
 MAX_VALUES: Final = 20
 """A longer domain is left out of the text: it is found again in the data."""
+
+MAX_BYTES: Final = 16 << 20
+"""Size of the largest plan file: the plan of 100,000 columns takes 10 MB."""
+
+_KIND: Final = "plan file"
 
 _MAX_ENTRY_CHARS: Final = 56
 """Comments are aligned behind entries of at most this length."""
@@ -54,23 +57,7 @@ def load_yaml(text: str, path: str | None = None) -> dict[str, Any]:
     Raises:
         SchemaError: It is no YAML, or no plan; the message names the line.
     """
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {place: line for place, line in locate_keys("", node, join_place) if place} if node else {}
-        form = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = "plan file" if mark is None else f"line {mark.line + 1}"
-        got = getattr(error, "problem", None) or str(error)
-        raise SchemaError(where, path=path, expected="YAML", got=_fit_line(got)) from None
-    except TwiceError as error:
-        what = f"line {error.line}"
-        raise SchemaError(what, path=path, expected="names that come once", got=show(error.name)) from None
-    try:
-        load_form(form)
-    except SchemaError as error:
-        raise _add_line(error, lines, path) from None
-    return dict(form)
+    return _check_form(*parse_yaml(text, _KIND, root="", path=path), path)
 
 
 def read_plan(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -84,23 +71,15 @@ def read_plan(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, An
         load_form(given)
         return dict(given)
     path = os.fspath(given)
+    return _check_form(*read_yaml(path, _KIND, root="", max_bytes=MAX_BYTES), path)
+
+
+def _check_form(form: Any, lines: Mapping[str, int], path: str | None) -> dict[str, Any]:
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise NoSuchPathError("no such plan file", path=path) from None
-    except UnicodeDecodeError as error:
-        raise SchemaError("plan file", path=path, expected="UTF-8", got=f"byte {error.start}") from None
-    return load_yaml(text, path)
-
-
-def _add_line(error: SchemaError, lines: Mapping[str, int], path: str | None) -> SchemaError:
-    place = error.field or ""
-    while place and place not in lines:
-        place = place[: max(place.rfind("."), place.rfind("["), 0)]
-    what = f"line {lines[place]}: {error.what}" if place else error.what
-    return SchemaError(
-        what, path=path, field=error.field, expected=error.expected, got=error.got, advice=error.advice
-    )
+        load_form(form)
+    except SchemaError as error:
+        raise add_line(error, error.field or "", lines, path) from None
+    return dict(form)
 
 
 def _write_entry(column: str, entry: dict[str, Any]) -> str:

@@ -15,8 +15,8 @@ import yaml
 from penstock.errors import SchemaError
 from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import show
+from penstock.schema.safe_yaml import read_yaml
 from penstock.storage.atomic import AtomicFile
-from penstock.transform.config import read_config
 
 CONFIG_NAME: Final = "run.yaml"
 OWN_MODEL: Final = "own"
@@ -51,7 +51,7 @@ def read_run_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         PathError: It cannot be read.
         SchemaError: It is no YAML, or has another form; the message names the line.
     """
-    form, lines = read_config(path)
+    form, lines = read_yaml(path)
     tables = {} if form is None else form
     if not isinstance(tables, dict):
         raise SchemaError("settings", path=path, expected="tables by name", got=show(form))

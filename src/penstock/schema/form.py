@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -22,7 +21,7 @@ from penstock.schema.conflict import find_conflict
 from penstock.schema.default import check_string
 from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 VERSION: Final = 1
@@ -55,7 +54,7 @@ def load_fields(form: object) -> dict[str, Field]:
         raise _fault("$.fields", f"at most {MAX_FIELDS} fields", str(len(declared)))
     fields = {}
     for name, declaration in declared.items():
-        place = _join("$.fields", name)
+        place = join_place("$.fields", name)
         try:
             check_string("the schema", "a name", name)
         except SchemaError as error:
@@ -63,7 +62,7 @@ def load_fields(form: object) -> dict[str, Field]:
         fields[name] = _load_field(place, declaration)
     conflict = find_conflict(fields)
     if conflict is not None:
-        place = _join(_join("$.fields", conflict.name), conflict.attribute)
+        place = join_place(join_place("$.fields", conflict.name), conflict.attribute)
         raise _fault(place, conflict.expected, conflict.got, conflict.advice)
     return fields
 
@@ -194,14 +193,9 @@ def _need_keys(place: str, form: Mapping[str, Any], allowed: Iterable[str]) -> N
         if key not in allowed:
             nearest = find_nearest(key, allowed)
             advice = "" if nearest is None else f"Did you mean {nearest!r}?"
-            raise _fault(_join(place, key), f"only {list_choices(allowed)}", "a key of another name", advice)
-
-
-def _join(place: str, key: str) -> str:
-    if key.isidentifier() and key.isascii() and len(key) <= 100:
-        return f"{place}.{key}"
-    text = json.dumps(key)
-    return f"{place}[{text}]" if len(text) <= 100 else f'{place}[{text[:99]}…"]'
+            raise _fault(
+                join_place(place, key), f"only {list_choices(allowed)}", "a key of another name", advice
+            )
 
 
 def _fault(place: str, expected: str, got: str, advice: str = "") -> SchemaError:

@@ -5,12 +5,14 @@ In: the place (`shape[1]`), what was expected, what was there. Out: an error to 
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections.abc import Iterable
 
 from penstock.errors import SchemaError
 
 _MAX_SHOWN_CHARS = 100
+_MAX_KEY_CHARS = 100
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _MAX_SHOWN_CHARS
@@ -36,6 +38,14 @@ def show(value: object) -> str:
         return f"an int of {value.bit_length()} bits"
     text = " ".join(_REPR.repr(value).split())
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 1]}…"
+
+
+def join_place(place: str, key: str) -> str:
+    """Write the place of a key: `$.fields.age`, and `$.fields["a b"]` where it is not a plain name."""
+    if key.isidentifier() and key.isascii() and len(key) <= _MAX_KEY_CHARS:
+        return f"{place}.{key}" if place else key
+    text = json.dumps(key)
+    return f"{place}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{place}[{text[: _MAX_KEY_CHARS - 1]}…"]'
 
 
 def count(number: int, noun: str) -> str:

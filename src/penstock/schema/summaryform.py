@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import SchemaError
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.sample import QUANTILES
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
 
@@ -39,7 +38,7 @@ def load_statistics(form: object, place: str = "$") -> dict[str, FieldStatistics
     root = _need_object(place, form, ("num_rows", "fields"))
     _load_count(f"{place}.num_rows", root.get("num_rows"))
     fields = _need_object(f"{place}.fields", root.get("fields"))
-    return {name: _load_field(_join(f"{place}.fields", name), item) for name, item in fields.items()}
+    return {name: _load_field(join_place(f"{place}.fields", name), item) for name, item in fields.items()}
 
 
 def _dump_field(field: FieldStatistics) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def _load_distribution(place: str, form: object) -> Distribution:
 
 def _load_quantiles(place: str, form: object) -> tuple[float, ...]:
     given = _need_object(place, form, _LEVELS)
-    return tuple(_load_number(_join(place, level), given.get(level)) for level in _LEVELS)
+    return tuple(_load_number(join_place(place, level), given.get(level)) for level in _LEVELS)
 
 
 def _load_elements(place: str, form: object) -> Elements:
@@ -183,15 +182,8 @@ def _need_object(place: str, value: object, allowed: Iterable[str] | None = None
         if not isinstance(key, str):
             _refuse(place, "keys that are strings", show(key))
         if allowed is not None and key not in allowed:
-            _refuse(_join(place, key), f"only {list_choices(allowed)}", "a key of another name")
+            _refuse(join_place(place, key), f"only {list_choices(allowed)}", "a key of another name")
     return value
-
-
-def _join(place: str, key: str) -> str:
-    if key.isidentifier() and key.isascii() and len(key) <= 100:
-        return f"{place}.{key}"
-    text = json.dumps(key)
-    return f"{place}[{text}]" if len(text) <= 100 else f'{place}[{text[:99]}…"]'
 
 
 def _show(value: object) -> str:

@@ -6,7 +6,6 @@ open is taken from the data. A fault is a `SchemaError` whose `field` is the pla
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -16,7 +15,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 TypeName: TypeAlias = Literal["number", "category", "text", "image", "bytes", "sequence", "tensor"]
@@ -193,13 +192,6 @@ def _need_keys(place: str, form: Mapping[str, Any], allowed: Iterable[str]) -> N
             raise _fault(
                 join_place(place, key), f"only {list_choices(allowed)}", "a key of another name", advice
             )
-
-
-def join_place(place: str, key: str) -> str:
-    """Return the place of a key, as errors name it: `columns.photo`, `columns["the photo"]`."""
-    if key.isidentifier() and key.isascii() and len(key) <= 100:
-        return f"{place}.{key}" if place else key
-    return f"{place}[{json.dumps(key[:100])}]"
 
 
 def _fault(place: str, expected: str, got: str, advice: str = "") -> SchemaError:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 from penstock.errors import SchemaError
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import join_place, list_choices, show
 
 _NON_FINITE: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_MAX_KEY_CHARS: Final = 100
 
 Load: TypeAlias = Callable[[str, object], Any]
 """Reads one value: (place, form) → value."""
@@ -27,14 +25,6 @@ Load: TypeAlias = Callable[[str, object], Any]
 def fault_at(place: str, expected: object, got: object, advice: str = "") -> SchemaError:
     """Make the error for one place of a form."""
     return SchemaError(f"pipeline at {place}", field=place, expected=expected, got=got, advice=advice)
-
-
-def join_place(place: str, key: str) -> str:
-    """Write the place of a key: `$.fields.age`, and `$.fields["a b"]` where it is no plain name."""
-    if key.isidentifier() and key.isascii() and len(key) <= _MAX_KEY_CHARS:
-        return f"{place}.{key}"
-    text = json.dumps(key)
-    return f"{place}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{place}[{text[: _MAX_KEY_CHARS - 1]}…"]'
 
 
 def need_object(place: str, form: object, allowed: Collection[str] | None = None) -> Mapping[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.schema.nearest import unknown_name
+from penstock.schema.refusal import join_place
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.fitting import SplitFit, find_source
-from penstock.transform.form import join_place
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.settings import Settings, load_settings
 
@@ -71,14 +71,17 @@ def fit_by_config(
         return fit_assembly(data, load_settings(config))
     try:
         # YAML is read with a package that a training machine need not have.
-        from penstock.transform.config import add_line, read_config  # noqa: PLC0415
+        from penstock.schema.safe_yaml import add_line, read_yaml  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
-    form, lines = read_config(config)
+    form, lines = read_yaml(config)
     try:
         return fit_assembly(data, load_settings(form))
     except PenstockError as error:
-        raise add_line(error, lines, config) from None
+        named = error.field or ""
+        place = named if named.startswith("$") else join_place("$.fields", named)
+        inner = {key: line for key, line in lines.items() if key not in ("$", "$.fields")}
+        raise add_line(error, place, inner, config) from None
 
 
 def _fit(name: str, transform: Transform, source: SplitFit) -> Transform:

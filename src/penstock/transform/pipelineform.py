@@ -16,7 +16,7 @@ from typing import Any, Final
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
@@ -24,7 +24,6 @@ from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.form import (
     fault_at,
-    join_place,
     load_flag,
     load_list,
     load_text,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.transform.form import join_place, load_list, load_text, need_object
+from penstock.schema.refusal import join_place
+from penstock.transform.form import load_list, load_text, need_object
 
 
 class Settings(NamedTuple):

@@ -379,7 +379,7 @@ def test_yaml_is_pleasant_to_read():
         ("columns:\n  a: {type: text\n", "plan.yaml: line 3: expected YAML, got "),
         (
             "columns:\n  a: {type: text}\n  a: {type: text}\n",
-            "line 3: expected names that come once, got 'a'.",
+            "line 3: expected each key once, got 'a' twice.",
         ),
         ("columns:\n  a: {type: tex}\n", "plan.yaml: line 2: plan at columns.a.type: expected 'number',"),
         (
@@ -397,7 +397,7 @@ def test_yaml_is_pleasant_to_read():
         ("", "plan.yaml: plan: expected names with something behind each, got nothing."),
         (
             "a: !!python/object/apply:os.getcwd []",
-            "plan.yaml: line 1: expected YAML, got could not determine",
+            "plan.yaml: line 1: expected no tags, got 'tag:yaml.org,2002:python",
         ),
     ],
 )

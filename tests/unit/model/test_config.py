@@ -92,9 +92,9 @@ def test_file_without_settings_has_none(tmp_path, text):
         ("model: mine\n", "line 1: table 'model': expected options by name, got 'mine'."),
         ("train: {a: 1\n", "line 2: expected YAML, got "),
         ("train: *x\n", "line 1: expected no anchors and aliases, got '*x'."),
-        ("train:\n  seed: 1\n  seed: 2\n", "line 3: expected names that come once, got 'seed'."),
-        ("model: !!python/object/apply:os.getcwd []\n", "line 1: expected YAML, got "),
-        (b"train: \xff\n", "config file: expected UTF-8, got byte 7."),
+        ("train:\n  seed: 1\n  seed: 2\n", "line 3: expected each key once, got 'seed' twice."),
+        ("model: !!python/object/apply:os.getcwd []\n", "line 1: expected no tags, got "),
+        (b"train: \xff\n", "line 1: expected UTF-8, got the byte 0xff at offset 7."),
     ],
 )
 def test_fault_of_a_file_names_its_line(refuse, text, message):
