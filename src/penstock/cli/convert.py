@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from fractions import Fraction
 
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
@@ -18,7 +19,7 @@ file; several files, or a glob; a folder of images; or TFRecords and data sets, 
 is a folder, which appears when it is complete; or a .parquet file, to which a data set goes back."""
 EXAMPLE = "penstock convert pets.csv pets/ --image photo --target adopted"
 
-_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+_PREFIXES = ("", "k", "m", "g", "t")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--shard-size",
         type=_parse_size,
         metavar="SIZE",
-        help="about how large a shard is, such as 256MB (default: 128MB)",
+        help="about how large a shard is, such as 256MB or 1GiB (default: 128MB)",
     )
     group.add_argument("--num-shards", type=int, metavar="N", help="shards of the largest split instead")
     group.add_argument("--compression", choices=("none", "gzip"), help="of the shards (default: none)")
@@ -64,10 +65,12 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
 
 
 def _parse_size(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text.strip().lower())
+    """Return a number of bytes: kB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB powers of 1024."""
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([kmgt])(i?))?b?", text.strip().lower())
     if match is None or float(match[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"expected a size such as 128MB, got {text!r}")
-    return max(1, int(float(match[1]) * _UNITS[match[2]]))
+        raise argparse.ArgumentTypeError(f"expected a size such as 128MB or 1GiB, got {text!r}")
+    base = 1024 if match[3] else 1000
+    return max(1, int(Fraction(match[1]) * base ** _PREFIXES.index(match[2] or "")))
 
 
 def run(args: argparse.Namespace) -> int:
