@@ -3,11 +3,13 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compose.h"
+#include "digest.h"
 #include "encode.h"
 #include "hash.h"
 #include "moments.h"
@@ -204,8 +206,9 @@ struct Columns {
     need(column.count >= 0, "a count is negative");
     column.present = data_or_null<bool>(parts[6], rows, kept, "present");
     if (field.source == Source::kDeferred) {
-      column.digests = data_or_null<uint64_t>(parts[0], rows, kept, "digests");
-      need(column.digests != nullptr, "a deferred column has no digests");
+      column.hashes = data_or_null<uint64_t>(parts[0], rows, kept, "hashes");
+      need(column.hashes != nullptr, "a deferred column has no hashes");
+      column.content_digests = data_or_null<uint64_t>(parts[1], 2 * rows, kept, "digests");
       return column;
     }
     const int64_t num_values = take_values(field, parts, column);
@@ -320,6 +323,44 @@ nb::object hash_rows(const Encoder& encoder, nb::sequence given, size_t num_rows
   return as_hashes(sums);
 }
 
+// The digest of a byte string, as bytes.
+nb::bytes digest_of(nb::handle data) {
+  const BytesView view(data);
+  Digest digest;
+  {
+    nb::gil_scoped_release unlocked;
+    digest = digest_bytes(view.span());
+  }
+  return nb::bytes(reinterpret_cast<const char*>(digest.words), kDigestBytes);
+}
+
+// `wanted` has (number, whether its strings go in by their own digests) of each field.
+nb::object digest_rows(const Encoder& encoder, nb::sequence given, size_t num_rows, nb::sequence wanted, bool is_named) {
+  const Columns columns(encoder.fields(), given, num_rows);
+  std::vector<DigestField> fields;
+  for (nb::handle each : wanted) {
+    const nb::tuple parts = tuple_of(each, 2, "a field of a digest");
+    const auto number = value_of<size_t>(parts[0], "the number of a field");
+    need(number < encoder.fields().size(), "there is no such field");
+    need(encoder.fields()[number].source != Source::kDeferred || columns.items[number].content_digests != nullptr,
+         "a deferred column has no digests");
+    fields.push_back({number, value_of<bool>(parts[1], "whether strings go in by their digests")});
+  }
+  Growing<uint64_t> out;
+  auto* const words = out.room(2 * num_rows);
+  {
+    nb::gil_scoped_release unlocked;
+    std::sort(fields.begin(), fields.end(), [&](const DigestField& a, const DigestField& b) {
+      return encoder.fields()[a.number].key < encoder.fields()[b.number].key;
+    });
+    std::vector<Digest> digests(num_rows);
+    encoder.digest_rows(fields, columns.items, static_cast<int64_t>(num_rows), is_named, digests.data());
+    if (num_rows != 0) std::memcpy(words, digests.data(), num_rows * kDigestBytes);
+  }
+  out.advance(2 * num_rows);
+  return as_array<uint64_t>(out);
+}
+
 std::vector<Array<uint8_t>> arenas_of(nb::sequence given) {
   std::vector<Array<uint8_t>> arenas;
   for (nb::handle each : given) arenas.push_back(array_of<uint8_t>(each, "an arena"));
@@ -353,7 +394,11 @@ LateValue late_value(nb::handle given, std::vector<std::unique_ptr<BytesView>>& 
     need(!path.empty() && path.find('\0') == std::string::npos, "the path of a file is empty, or has a zero in it");
     const auto size = value_of<size_t>(parts[1], "the size of a file");
     need(size <= kLargestFile, "a file is larger than any record");
-    return LateValue::in_file(std::move(path), size, value_of<uint64_t>(parts[2], "the digest of a file"));
+    const auto digest_bytes = value_of<nb::bytes>(parts[2], "the digest of a file");
+    need(digest_bytes.size() == kDigestBytes, "a digest has not 16 bytes");
+    Digest digest;
+    std::memcpy(digest.words, digest_bytes.c_str(), kDigestBytes);
+    return LateValue::in_file(std::move(path), size, digest);
   }
   views.push_back(std::make_unique<BytesView>(given));
   return LateValue::in_memory(views.back()->span());
@@ -417,6 +462,7 @@ nb::object gather(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
 
 void bind_writing(nb::module_& m) {
   m.def("hash_bytes", [](nb::object data) { return hash_bytes(BytesView(data).span()); }, "data"_a);
+  m.def("digest_bytes", &digest_of, "data"_a);
   m.def("hash_strings", &hash_strings, "arena"_a, "starts"_a, "stops"_a);
   m.def("mix_rows", &mix_rows, "seed"_a, "first_row"_a, "num_rows"_a);
   m.def("mix_hashes", &mix_hashes, "seed"_a, "hashes"_a);
@@ -442,7 +488,8 @@ void bind_writing(nb::module_& m) {
           },
           "fields"_a, "sequence_example"_a)
       .def("encode", &encode, "columns"_a, "num_rows"_a)
-      .def("hash_rows", &hash_rows, "columns"_a, "num_rows"_a, "fields"_a, "is_named"_a);
+      .def("hash_rows", &hash_rows, "columns"_a, "num_rows"_a, "fields"_a, "is_named"_a)
+      .def("digest_rows", &digest_rows, "columns"_a, "num_rows"_a, "fields"_a, "is_named"_a);
 }
 
 }  // namespace penstock

@@ -7,7 +7,6 @@
 
 #include "crc32c.h"
 #include "frame.h"
-#include "hash.h"
 
 namespace penstock {
 namespace {
@@ -36,7 +35,7 @@ int read_file(const LateValue& value, uint8_t* out) {
   uint8_t more;
   if (result == -1 && read(fd, &more, 1) != 0) result = kChanged;
   close(fd);
-  if (result == -1 && hash_bytes({out, value.size}) != value.digest) result = kChanged;
+  if (result == -1 && digest_bytes({out, value.size}) != value.digest) result = kChanged;
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bytes.h"
+#include "digest.h"
 #include "entry.h"
 #include "growing.h"
 
@@ -17,10 +18,10 @@ struct LateValue {
   Span memory;          // where it is, if `path` is empty
   std::string path;
   size_t size = 0;
-  uint64_t digest = 0;  // hash_bytes of what the file held
+  Digest digest;  // of what the file held
 
-  static LateValue in_memory(Span bytes) { return {true, bytes, {}, bytes.size, 0}; }
-  static LateValue in_file(std::string path, size_t size, uint64_t digest) {
+  static LateValue in_memory(Span bytes) { return {true, bytes, {}, bytes.size, {}}; }
+  static LateValue in_file(std::string path, size_t size, Digest digest) {
     return {true, {}, std::move(path), size, digest};
   }
 };

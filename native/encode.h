@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "digest.h"
 #include "entry.h"
 #include "growing.h"
 
@@ -24,7 +25,8 @@ struct EncodeColumn {
   const int64_t* row_offsets = nullptr;   // which values (steps, of a feature list) a row has; null: `count` of them
   const int64_t* step_offsets = nullptr;  // which values a step has; null: `step_count` of them
   const bool* present = nullptr;          // null: all
-  const uint64_t* digests = nullptr;      // kDeferred
+  const uint64_t* hashes = nullptr;       // kDeferred: hash_bytes of each value
+  const uint64_t* content_digests = nullptr;  // kDeferred: digest_bytes of each value, two words per row
   int64_t count = 1;
   int64_t step_count = 1;
 
@@ -42,6 +44,13 @@ struct EncodeColumn {
   Span raw(int64_t row) const { return Span{bytes + row * count, static_cast<size_t>(count)}; }
 };
 
+// A field that counts in the digest of a row. `is_large` says that a string of it goes in by its own digest, so that a value
+// in memory and a deferred one are alike.
+struct DigestField {
+  size_t number;
+  bool is_large;
+};
+
 class Encoder {
  public:
   Encoder(std::vector<EncodeField> fields, bool sequence_example);
@@ -53,6 +62,11 @@ class Encoder {
   // Adds to each row's sum a hash of its values of one field, with the field's name in it if `is_named`. A sum does not
   // depend on the order of fields, and a field that a row lacks adds nothing.
   void add_hashes(size_t field, const EncodeColumn& column, int64_t num_rows, bool is_named, uint64_t* sums) const;
+
+  // Sets a digest of each row's values of some fields, which are in the order of their keys. Different contents have different
+  // digests: names and values are written so that no two are alike. A field that a row lacks is left out.
+  void digest_rows(const std::vector<DigestField>& wanted, const std::vector<EncodeColumn>& columns, int64_t num_rows,
+                   bool is_named, Digest* out) const;
 
   const std::vector<EncodeField>& fields() const { return fields_; }
 

@@ -10,7 +10,7 @@ class RowWords {
   RowWords(const EncodeField& field, const EncodeColumn& column) : field_(field), column_(column) {}
 
   uint64_t operator()(int64_t row) const {
-    if (field_.source == Source::kDeferred) return column_.digests[row];
+    if (field_.source == Source::kDeferred) return column_.hashes[row];
     if (field_.source == Source::kRaw) {
       return column_.doubles != nullptr ? word_of(column_.doubles[row]) : hash_bytes(column_.raw(row));
     }

@@ -69,6 +69,12 @@ void check_hashes(const std::vector<Material>& fields, const Encoder& encoder, i
     encoder.add_hashes(other, columns[other], num_rows, true, back.data());
   }
   REQUIRE(forth == back);
+  // Rows with different hashes hold different values, so their digests differ too. Equal hashes may be a collision.
+  std::vector<DigestField> wanted;
+  for (size_t i = 0; i < fields.size(); i++) wanted.push_back({i, false});
+  std::vector<Digest> digests(static_cast<size_t>(num_rows));
+  encoder.digest_rows(wanted, columns, num_rows, true, digests.data());
+  for (size_t i = 1; i < digests.size(); i++) REQUIRE(forth[i] == forth[i - 1] || digests[i] != digests[i - 1]);
 }
 
 void check_frames(Growing<uint8_t>& frames, size_t num_rows, bool sequence_example) {

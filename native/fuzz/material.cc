@@ -52,7 +52,10 @@ Material::Material(Input& in, const std::string& key, bool sequence_example, int
       add_values(in, count);
       if (is_ragged_) row_offsets_.push_back(row_offsets_.back() + count);
     }
-    if (is_late()) digests_.push_back(in.byte());
+    if (is_late()) {
+      hashes_.push_back(in.byte());
+      digests_.insert(digests_.end(), {hashes_.back(), 0});
+    }
   }
   for (auto* each : {&ints_, &starts_, &stops_, &row_offsets_, &step_offsets_}) each->shrink_to_fit();
   floats_.shrink_to_fit();
@@ -135,7 +138,8 @@ EncodeColumn Material::column() const {
   if (is_ragged_) column.row_offsets = row_offsets_.data();
   if (has_ragged_steps_) column.step_offsets = step_offsets_.data();
   column.present = present_.get();
-  column.digests = digests_.data();
+  column.hashes = hashes_.data();
+  column.content_digests = digests_.data();
   column.count = is_ragged_ ? 1 : spec_.count;
   column.step_count = spec_.layout == Layout::kSteps && !has_ragged_steps_ ? spec_.count : 1;
   return column;

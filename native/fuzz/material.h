@@ -48,7 +48,7 @@ class Material {
   std::vector<float> floats_;
   std::vector<uint8_t> bytes_;
   std::vector<int64_t> starts_, stops_, row_offsets_, step_offsets_;
-  std::vector<uint64_t> digests_;
+  std::vector<uint64_t> hashes_, digests_;
   std::unique_ptr<bool[]> present_;
 };
 

@@ -120,6 +120,9 @@ class SieveWalk:
 
 # Writing: what encode/ and shards/ ask of the core. Hashes are part of the format and never change.
 def hash_bytes(data: Buffer) -> int: ...
+
+# BLAKE2b with an output of 16 bytes
+def digest_bytes(data: Buffer) -> bytes: ...
 def mix_rows(seed: int, first_row: int, num_rows: int) -> NDArray[np.uint64]: ...
 def mix_hashes(seed: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
 
@@ -132,10 +135,11 @@ def measure_doubles(values: NDArray[np.float64], keep: NDArray[np.bool_] | None)
 
 # (key, source, whether it is a feature list); sources are numbered in native/encode.h
 EncodeField: TypeAlias = tuple[str, int, bool]
-# (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing
+# (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing. A
+# deferred column has hashes as its values, and digests (two words per row) in the place of starts.
 EncodeColumn: TypeAlias = tuple[
     NDArray[Any],
-    NDArray[np.int64] | None,
+    NDArray[np.int64] | NDArray[np.uint64] | None,
     NDArray[np.int64] | None,
     NDArray[np.int64] | None,
     NDArray[np.int64] | bool | None,
@@ -152,6 +156,14 @@ class Encoder:
     def hash_rows(
         self, columns: Sequence[EncodeColumn], num_rows: int, fields: Sequence[int], is_named: bool
     ) -> NDArray[np.uint64]: ...
+    # Two words per row; fields as (number, whether its strings are represented by their own digests)
+    def digest_rows(
+        self,
+        columns: Sequence[EncodeColumn],
+        num_rows: int,
+        fields: Sequence[tuple[int, bool]],
+        is_named: bool,
+    ) -> NDArray[np.uint64]: ...
 
 # Byte strings, taken from some arenas, one behind the other
 def gather(
@@ -162,7 +174,7 @@ def gather(
 ) -> NDArray[np.uint8]: ...
 
 # A value that is fetched late: its bytes, or (path, size, digest) of the file that holds it, or None
-LateValue: TypeAlias = Buffer | tuple[bytes, int, int] | None
+LateValue: TypeAlias = Buffer | tuple[bytes, int, bytes] | None
 
 # Bodies, taken from some arenas, as frames: (frames one behind the other, size of each, files that could not
 # be read: row, late field, errno or 0 for a file that is not what it was)

@@ -206,7 +206,9 @@ class Deferred:
 
     Attributes:
         sizes: How many bytes each row has; 0 where it is not present.
-        digests: `_native.hash_bytes` of each; what is fetched later must still have it.
+        hashes: `_native.hash_bytes` of each value: it goes into the hash of the row.
+        digests: `_native.digest_bytes` of each value, as two words: shape (rows, 2). A value that is fetched
+            later must still have it.
         paths: The files that hold them, absolute; or None.
         values: The objects themselves, which live as long as the source; or None.
         widths: Of images, in pixels; 0 where that is not known.
@@ -214,11 +216,12 @@ class Deferred:
         present: Which rows have one; None if all do.
     """
 
-    __slots__ = ("digests", "heights", "paths", "present", "sizes", "values", "widths")
+    __slots__ = ("digests", "hashes", "heights", "paths", "present", "sizes", "values", "widths")
 
     def __init__(
         self,
         sizes: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
         digests: NDArray[np.uint64],
         paths: list[str] | None = None,
         values: list[bytes | memoryview] | None = None,
@@ -226,6 +229,7 @@ class Deferred:
         present: Mask | None = None,
     ) -> None:
         self.sizes = sizes
+        self.hashes = hashes
         self.digests = digests
         self.paths = paths
         self.values = values

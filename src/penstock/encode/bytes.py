@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock import _native
 from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.file import explain, read_file, read_paths
+from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.missing import present_objects
 from penstock.encode.plain import group_objects, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
@@ -67,8 +66,7 @@ def defer_large(
         values = [
             cell if isinstance(cell, bytes) else bytes(value) for cell, value in zip(raw, values, strict=True)
         ]
-    digests = np.fromiter(map(_native.hash_bytes, values), np.uint64, len(values))
-    return Deferred(sizes, digests, values=values, pixels=pixels, present=column.present)
+    return Deferred(sizes, *fingerprint(values), values=values, pixels=pixels, present=column.present)
 
 
 def _defer_objects(raw: NDArray[Any]) -> Deferred | None:
@@ -80,8 +78,7 @@ def _defer_objects(raw: NDArray[Any]) -> Deferred | None:
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     if int(sizes.sum()) < LARGE_BYTES * max(1, len(raw) if present is None else int(present.sum())):
         return None
-    digests = np.fromiter(map(_native.hash_bytes, values), np.uint64, len(values))
-    return Deferred(sizes, digests, values=list(values), present=present)
+    return Deferred(sizes, *fingerprint(values), values=list(values), present=present)
 
 
 def _convert_objects(objects: NDArray[Any], report: Report) -> Bytes:
@@ -98,7 +95,8 @@ def _convert_objects(objects: NDArray[Any], report: Report) -> Bytes:
 
 def _defer_files(raw: RawColumn, block: Block, report: Report) -> Deferred:
     paths, present = read_paths(raw, block, report)
-    sizes, digests = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.uint64)
+    sizes = np.zeros(len(paths), np.int64)
+    hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
     for row, path in enumerate(paths):
         if present is not None and not present[row]:
             continue
@@ -107,5 +105,6 @@ def _defer_files(raw: RawColumn, block: Block, report: Report) -> Deferred:
         except OSError as error:
             report(row, "a file", f"{show(path)}, {explain(error)}")
             continue
-        sizes[row], digests[row] = len(data), _native.hash_bytes(data)
-    return Deferred(sizes, digests, paths=paths, present=present)
+        sizes[row] = len(data)
+        hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])
+    return Deferred(sizes, hashes, digests, paths=paths, present=present)

@@ -1,6 +1,6 @@
 """Files that hold the values of a column, given by their paths.
 
-In: columns of paths. Out: absolute paths, and the bytes of one file at a time.
+In: columns of paths. Out: absolute paths, the bytes of one file at a time, and hashes of such bytes.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from penstock import _native
 from penstock.encode.fault import Report
 from penstock.encode.plain import as_objects
 from penstock.encode.text import convert_text
@@ -72,6 +75,14 @@ def read_file(path: str) -> bytes:
         return b"".join(pieces)
     finally:
         os.close(descriptor)
+
+
+def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the hash and the digest of each value, as `penstock.types.Deferred` takes them."""
+    pairs = [(_native.hash_bytes(value), _native.digest_bytes(value)) for value in values]
+    hashes = np.array([each for each, _ in pairs], np.uint64)
+    digests = np.frombuffer(b"".join(each for _, each in pairs), np.uint64)
+    return hashes, digests.reshape(len(pairs), 2)
 
 
 def explain(error: OSError) -> str:

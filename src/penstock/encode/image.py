@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image as Pillow
 
-from penstock import _native
 from penstock.encode.bytes import defer_large
 from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.file import explain, read_file, read_paths
+from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.missing import is_missing
 from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
@@ -76,15 +75,17 @@ class _ImageEncoder:
             is_there = [True] * len(paths) if present is None else present.tolist()
             cells = enumerate(zip(paths, is_there, strict=True))
             return join_bytes(self._encode_file(row, path) if there else None for row, (path, there) in cells)
-        sizes, digests = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.uint64)
+        sizes = np.zeros(len(paths), np.int64)
+        hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
         widths, heights = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
         for row in range(len(paths)) if present is None else np.flatnonzero(present).tolist():
             data = self._read(row, paths[row])
             picture = None if data is None else self._check(row, data, paths[row])
             if data is not None and picture is not None:
-                sizes[row], digests[row] = len(data), _native.hash_bytes(data)
+                sizes[row] = len(data)
+                hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])
                 widths[row], heights[row] = picture.width, picture.height
-        return Deferred(sizes, digests, paths=paths, pixels=(widths, heights), present=present)
+        return Deferred(sizes, hashes, digests, paths=paths, pixels=(widths, heights), present=present)
 
     def _encode_encoded(self, column: Bytes, raw: RawColumn) -> Bytes | Deferred:
         spans = zip(column.starts.tolist(), column.stops.tolist(), strict=True)

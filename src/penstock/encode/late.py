@@ -19,7 +19,7 @@ from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.types import Bytes, Deferred
 
-_HEAD: Final = struct.Struct("<qQ")  # size, digest; the path follows, for what lies in a file
+_HEAD: Final = struct.Struct("<q16s")  # size, digest; the path follows, for what lies in a file
 
 
 class References(NamedTuple):
@@ -34,7 +34,8 @@ def make_references(column: Deferred | None, num_rows: int) -> References:
     if column is None:
         return References(np.empty(0, np.uint8), np.zeros(num_rows + 1, np.int64))
     present = [True] * num_rows if column.present is None else column.present.tolist()
-    heads = zip(column.sizes.tolist(), column.digests.tolist(), strict=True)
+    digests = (column.digests[row].tobytes() for row in range(num_rows))
+    heads = zip(column.sizes.tolist(), digests, strict=True)
     paths = [b""] * num_rows if column.paths is None else map(os.fsencode, column.paths)
     pieces = [
         _HEAD.pack(*head) + path if is_there else b""
@@ -95,12 +96,12 @@ def materialize(column: Deferred) -> Bytes:
     return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets, column.present)
 
 
-def _read(value: tuple[bytes, int, int]) -> bytes:
+def _read(value: tuple[bytes, int, bytes]) -> bytes:
     path, size, digest = value
     try:
         data = Path(os.fsdecode(path)).read_bytes()
     except OSError as error:
         raise refuse_file(value, error.errno or 0) from error
-    if len(data) != size or _native.hash_bytes(data) != digest:
+    if len(data) != size or _native.digest_bytes(data) != digest:
         raise refuse_file(value, 0)
     return data

@@ -1,6 +1,7 @@
 """Columns into the bodies of records, and into hashes of rows, by the compiled core.
 
-In: columns of a schema. Out: a body a row, which `shards/` frames; 64-bit hashes that splits are made by.
+In: columns of a schema. Out: one body per row, which `shards/` frames; 64-bit hashes that decide the splits;
+128-bit digests that decide which rows are equal.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from penstock.schema.schema import Schema
 from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
 
 _INTS, _FLOATS, _STRINGS, _RAW, _DEFERRED = range(5)
+_LARGE: Final = frozenset({"bytes", "image"})
 _PLAIN: Final[tuple[Literal["C", "A"], ...]] = ("C", "A")  # without gaps, aligned
 
 EncodableColumns: TypeAlias = Mapping[str, Column | Deferred]
@@ -62,11 +64,34 @@ class RecordEncoder:
             names: The fields that count.
             is_named: Whether the names of the fields count too.
         """
+        numbers = [number for _, number in self._find(names)]
+        return self._core(columns).hash_rows(self._arrays(columns), num_rows, numbers, is_named)
+
+    def digest_rows(
+        self, columns: EncodableColumns, num_rows: int, names: Iterable[str], *, is_named: bool = True
+    ) -> NDArray[np.uint64]:
+        """Return one digest per row over some fields, as two words: shape (num_rows, 2).
+
+        Two rows have the same digest if, and only if, they have the same values in these fields. The order of
+        the fields does not matter, and a field that is missing from a row is left out. As for `hash_rows`,
+        0.0 equals -0.0.
+
+        Args:
+            columns: All columns of the schema.
+            num_rows: How many rows they have.
+            names: The fields that count.
+            is_named: Whether the names of the fields count too.
+        """
+        # Values of these types are deferred in some blocks, where only their digests are known.
+        fields = [(number, self.schema[name].type_name in _LARGE) for name, number in self._find(names)]
+        words = self._core(columns).digest_rows(self._arrays(columns), num_rows, fields, is_named)
+        return words.reshape(num_rows, 2)
+
+    def _find(self, names: Iterable[str]) -> list[tuple[str, int]]:
         try:
-            numbers = [self._numbers[name] for name in names]
+            return [(name, self._numbers[name]) for name in names]
         except KeyError as error:
             raise ValueError(f"no field {error}") from None
-        return self._core(columns).hash_rows(self._arrays(columns), num_rows, numbers, is_named)
 
     def _core(self, columns: EncodableColumns) -> _native.Encoder:
         deferred = frozenset(name for name, column in columns.items() if isinstance(column, Deferred))
@@ -99,7 +124,7 @@ def _source(field: Field) -> int:
 def _arrays(field: Field, column: Column | Deferred) -> _native.EncodeColumn:
     present = None if column.present is None else np.ascontiguousarray(column.present)
     if isinstance(column, Deferred):
-        return column.digests, None, None, None, None, 1, present
+        return column.hashes, column.digests.reshape(-1), None, None, None, 1, present
     if isinstance(column, Bytes):
         return column.arena, _ints(column.starts), _ints(column.stops), None, None, 1, present
     if isinstance(column, Dense):

@@ -48,7 +48,8 @@ def test_paths_refer_to_files_that_were_looked_at(tmp_path):
     ]
     assert column.widths.tolist() == [6, 0, 8]
     assert column.heights.tolist() == [4, 0, 5]
-    assert column.digests[0] == _native.hash_bytes((tmp_path / "a.png").read_bytes())
+    assert column.hashes[0] == _native.hash_bytes((tmp_path / "a.png").read_bytes())
+    assert column.digests[0].tobytes() == _native.digest_bytes((tmp_path / "a.png").read_bytes())
     assert column.present.tolist() == [True, False, True]
 
 

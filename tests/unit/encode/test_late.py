@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from penstock._native import hash_bytes
+from penstock._native import digest_bytes, hash_bytes
+from penstock.encode.file import fingerprint
 from penstock.encode.late import find_value, make_references, materialize, referred_bytes, refuse_file
 from penstock.errors import ChangedFileError, PathError
 from penstock.types import Deferred
@@ -25,7 +26,7 @@ def column_of_files(paths, present=None):
     data = [path.read_bytes() if has else b"" for path, has in zip(paths, there, strict=True)]
     return Deferred(
         np.array([len(each) for each in data]),
-        np.array([hash_bytes(each) for each in data], np.uint64),
+        *fingerprint(data),
         paths=[os.fspath(path) if has else "" for path, has in zip(paths, there, strict=True)],
         present=None if present is None else np.array(present),
     )
@@ -42,7 +43,7 @@ def files(tmp_path):
 def test_references_to_files_lead_to_their_paths_sizes_and_digests(files):
     found = references(column_of_files(files), 3)
     assert [find_value(each) for each in found] == [
-        (os.fsencode(path), path.stat().st_size, hash_bytes(path.read_bytes())) for path in files
+        (os.fsencode(path), path.stat().st_size, digest_bytes(path.read_bytes())) for path in files
     ]
     assert [referred_bytes(each) for each in found] == [5, 0, 256 * 9000]
 
@@ -51,7 +52,7 @@ def test_reference_of_a_path_that_is_no_unicode_leads_to_it(tmp_path):
     path = tmp_path / os.fsdecode(b"caf\xe9")
     path.write_bytes(b"x")
     (reference,) = references(column_of_files([path]), 1)
-    assert find_value(reference) == (os.fsencode(path), 1, hash_bytes(b"x"))
+    assert find_value(reference) == (os.fsencode(path), 1, digest_bytes(b"x"))
 
 
 def test_row_without_a_value_has_a_reference_to_nothing(files):
@@ -59,7 +60,7 @@ def test_row_without_a_value_has_a_reference_to_nothing(files):
     assert found[0] == b""
     assert (find_value(found[0]), referred_bytes(found[0])) == (None, 0)
     assert find_value(found[0], b"placeholder") is None
-    assert find_value(found[1]) == (os.fsencode(files[1]), 0, hash_bytes(b""))
+    assert find_value(found[1]) == (os.fsencode(files[1]), 0, digest_bytes(b""))
 
 
 def test_no_column_has_references_to_nothing():
@@ -69,14 +70,14 @@ def test_no_column_has_references_to_nothing():
 
 def test_reference_to_an_object_in_memory_gives_that_object():
     value = memoryview(b"pixels")
-    column = Deferred(np.array([6]), np.array([hash_bytes(value)], np.uint64), values=[value])
+    column = Deferred(np.array([6]), *fingerprint([value]), values=[value])
     (reference,) = references(column, 1)
     assert find_value(reference, value) is value
     assert referred_bytes(reference) == 6
 
 
 def test_refused_file_is_named_with_the_reason():
-    value = (os.fsencode("/photos/ä.jpg"), 5, 1)
+    value = (os.fsencode("/photos/ä.jpg"), 5, bytes(16))
     gone = refuse_file(value, errno.ENOENT)
     assert isinstance(gone, PathError)
     assert (gone.path, str(gone)) == (
@@ -99,10 +100,9 @@ def test_materialized_column_has_the_values_and_the_mask(files):
 
 def test_materialized_column_of_objects_has_their_bytes():
     values = [b"one", memoryview(b"three"), b""]
-    digests = np.array([hash_bytes(value) for value in values], np.uint64)
-    column = materialize(Deferred(np.array([3, 5, 0]), digests, values=values))
+    column = materialize(Deferred(np.array([3, 5, 0]), *fingerprint(values), values=values))
     assert column.tolist() == [b"one", b"three", b""]
-    assert materialize(Deferred(np.empty(0, np.int64), np.empty(0, np.uint64), values=[])).tolist() == []
+    assert materialize(Deferred(np.empty(0, np.int64), *fingerprint([]), values=[])).tolist() == []
 
 
 @pytest.mark.parametrize("data", [b"12345", b"\xff\xd8", b"", b"\xff\xd8one more"])
@@ -120,3 +120,15 @@ def test_materialized_column_of_a_file_that_is_gone_is_an_error(files):
     with pytest.raises(PathError, match="cannot be read") as caught:
         materialize(column)
     assert caught.value.path == os.fspath(files[2])
+
+
+def test_materialized_column_of_a_file_changed_to_a_colliding_one_is_an_error(tmp_path):
+    first, second = (b"%08x`8i0Xf<o" % number + b"z" * 50 for number in range(2))
+    assert hash_bytes(first) == hash_bytes(second)
+    path = tmp_path / "file"
+    path.write_bytes(first)
+    column = column_of_files([path])
+    path.write_bytes(second)
+    with pytest.raises(ChangedFileError) as caught:
+        materialize(column)
+    assert caught.value.path == str(path)

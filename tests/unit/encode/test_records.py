@@ -5,7 +5,7 @@ import pytest
 
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import fields as f
-from penstock._native import hash_bytes
+from penstock.encode.file import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Deferred, Dense, Ragged
@@ -111,8 +111,9 @@ def test_deferred_columns_are_left_out_but_count_in_the_hash():
     schema = Schema({"photo": f.Image(), "n": f.Number("int64")})
     encoder = RecordEncoder(schema)
     numbers = Dense(np.array([1, 1]))
-    digests = np.array([5, 6], np.uint64)
-    columns = {"photo": Deferred(np.array([10, 10]), digests, paths=["a", "b"]), "n": numbers}
+    hashes = np.array([5, 6], np.uint64)
+    digests = np.zeros((2, 2), np.uint64)
+    columns = {"photo": Deferred(np.array([10, 10]), hashes, digests, paths=["a", "b"]), "n": numbers}
     arena, offsets = encoder.encode(columns, 2)
     alone, _ = RecordEncoder(Schema({"n": f.Number("int64")})).encode({"n": numbers}, 2)
     assert arena.tobytes() == alone.tobytes()
@@ -125,8 +126,9 @@ def test_a_value_has_the_same_hash_deferred_or_not():
     data = [b"x" * 5000, b"y" * 5000]
     schema = Schema({"photo": f.Bytes(optional=True)})
     column = column_of(schema["photo"], [*data, None])
-    digests = np.array([*map(hash_bytes, data), 0], np.uint64)
-    late = Deferred(np.array([5000, 5000, 0]), digests, values=[*data, b""], present=column.present)
+    late = Deferred(
+        np.array([5000, 5000, 0]), *fingerprint([*data, b""]), values=[*data, b""], present=column.present
+    )
     encoder = RecordEncoder(schema)
     hashes = [encoder.hash_rows({"photo": each}, 3, ["photo"]).tolist() for each in (column, late)]
     assert hashes[0] == hashes[1]
@@ -143,7 +145,7 @@ def test_sequence_examples_take_no_deferred_column():
     schema = Schema({"s": f.Sequence("int64", (), "feature_list"), "photo": f.Image()})
     columns = {
         "s": Ragged(np.array([1]), np.array([0, 1])),
-        "photo": Deferred(np.array([1]), np.array([1], np.uint64)),
+        "photo": Deferred(np.array([1]), *fingerprint([b"x"])),
     }
     with pytest.raises(ValueError, match="SequenceExample has no deferred fields"):
         RecordEncoder(schema).encode(columns, 1)

@@ -176,7 +176,7 @@ def test_files_that_are_gone_or_changed_are_faults_of_their_rows_alone(tmp_path)
 def file_value(path, data):
     """Write a file, and return it as a late value."""
     path.write_bytes(data)
-    return os.fsencode(path), len(data), _native.hash_bytes(data)
+    return os.fsencode(path), len(data), _native.digest_bytes(data)
 
 
 def test_gather_puts_strings_of_any_arenas_one_behind_the_other():

@@ -169,7 +169,7 @@ def test_texts_that_lie_apart_are_told_of_likewise():
 
 def test_deferred_texts_are_told_of_by_their_values():
     values = ["né".encode(), memoryview(b"abc")]
-    column = Deferred(np.array([3, 3]), np.zeros(2, np.uint64), values=values)
+    column = Deferred(np.array([3, 3]), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint64), values=values)
     told = tell(Text(), column)
     assert (told.bytes.mean, told.characters.mean) == (3.0, 2.5)
 
@@ -247,13 +247,22 @@ def test_images_are_told_by_their_sizes_and_formats():
     told = tell(Image(), strings([png, gif, b"no image"]))
     assert (told.widths.mean, told.heights.mean, told.bytes.num_values) == (48.0, 32.0, 3)
     assert (told.formats.values, told.formats.counts) == (("gif", "png"), (1, 1))
-    again = tell(Image(), Deferred(np.array([33, 13]), np.zeros(2, np.uint64), values=[png, gif]))
+    again = tell(
+        Image(),
+        Deferred(np.array([33, 13]), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint64), values=[png, gif]),
+    )
     assert (again.widths.max, again.formats.values) == (64, ("gif", "png"))
 
 
 def test_images_in_files_are_told_by_what_was_found_when_they_were_opened():
     pixels = (np.array([640, 0, 320]), np.array([480, 0, 240]))
-    column = Deferred(np.array([10, 20, 30]), np.zeros(3, np.uint64), paths=["a", "b", "c"], pixels=pixels)
+    column = Deferred(
+        np.array([10, 20, 30]),
+        np.zeros(3, np.uint64),
+        np.zeros((3, 2), np.uint64),
+        paths=["a", "b", "c"],
+        pixels=pixels,
+    )
     told = tell(Image("jpeg"), column)
     assert (told.bytes.mean, told.widths.mean, told.heights.num_values) == (20.0, 480.0, 2)
     assert (told.formats.values, told.formats.counts) == (("jpeg",), (3,))
