@@ -1,16 +1,15 @@
 """Penstock: data with many inputs to TFRecord shards that describe themselves, and on to trained models."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from penstock import errors, fields, transform
-from penstock.batch.loader import Loader
-from penstock.batch.options import LoadOptions
-from penstock.dataset import Dataset, mix, open
-from penstock.read.options import ReadOptions
-from penstock.schema.schema import Schema
-from penstock.transform.pipeline import Pipeline
-
+TYPE_CHECKING = False  # as in typing: this module imports nothing, see below
 if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock import errors, fields, transform
+    from penstock.batch.loader import Loader
+    from penstock.batch.options import LoadOptions
+    from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert import convert
     from penstock.jobs.evaluate import evaluate
     from penstock.jobs.predict import predict
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from penstock.model.options import ModelOptions
     from penstock.model.run import Run, open_run
     from penstock.model.training import TrainOptions
+    from penstock.read.options import ReadOptions
+    from penstock.schema.schema import Schema
+    from penstock.transform.pipeline import Pipeline
 
 __all__ = [
     "ConvertOptions",
@@ -47,21 +49,31 @@ __all__ = [
     "transform",
 ]
 
-# What touches raw data, and what needs Keras, is loaded with the first use of it: a machine that only reads
-# shards needs NumPy. By name: the module, and the extra that has what it needs.
-_LOADED_LATE = {
+# Each name is loaded with its first use. So a machine that only reads shards needs NumPy alone, and the
+# command line can handle Ctrl-C before anything large is imported. By name: the module, and the extra that
+# installs what the module needs.
+_LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "ConvertOptions": ("penstock.jobs.settings", "convert"),
+    "Dataset": ("penstock.dataset", None),
+    "LoadOptions": ("penstock.batch.options", None),
+    "Loader": ("penstock.batch.loader", None),
     "ModelOptions": ("penstock.model.options", "train"),
+    "Pipeline": ("penstock.transform.pipeline", None),
+    "ReadOptions": ("penstock.read.options", None),
     "Run": ("penstock.model.run", "train"),
+    "Schema": ("penstock.schema.schema", None),
     "TrainOptions": ("penstock.model.training", "train"),
     "Writer": ("penstock.jobs.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert", "convert"),
     "evaluate": ("penstock.jobs.evaluate", "train"),
+    "mix": ("penstock.dataset", None),
+    "open": ("penstock.dataset", None),
     "open_run": ("penstock.model.run", "train"),
     "predict": ("penstock.jobs.predict", "train"),
     "train": ("penstock.jobs.train", "train"),
 }
+_MODULES = ("errors", "fields", "transform")
 
 
 def __dir__() -> list[str]:
@@ -69,10 +81,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module  # noqa: PLC0415 - as all else
+
+    if name in _MODULES:
+        return import_module(f"penstock.{name}")
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - most programs never come here
+    from penstock.errors import importing  # noqa: PLC0415
 
     module, extra = _LOADED_LATE[name]
-    with errors.importing(f"penstock.{name}", extra):
+    with importing(f"penstock.{name}", extra):
         return getattr(import_module(module), name)

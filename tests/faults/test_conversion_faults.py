@@ -307,7 +307,10 @@ def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(swift_path
         began = time.monotonic()
         assert process.wait(timeout=20) == 130
         assert time.monotonic() - began < 5
-        assert process.stderr.read() == ""
+        message = process.stderr.read()
+    assert message.count("\n") == 1
+    assert message.startswith("penstock: interrupted. ")
+    assert "--resume" in message
     assert not out.exists()
     assert not (swift_path / ".pets.partial" / "owner.json").exists()
     ps.convert(source, out, id="row", shard_bytes=500, resume=True)

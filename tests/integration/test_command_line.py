@@ -103,7 +103,7 @@ def test_closed_output_and_full_output_are_no_traceback(tmp_path) -> None:
     assert full.stderr == "penstock: error: [Errno 28] No space left on device\n"
 
 
-def test_interrupt_ends_quietly_and_leaves_no_part_of_a_file(tmp_path) -> None:
+def test_interrupt_ends_with_one_line_and_leaves_no_part_of_a_file(tmp_path) -> None:
     frame = write_record(example(numbers=list(range(2000))))
     path = tmp_path / "a.tfrecord"
     path.write_bytes(frame * 60_000)
@@ -115,7 +115,7 @@ def test_interrupt_ends_quietly_and_leaves_no_part_of_a_file(tmp_path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stdout, stderr) == (130, "", "")
+    assert (process.returncode, stdout, stderr) == (130, "", "penstock: interrupted.\n")
     assert list(out.iterdir()) == []
 
 

@@ -6,10 +6,11 @@ import argparse
 import re
 from fractions import Fraction
 
+from penstock.cli.interrupt import loading
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_splitting, add_text_files
-from penstock.errors import MissingPackageError
+from penstock.errors import importing
 
 SUMMARY = "make a data set from CSV, Parquet, images, TFRecords, …"
 DESCRIPTION = """\
@@ -76,9 +77,7 @@ def _parse_size(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Convert, print, and return the exit status."""
     # What reads raw data is loaded by this command alone: the others work without pyarrow.
-    try:
+    with loading(), importing("penstock convert"):
         from penstock.cli.converting import run_convert  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingPackageError.from_import(error, "penstock convert") from error
 
     return run_convert(args)

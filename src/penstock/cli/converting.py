@@ -57,8 +57,12 @@ def run_convert(args: argparse.Namespace) -> int:
     told, options = _read_arguments(args)
     began = time.monotonic()
     display = ConversionDisplay()
-    with display:
-        done = run_conversion(source, out, told, options, display.tell)
+    try:
+        with display:
+            done = run_conversion(source, out, told, options, display.tell)
+    except KeyboardInterrupt as error:
+        error.add_note("To continue, run the same command with --resume.")
+        raise
     if args.json:
         print(json.dumps(_to_json(done)))
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
-from penstock.errors import MissingPackageError
+from penstock.errors import importing
 
 SUMMARY = "go from raw files to a trained model and a report, in about a minute"
 DESCRIPTION = """\
@@ -38,8 +39,6 @@ def run(args: argparse.Namespace) -> int:
         MissingPackageError: What converts raw data, or trains, is not installed.
     """
     # What reads raw data is loaded by this command and `convert` alone: the others work without pyarrow.
-    try:
+    with loading(), importing("penstock demo"):
         from penstock.cli.walk import run_demo  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingPackageError.from_import(error, "penstock demo") from error
     return run_demo(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
 from penstock.errors import importing
 from penstock.model.score.options import EvaluateOptions
@@ -57,7 +58,7 @@ def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, text: 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print, and return the exit status."""
     # Keras and TensorFlow are loaded when it runs: `--help` is there at once.
-    with importing("penstock evaluate", "train"):
+    with loading(), importing("penstock evaluate", "train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
         import_quietly("penstock.model.run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_text_files
 from penstock.errors import importing
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predict, print, and return the exit status."""
     # What reads raw data, and Keras, are loaded when the command runs: its help needs neither.
-    with importing("penstock predict", "convert"):
+    with loading(), importing("penstock predict", "convert"):
         from penstock.cli.predicting import run_predict  # noqa: PLC0415
 
     return run_predict(args)

@@ -10,6 +10,8 @@ import os
 import sys
 import tempfile
 
+from penstock.cli.interrupt import loading
+
 
 def import_quietly(name: str) -> None:
     """Import a module with what it, and the libraries below it, write to stderr held back.
@@ -20,9 +22,10 @@ def import_quietly(name: str) -> None:
     try:
         kept = os.dup(2)
     except OSError:  # there is no stderr
-        importlib.import_module(name)
+        with loading():
+            importlib.import_module(name)
         return
-    with tempfile.TemporaryFile() as noise:
+    with tempfile.TemporaryFile() as noise, loading(kept):
         sys.stderr.flush()
         os.dup2(noise.fileno(), 2)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from penstock.cli.interrupt import loading
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_splitting, add_text_files
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         if not any(sign in path for sign in "*?["):
             refuse_missing(Path(path))
     # Keras and TensorFlow are loaded when it runs: `--help` is there at once, and so are the simplest errors.
-    with importing("penstock train", "train"):
+    with loading(), importing("penstock train", "train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
         import_quietly("penstock.jobs.train")

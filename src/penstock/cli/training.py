@@ -96,12 +96,18 @@ def _train(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, f
 
 
 def _advise(folder: Path, error: BaseException) -> None:
-    """Say how to go on with what an error or an interrupt has left."""
-    resume = f"penstock train --resume --out {shlex.quote(str(folder))}"
-    if isinstance(error, KeyboardInterrupt) and (folder / CONFIG_NAME).is_file():
-        complain(f"interrupted. To go on: {resume}")
-    elif (folder / DATA_NAME).is_dir() and not (folder / CONFIG_NAME).is_file():
-        complain(f"{folder / DATA_NAME} is converted, and stays: add --resume to train on it")
+    """Say how to continue with what an error or an interrupt has left."""
+    named = shlex.quote(str(folder))
+    has_run = (folder / CONFIG_NAME).is_file()
+    if isinstance(error, KeyboardInterrupt) and has_run:
+        error.add_note(f"To continue: penstock train --resume --out {named}")
+    elif isinstance(error, KeyboardInterrupt):
+        error.add_note(f"To continue, run the same command with --resume --out {named}.")
+    elif (folder / DATA_NAME).is_dir() and not has_run:
+        complain(
+            f"{folder / DATA_NAME} is converted and is kept: to train on it, run the same command with "
+            f"--resume --out {named}"
+        )
 
 
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:

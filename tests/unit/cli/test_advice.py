@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import penstock
-from penstock.cli.main import COMMANDS
+from penstock.cli.dispatch import COMMANDS
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _COMMAND = re.compile(r"\bpenstock ([a-z]+)\b([^.;,()]*)")

@@ -256,3 +256,29 @@ def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys
 
 def test_settings_tell_the_source_from_everywhere(folder, run_folder):
     assert f"source: {folder / 'pets.csv'}\n" in (run_folder / "run.yaml").read_text()
+
+
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_x13_interrupted_training_names_the_command_that_continues_it(
+    folder, monkeypatch, capsys, has_settings
+) -> None:
+    from penstock.cli import training  # noqa: PLC0415 - Keras
+
+    out = f"cut-{has_settings}"
+
+    def interrupt(job, run, watcher):
+        if has_settings:
+            (run / "run.yaml").write_text("")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "prepare_training", interrupt)
+    argv = ("pets.csv", "--target", "sold", "--drop", "name", "--out", out)
+    status, shown, err = call(capsys, *argv)
+    line = err.splitlines()[-1]
+    assert (status, shown) == (130, "")
+    assert line.startswith("penstock: interrupted. To continue")
+    assert f"--resume --out {out}" in line
+    if not has_settings:
+        monkeypatch.undo()
+        monkeypatch.chdir(folder)
+        assert call(capsys, *argv, *TINY, "--resume")[0] == 0
