@@ -61,16 +61,25 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         whole = Schema({**declared, **pipeline.schema})
     except SchemaError:
         whole = pipeline.schema  # the data set was opened with other roles than its manifest has
+    if plan is not None and not isinstance(plan, Mapping):
+        raise SchemaError("plan of the run", field="$.plan", expected="an object", got=show(plan))
     missing = _find_missing(plan, settings.get("convert"))
     if not plan:
         return Recipe(whole, missing=missing)
+    resize = plan.get("resize")
+    if resize is not None and (
+        not isinstance(resize, int) or isinstance(resize, bool) or not 1 <= resize < 2**31
+    ):
+        raise SchemaError(
+            "plan of the run", field="$.plan.resize", expected="a number of pixels", got=show(resize)
+        )
     told = load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
     named = {each.name or column: (column, each.form) for column, each in told.columns.items()}
     return Recipe(
         whole,
         {name: column for name, (column, _) in named.items() if name != column},
         {name: form for name, (_, form) in named.items() if form not in (None, "value")},
-        plan.get("resize"),
+        resize,
         missing,
     )
 

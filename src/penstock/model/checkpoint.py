@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from penstock.errors import PenstockError, StateError
 from penstock.model.snapshot import Snapshot
 from penstock.model.tensorfile import read_tensors, write_tensors
+from penstock.schema.refusal import is_finite
 from penstock.storage.atomic import AtomicFile
 
 STATE_NAME: Final = "state.json"
@@ -135,10 +136,11 @@ class Checkpoints:
         path = self.folder / FOLDER_NAME / str(entry["file"])
         arrays, texts = read_tensors(path, str(entry["sha256"]))
         try:
-            snapshot = Snapshot(arrays, json.loads(texts["paths"]), json.loads(texts["callbacks"]))
-            return Moment(int(entry["step"]), snapshot, json.loads(texts["memory"]))
-        except (KeyError, ValueError) as error:
+            paths, callbacks, memory = (json.loads(texts[key]) for key in ("paths", "callbacks", "memory"))
+        except (KeyError, ValueError, RecursionError) as error:
             raise StateError("checkpoint", path=path, expected="a state of a run", got=str(error)) from None
+        _check_moment(paths, callbacks, memory, path)
+        return Moment(int(entry["step"]), Snapshot(arrays, paths, callbacks), memory)
 
     def _write_state(self, kept: list[dict[str, Any]], moment: Moment) -> None:
         shown = {name: moment.memory.get(name) for name in ("epoch", "loader")}
@@ -197,12 +199,42 @@ def _with_texts(value: Any) -> Any:
     return value
 
 
+def _check_moment(paths: Any, callbacks: Any, memory: Any, path: Path) -> None:
+    """Refuse a state of other types than a run writes; arrays are checked against the model later."""
+    known = memory if isinstance(memory, dict) else {}
+    history, epoch = known.get("history"), known.get("epoch")
+    checks = {
+        "$.paths": isinstance(paths, dict) and all(isinstance(each, str) for each in paths.values()),
+        "$.callbacks": isinstance(callbacks, list) and all(map(_is_callback, callbacks)),
+        "$.memory": isinstance(memory, dict),
+        "$.memory.loader": isinstance(known.get("loader"), dict),
+        "$.memory.history": isinstance(history, list) and all(isinstance(row, dict) for row in history),
+        "$.memory.epoch": isinstance(epoch, int) and 0 <= epoch < 2**63,
+        "$.memory.seconds": is_finite(known.get("seconds")),
+    }
+    for place, is_sound in checks.items():
+        if not is_sound:
+            raise StateError(
+                f"checkpoint at {place}",
+                path=path,
+                field=place,
+                expected="what a run writes",
+                got="another value",
+            )
+
+
+def _is_callback(state: Any) -> bool:
+    return isinstance(state, dict) and all(isinstance(state.get(key), dict) for key in ("values", "arrays"))
+
+
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return False
     # A name that leaves the folder is none that was written here.
     is_name = Path(entry["file"]).name == entry["file"] and entry["file"].endswith(_SUFFIX)
-    return is_name and isinstance(entry.get("sha256"), str) and isinstance(entry.get("step"), int)
+    step = entry.get("step")
+    is_step = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < 2**63
+    return is_name and isinstance(entry.get("sha256"), str) and is_step
 
 
 def read_ending(folder: Path) -> tuple[str | None, str | None]:

@@ -5,7 +5,6 @@ In: a Keras model, its tasks, and a plan. Out: the model compiled.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -17,7 +16,7 @@ from penstock.model.losses import TaskLoss
 from penstock.model.outputs import find_logits
 from penstock.model.schedule import WarmCosine
 from penstock.model.task import Task
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import is_finite, list_choices, show
 
 OptimizerName: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 
@@ -166,8 +165,7 @@ def _check_targets(tasks: Mapping[str, Task], plan: CompilePlan) -> None:
 
 
 def _check_number(option: str, value: object, *, above: bool = False) -> None:
-    is_real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_real or value < 0 or (above and value == 0):  # type: ignore[operator]
+    if not is_finite(value) or value < 0 or (above and value == 0):
         expected = "a number above 0" if above else "a number of at least 0"
         raise OptionError(option, field=option, expected=expected, got=show(value))
 

@@ -16,7 +16,7 @@ from penstock.model.labels import LabelSource
 from penstock.model.task import Task
 from penstock.model.weights import balance, choose_class_weights
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import show
+from penstock.schema.refusal import is_finite, show
 from penstock.transform.pipeline import Pipeline
 
 _BLOCK_ROWS: Final = 1 << 16
@@ -73,7 +73,7 @@ def _read_weights(name: str, given: Any, tasks: Mapping[str, Task]) -> tuple[flo
     for label, weight in given.items():
         if str(label) not in labels:
             raise OptionError(what, expected=f"labels among {', '.join(labels)}", got=show(label))
-        if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < float("inf"):
+        if not is_finite(weight) or weight < 0:
             raise OptionError(f"{what}[{label!r}]", expected="a number of at least 0", got=show(weight))
         weights[labels[str(label)]] = float(weight)
     return tuple(weights)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
 from penstock.schema.nearest import check_keywords
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import is_finite, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Balance: TypeAlias = Literal["auto", "balanced", "none"]
@@ -190,7 +190,7 @@ def _check_whole(name: str, value: object, least: int) -> None:
 
 
 def _check_real(name: str, value: object, least: float, most: float, *, is_open: bool = False) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = is_finite(value) or value == math.inf
     if not is_number or not least <= value <= most or (is_open and value == least):  # type: ignore[operator]
         above = "above" if is_open else "of at least"
         up_to = "" if most == math.inf else f", at most {most:g}"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import reprlib
+import sys
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from penstock.errors import SchemaError
 
@@ -46,6 +48,21 @@ def join_place(place: str, key: str) -> str:
         return f"{place}.{key}" if place else key
     text = json.dumps(key)
     return f"{place}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{place}[{text[: _MAX_KEY_CHARS - 1]}…"]'
+
+
+def is_finite(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number that a float64 can hold: JSON and YAML also have ints such as 10^400."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold a text: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def count(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import SchemaError
-from penstock.schema.refusal import join_place, list_choices, show
+from penstock.schema.refusal import is_finite, join_place, list_choices, show
 from penstock.schema.sample import QUANTILES
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
 
@@ -123,8 +123,11 @@ def _load_frequencies(place: str, form: object) -> Frequencies:
         _refuse(f"{place}.is_complete", "true or false", _show(is_complete))
     values = _load_list(f"{place}.values", given.get("values"), _load_value)
     counts = _load_list(f"{place}.counts", given.get("counts"), _load_count)
+    for i, value in enumerate(values):
+        if isinstance(value, int) != isinstance(values[0], int):
+            _refuse(f"{place}.values[{i}]", "texts or whole numbers, not both", _show(value))
     if len(values) != len(counts):
-        _refuse(f"{place}.counts", f"{len(values)} counts, one a value", str(len(counts)))
+        _refuse(f"{place}.counts", f"{len(values)} counts, one per value", str(len(counts)))
     num_distinct = _load_count(f"{place}.num_distinct", given.get("num_distinct"))
     return Frequencies(tuple(values), tuple(counts), num_distinct, is_complete)
 
@@ -160,13 +163,17 @@ def _load_number(place: str, value: object) -> float:
         if not isinstance(name, str) or name not in _NON_FINITE:
             _refuse(f"{place}.float", list_choices(_NON_FINITE), _show(name))
         return _NON_FINITE[name]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
-        _refuse(place, "a number that JSON has", _show(value))
+    if not is_finite(value):
+        _refuse(place, "a finite number", _show(value))
     return value
 
 
 def _load_value(place: str, value: object) -> str | bytes | int:
-    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**63:
+            _refuse(place, "a whole number of 64 bits", _show(value))
         return value
     text = _need_object(place, value, ("base64",)).get("base64")
     try:

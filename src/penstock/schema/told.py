@@ -154,7 +154,7 @@ def declare_field(column: str, type_name: TypeName, attributes: Mapping[str, Any
 def _load_entry(place: str, column: str, entry: object) -> Told:
     form = dict(_need_object(place, entry))
     type_name = form.pop("type", None)
-    if type_name is not None and type_name not in FIELD_CLASSES:
+    if type_name is not None and not (isinstance(type_name, str) and type_name in FIELD_CLASSES):
         raise _unknown(f"{place}.type", type_name, FIELD_CLASSES)
     held = form.pop("from", None)
     if held is not None and held not in get_args(Form):

@@ -7,7 +7,7 @@ it depends on time or machine. Loading trusts nothing: a fault is a `ManifestErr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -15,6 +15,8 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from penstock.errors import ManifestError, NoSuchPathError, SchemaError
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
+from penstock.schema.summaryform import load_statistics
+from penstock.schema.told import load_form
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
 from penstock.shards.node import Node
@@ -135,8 +137,15 @@ def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
     root = Node(_parse(data, path), path)
     _check_format(root.child("format"))
     compression = root.child("compression").choice(get_args(ManifestCompression))
+    schema = _load_schema(root.child("schema"))
+    for name, kinds in _KNOWN.items():
+        _check_known(root.child(name), kinds)
+    for node in root.child("source").elements():
+        _check_known(node, _KNOWN_OF_SOURCE)
+    _check_plan(root.child("plan"))
+    _check_statistics(root.child("statistics"), schema)
     return Manifest(
-        schema=_load_schema(root.child("schema")),
+        schema=schema,
         payload=cast("ManifestPayload", root.child("payload").choice(get_args(ManifestPayload))),
         compression=cast("ManifestCompression", compression),
         splits=_load_splits(root.child("splits"), 1 if compression == "none" else _MAX_RATIO),
@@ -190,8 +199,75 @@ def _load_schema(node: Node) -> Schema:
     try:
         return Schema.from_json(node.value)
     except SchemaError as error:
-        place = node.place + (error.field or "$").removeprefix("$")
-        raise Node(None, node.path, place).refuse(str(error.expected), str(error.got), error.advice) from None
+        raise _refuse_inside(node, (error.field or "$").removeprefix("$"), error) from None
+
+
+_KNOWN: Final[Mapping[str, Mapping[str, Callable[[Node], object]]]] = {
+    "split": {
+        "method": Node.text,
+        "shares": lambda node: [share.number() for _, share in node.items()],
+        "seed": Node.count,
+        "group": Node.text,
+        "by": Node.text,
+        "time": Node.text,
+        "duplicates": Node.count,
+        "equal_rows": Node.count,
+        "notes": lambda node: [note.text() for note in node.elements()],
+    },
+    "order": {"shuffled": Node.flag, **dict.fromkeys(("seed", "shard_bytes", "num_shards"), Node.count)},
+    "rejects": {
+        "count": Node.count,
+        "by_column": lambda node: [each.count() for _, each in node.items()],
+        "file": Node.text,
+    },
+}
+_KNOWN_OF_SOURCE: Final = {"name": Node.text, "kind": Node.text, "bytes": Node.count, "rows": Node.count}
+
+
+def _check_known(node: Node, kinds: Mapping[str, Callable[[Node], object]]) -> None:
+    """Refuse known keys of a wrong type; others are passed over, so that a later version may add some."""
+    if node.optional_object() is None:
+        return
+    for key, check in kinds.items():
+        child = node.child(key)
+        if child.value is not None:
+            check(child)
+
+
+def _check_plan(node: Node) -> None:
+    plan = node.optional_object()
+    if not plan:
+        return
+    try:
+        load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
+    except SchemaError as error:
+        raise _refuse_inside(node, f".{error.field}" if error.field else "", error) from None
+    _check_known(
+        node, {"resize": Node.count, "missing": lambda node: [each.text() for each in node.elements()]}
+    )
+
+
+def _check_statistics(node: Node, schema: Schema) -> None:
+    if not node.optional_object():
+        return
+    try:
+        fields = load_statistics(node.value)
+    except SchemaError as error:
+        raise _refuse_inside(node, (error.field or "$").removeprefix("$"), error) from None
+    for name, declared in schema.items():
+        frequencies = fields[name].frequencies if name in fields else None
+        dtype = getattr(declared, "dtype", None)
+        if frequencies is None or not frequencies.values or dtype not in ("int64", "string"):
+            continue
+        if isinstance(frequencies.values[0], int) != (dtype == "int64"):
+            values = node.child("fields").child(name).child("frequencies").child("values")
+            expected = "whole numbers" if dtype == "int64" else "texts"
+            raise values.refuse(f"{expected}, as the field has", show(frequencies.values[0]))
+
+
+def _refuse_inside(node: Node, inner: str, error: SchemaError) -> ManifestError:
+    place = Node(None, node.path, node.place + inner)
+    return place.refuse(str(error.expected), str(error.got), error.advice)
 
 
 def _load_splits(node: Node, max_ratio: int) -> dict[str, SplitEntry]:

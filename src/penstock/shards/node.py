@@ -6,16 +6,14 @@ In: what `json.loads` made of a file from anywhere. Out: values of the wanted ty
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import ManifestError
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import is_finite, join_place, list_choices, show
 
 _INT64_MAX = 2**63 - 1
-_MAX_KEY_CHARS = 100
 
 
 class Node:
@@ -43,12 +41,12 @@ class Node:
 
     def child(self, key: str) -> Node:
         """Return a value of this object; that of a key which is not there is None."""
-        return Node(self.object().get(key), self.path, _join(self.place, key))
+        return Node(self.object().get(key), self.path, join_place(self.place, key))
 
     def items(self) -> Iterator[tuple[str, Node]]:
         """Yield the keys and values of this object."""
         for key, value in self.object().items():
-            yield key, Node(value, self.path, _join(self.place, key))
+            yield key, Node(value, self.path, join_place(self.place, key))
 
     def elements(self) -> Iterator[Node]:
         """Yield the values of this array."""
@@ -79,16 +77,21 @@ class Node:
             raise self.refuse(list_choices(choices))
         return str(self.value)
 
+    def flag(self) -> bool:
+        """Return this true or false."""
+        if not isinstance(self.value, bool):
+            raise self.refuse("true or false")
+        return self.value
+
+    def number(self) -> float:
+        """Return this finite number."""
+        if not is_finite(self.value):
+            raise self.refuse("a finite number")
+        return self.value
+
     def count(self) -> int:
         """Return this whole number of at least 0 that 64 bits hold."""
         value = self.value
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _INT64_MAX:
             raise self.refuse("a whole number from 0 to 2^63 - 1")
         return value
-
-
-def _join(place: str, key: str) -> str:
-    if key.isidentifier() and key.isascii() and len(key) <= _MAX_KEY_CHARS:
-        return f"{place}.{key}"
-    text = json.dumps(key)
-    return f"{place}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{place}[{text[: _MAX_KEY_CHARS - 1]}…"]'

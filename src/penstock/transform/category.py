@@ -105,6 +105,9 @@ class Encode(Padded):
         if self.fitted is not None:
             check_entries("Encode", self.fitted.values, "fitted.values")
             check_dtype("Encode", self.fitted.values, self.fitted.dtype, "fitted.values")
+            if self.fitted.default is not None:
+                default = check_entries("Encode", (self.fitted.default,), "fitted.default")
+                check_dtype("Encode", default, self.fitted.dtype, "fitted.default")
             is_code = self.output in ("index", "hash")
             bins = None if self.num_bins is None else (self.num_bins, self.salt)
             has_slots = (self.unknown != "error", self.missing != "error")

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from penstock.errors import SchemaError
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import join_place, list_choices, show
+from penstock.schema.refusal import is_finite, is_utf8, join_place, list_choices, show
 
 _NON_FINITE: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -76,8 +76,8 @@ def load_number(place: str, form: object) -> float:
         if not isinstance(name, str) or name not in _NON_FINITE:
             raise fault_at(f"{place}.float", list_choices(_NON_FINITE), _show(name))
         return _NON_FINITE[name]
-    if not isinstance(form, int | float) or isinstance(form, bool) or not abs(form) < math.inf:
-        raise fault_at(place, "a number that JSON has", _show(form))
+    if not is_finite(form):
+        raise fault_at(place, "a finite number", _show(form))
     return form
 
 
@@ -96,8 +96,8 @@ def load_flag(place: str, form: object) -> bool:
 
 
 def load_text(place: str, form: object) -> str:
-    """Read a text."""
-    if not isinstance(form, str):
+    """Read a text, which UTF-8 can hold: JSON can also write a half of a surrogate pair."""
+    if not isinstance(form, str) or not is_utf8(form):
         raise fault_at(place, "a text", _show(form))
     return form
 
@@ -105,7 +105,9 @@ def load_text(place: str, form: object) -> str:
 def load_entry(place: str, form: object) -> str | bytes | int:
     """Read an entry of a vocabulary."""
     value = load_value(place, form)
-    if isinstance(value, str | bytes) or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, str):
+        return load_text(place, value)
+    if isinstance(value, bytes) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise fault_at(place, "a text, bytes or a whole number", _show(form))
 

@@ -5,7 +5,6 @@ In: what a user wrote. Out: the value as it is kept, or an `OptionError` whose `
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Collection
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from penstock.errors import OptionError
 from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
+from penstock.schema.refusal import is_finite, list_choices, show
 
 
 def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:
@@ -75,6 +74,6 @@ def check_real(owner: str, option: str, value: object) -> float:
     """Return a finite number."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
+    if is_finite(value):
         return value
     raise refuse_option(owner, option, "a finite number", show(value))

@@ -94,6 +94,8 @@ def _read_file(path: str | os.PathLike[str]) -> str:
         raise PathError(f"cannot be read ({error.strerror})", path=path) from None
     except UnicodeDecodeError as error:
         raise _refuse(f"{os.fspath(path)} that is no UTF-8: {error.reason}") from None
+    except ValueError:  # a path with a NUL, or with characters that no path has
+        raise _refuse(show(os.fspath(path))) from None
 
 
 def _find_padding(tokenizer: Tokenizer) -> int:

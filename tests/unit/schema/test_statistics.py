@@ -329,7 +329,7 @@ def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
 @pytest.mark.parametrize(
     ("part", "value", "place", "message"),
     [
-        ("frequencies", {**FREQUENCIES, "counts": []}, ".counts", "expected 1 counts, one a value, got 0."),
+        ("frequencies", {**FREQUENCIES, "counts": []}, ".counts", "expected 1 counts, one per value, got 0."),
         (
             "frequencies",
             {**FREQUENCIES, "values": [{"base64": "?"}]},
@@ -352,7 +352,7 @@ def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
             "elements",
             {"means": [math.nan], "deviations": [1]},
             ".means[0]",
-            "expected a number that JSON has, got nan.",
+            "expected a finite number, got nan.",
         ),
         ("values", {"mean": 1}, ".num_values", "expected a count, got nothing."),
     ],
