@@ -5,17 +5,21 @@ In: a `Loader`. Out: a `KerasFeed`, which Keras takes in the place of arrays.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 import keras
 from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.epoch_iterator import EpochIterator
 
 from penstock.batch.course import course_of
 from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
+from penstock.schema.refusal import show
 from penstock.transform.output import STRINGS
 
 if TYPE_CHECKING:
@@ -24,6 +28,17 @@ if TYPE_CHECKING:
 
 # What `stop_training` is while an epoch that was begun in its middle ends: true, and nobody else's True.
 _EPOCH_ENDS = "the epoch ends here"
+_METHODS: Final = ("fit", "evaluate", "predict")
+_ADVICE: Final = {
+    "y": "The feed has the targets of the data set already.",
+    "sample_weight": "Weigh records by a field: --weight NAME of 'penstock convert', weight='NAME' of "
+    "ps.convert or ps.open.",
+    "class_weight": "ps.train(model, data, class_weights=…) weighs the classes in the loss; "
+    "loader(…, weights={'adopted': {'yes': 3.0}}) draws records of a class more often.",
+    "batch_size": "Set it where the loader is made: loader(…, batch_size=…).",
+    "validation_batch_size": "Set it where that loader is made: loader(…, batch_size=…).",
+    "shuffle": "Set it where the loader is made: loader(…, shuffle=…).",
+}
 
 
 def make_feed(loader: Loader) -> KerasFeed:
@@ -38,8 +53,9 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
     it if records have weights, or dicts of targets and weights if there are several targets. Inputs are a
     dict always, as what a model makes of it is not known here; Keras matches it by name, so that a model has
     `keras.Input(shape, name="photo")` for the output `photo`, and one for each of `pipeline.inputs`.
-    `shuffle` and `class_weight` of Keras do not reach it: the loader shuffles, and weights are a field of the
-    data.
+    Keras passes no other argument to a feed, so those that would have no effect are refused: `y`,
+    `sample_weight`, `class_weight`, `batch_size`, and a `shuffle` that is not what the loader does. The
+    default `shuffle=True` of `fit` cannot be told from one that was given, and is ignored.
 
     The loader's state is that of the last batch that the model took. Where Keras fetches ahead (JAX, several
     devices), `callback` sees to that. It also ends an epoch that was begun in its middle where it ends, about
@@ -63,7 +79,13 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
     @property
     def num_batches(self) -> int | None:
-        """How many batches an epoch of Keras has; None if it never ends."""
+        """How many batches an epoch of Keras has; None if it never ends.
+
+        Raises:
+            OptionError: Keras asks for it to begin a run that was given an argument without effect.
+        """
+        # Of all that a feed is asked for, this alone comes while Keras still holds the arguments of a run.
+        self._refuse_arguments(sys._getframe(1))
         if self.loader.is_endless:
             return None
         return sum(map(self.loader.num_steps, self.course.whole(self.course.where()[0])))
@@ -82,6 +104,27 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
     def partial_batch_size(self) -> int | None:
         """How many records the last batch has: not known."""
         return None
+
+    def _refuse_arguments(self, frame: FrameType | None) -> None:
+        """Refuse arguments of `fit`, `evaluate` and `predict` that Keras drops when it is given a feed."""
+        if frame is None or frame.f_code is not EpochIterator.__init__.__code__:
+            return
+        given = frame.f_locals
+        for name in ("y", "sample_weight", "class_weight"):
+            if given.get(name) is not None:
+                raise _refuse_argument(name, given[name])
+        while frame is not None and frame.f_code.co_name not in _METHODS:
+            frame = frame.f_back
+        if frame is None:
+            return
+        called = frame.f_locals
+        is_trained = called.get("x") is self
+        name = "batch_size" if is_trained else "validation_batch_size"
+        if called.get(name) is not None:
+            raise _refuse_argument(name, called[name])
+        shuffle = called.get("shuffle", True) if is_trained and frame.f_code.co_name == "fit" else True
+        if shuffle is not True and (shuffle or self.loader.options.shuffle):
+            raise _refuse_argument("shuffle", shuffle)
 
     def arrange(self, batch: Batch) -> tuple[Any, ...]:
         """Return a batch of the loader as Keras gets it."""
@@ -150,6 +193,16 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         elif self._is_building:
             self.course.forget()
         self._is_new = self._is_building = False
+
+
+def _refuse_argument(name: str, given: Any) -> OptionError:
+    return OptionError(
+        name,
+        field=name,
+        expected="nothing, as it has no effect on the batches of a loader",
+        got=show(given),
+        advice=_ADVICE[name],
+    )
 
 
 def _arrange(
