@@ -50,7 +50,8 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     """Train a model on a data set, and leave everything in a run folder.
 
     Killed at any moment and called again with `resume=True`, it ends with the same weights, bit for bit on
-    the CPU of one machine, as if nothing had happened.
+    the CPU of one machine, as if nothing had happened. The random state of Python, NumPy, Keras and the
+    backend is restored at the end.
 
     Args:
         model: A Keras model whose inputs are named as those of the pipeline; or None, to build one for the

@@ -5,16 +5,13 @@ In: an opened data set, a pipeline, a model or none, options, a folder. Out: a `
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 import keras
-import numpy as np
 
 from penstock.batch.loader import Loader
 from penstock.errors import NonFiniteError, OptionError
@@ -32,6 +29,7 @@ from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.progress import Silence, Watcher
 from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
+from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
 from penstock.schema.refusal import show
@@ -92,10 +90,10 @@ class Training:
     watcher: Watcher = field(default_factory=Silence)
 
     def run(self, *, resume: bool = False) -> Run:
-        """Train, and return the run.
+        """Train, and return the run; the random state of the caller is restored at the end.
 
         Args:
-            resume: Whether to go on where a run in this folder was killed.
+            resume: Whether to continue a run in this folder that was killed.
 
         Raises:
             OptionError: The model does not fit the pipeline, or there is nothing to train on.
@@ -103,6 +101,10 @@ class Training:
             NonFiniteError: A step gave a loss that is not finite.
             StateError: What is in the folder is of another run.
         """
+        with restored_randomness():
+            return self._run(resume=resume)
+
+    def _run(self, *, resume: bool) -> Run:
         tasks = find_tasks(self.pipeline)
         loaders = self._make_loaders()
         for number, split in enumerate(self._list_splits()):
@@ -316,15 +318,3 @@ def _find_validation(data: TrainingData) -> str | None:
     trained = _find_train(data)  # the only split may have any name
     names = [name for name in _VALIDATION if name in data.splits and name != trained]
     return next((name for name in names if len(data[name])), None)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Make what is built inside depend on a seed alone, and leave other random numbers as they were."""
-    python, numpy = random.getstate(), np.random.get_state()
-    try:
-        keras.utils.set_random_seed(seed)
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
