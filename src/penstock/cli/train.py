@@ -49,8 +49,8 @@ def _add_training(group: argparse._ArgumentGroup, usual: TrainOptions) -> None:
     add("--weight-decay", float, "X", "how much weights shrink", usual.weight_decay)
     add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)
     add("--clip", float, "X", "the greatest norm of gradients; 0 for any", usual.clip)
-    add("--patience", int, "N", "epochs without a better one before it stops; -1 for any", usual.patience)
-    add("--monitor", str, "NAME", "what tells the best epoch", usual.monitor)
+    add("--patience", int, "N", "stop after N epochs without a better one; -1 for never", usual.patience)
+    add("--monitor", str, "NAME", "which number of the history decides the best epoch", usual.monitor)
     add("--hold-out", float, "X", "to validate with, if there is no split for it", usual.hold_out)
     add("--seed", int, "N", "of everything random, and of the splits of raw data", usual.seed)
     group.add_argument(

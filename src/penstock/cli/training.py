@@ -28,7 +28,8 @@ from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Silence
 from penstock.model.run import DATA_NAME, Run
-from penstock.model.train import seeded
+from penstock.model.seeding import seeded
+from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS
 from penstock.model.training import make_options
 from penstock.storage.atomic import AtomicFile
 
@@ -236,6 +237,8 @@ def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
         print(json.dumps(facts))
         return
     shown = metrics or [name for name in _list_metrics(best) if name != "learning_rate"]
+    if best.get(DATA_LOSS) == best.get(VALIDATION_LOSS):
+        shown = [name for name in shown if name != DATA_LOSS]
     rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))

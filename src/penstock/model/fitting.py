@@ -25,7 +25,7 @@ from penstock.model.history import write_history
 from penstock.model.progress import Silence, Watcher
 from penstock.model.recorder import Journal, Opening, Recorder, StepReached
 from penstock.model.snapshot import restore_callbacks, restore_model
-from penstock.model.stopping import BestEpoch
+from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
 from penstock.model.training import TrainOptions
 from penstock.schema.nearest import find_nearest
 
@@ -106,6 +106,7 @@ class Fitting:
             Opening(journal),
             feed.callback,
             LossGuard(self.loader),
+            DataLoss(),
             *journal.remembered,
             *([] if stop_step is not None else _make_boards(self.folder)),
             Recorder(journal, options.epochs, pace, stop_step),
@@ -198,7 +199,7 @@ def check_monitor(model: Any, name: str) -> None:
     if kind.train_step is not keras.Model.train_step or kind.test_step is not keras.Model.test_step:
         return
     plain = list(model.get_metrics_result())
-    known = [*(f"val_{each}" for each in plain), *plain]
+    known = [*(f"val_{each}" for each in plain), *([DATA_LOSS] if "loss" in plain else []), *plain]
     if name not in known:
         nearest = find_nearest(name, known)
         advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."

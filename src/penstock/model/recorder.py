@@ -23,7 +23,7 @@ from penstock.model.guard import LossFault
 from penstock.model.history import write_history
 from penstock.model.progress import Progress, Watcher
 from penstock.model.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
-from penstock.model.stopping import BestEpoch
+from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS, BestEpoch
 
 _DEAREST: Final = 1 / 40  # of the time may go to checkpoints
 _LOOK_SECONDS: Final = 0.1
@@ -233,7 +233,10 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         }
         journal.rows.append(row)
         self._measure(self._began, self._stepped)  # of the whole epoch, without its validation
-        look = self._look(known, epoch, journal.loader.num_steps(epoch))
+        shown = dict(known)
+        if shown.get(DATA_LOSS) == shown.get(VALIDATION_LOSS):
+            shown.pop(DATA_LOSS, None)
+        look = self._look(shown, epoch, journal.loader.num_steps(epoch))
         is_best = journal.best.best_epoch == epoch and journal.best.is_told
         journal.watcher.epoch(look, is_best=is_best)
         for name, value in known.items():

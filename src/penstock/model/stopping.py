@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import keras
 from numpy.typing import NDArray
@@ -15,6 +15,34 @@ from numpy.typing import NDArray
 from penstock.errors import OptionError
 from penstock.model.snapshot import copy_array
 from penstock.schema.nearest import find_nearest
+
+VALIDATION_LOSS: Final = "val_loss"
+"""The loss of the validation as Keras computes it, with the penalties of the model's weights."""
+
+DATA_LOSS: Final = "val_data_loss"
+"""The loss of the validation without those penalties."""
+
+
+class DataLoss(keras.callbacks.Callback):  # type: ignore[misc]
+    """Adds the validation loss without the penalties on weights (`kernel_regularizer` and the like) to logs.
+
+    Penalties shrink or grow with the weights whatever the records are, so that an epoch may have a lower
+    `val_loss` and predict worse. It comes before callbacks that read the logs.
+    """
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002
+        """Add the loss of an epoch."""
+        if logs and VALIDATION_LOSS in logs:
+            logs[DATA_LOSS] = float(logs[VALIDATION_LOSS]) - _sum_penalties(self.model)
+
+
+def _sum_penalties(model: Any) -> float:
+    """Return what the weights add to the loss of a batch; nothing, where a model computes its loss itself."""
+    for method in ("test_step", "compute_loss"):
+        if getattr(type(model), method) is not getattr(keras.Model, method):
+            return 0.0
+    weights = [each for each in model.trainable_variables if each.regularizer is not None]
+    return sum(float(keras.ops.convert_to_numpy(each.regularizer(each))) for each in weights)
 
 
 class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -26,7 +54,8 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         monitor: What tells: a name of the logs. None takes every epoch for better than those before it: what
             training says of itself tells nothing.
         is_lower_better: Whether less of it is better.
-        patience: How many epochs may pass without a better one; None is any number.
+        patience: Stop after this many epochs in a row without a better one, as Keras' `EarlyStopping` does;
+            None never stops.
 
     Attributes:
         best: What the best epoch came to.
@@ -58,14 +87,12 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
                 "monitor", expected="a name of the history", got=repr(self._monitor), advice=advice
             )
         value = float(known[self._monitor])
-        if not math.isfinite(value):
-            return  # it tells nothing: neither that the epoch is better, nor that it is not
-        if value * self._sign < self.best * self._sign:
+        if math.isfinite(value) and value * self._sign < self.best * self._sign:
             self.best, self.best_epoch, self.num_waited = value, epoch, 0
             self.best_weights = [copy_array(weight) for weight in self.model.weights]
             return
         self.num_waited += 1
-        if self._patience is not None and self.num_waited > self._patience:
+        if self._patience is not None and self.num_waited >= self._patience and epoch > 0:
             self.model.stop_training = True
 
     @property

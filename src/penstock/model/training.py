@@ -42,11 +42,12 @@ class TrainOptions:
         optimizer: "adamw", "adam", "sgd", "rmsprop" or "lion".
         warmup: During which part of all steps the learning rate rises.
         clip: The greatest norm of a step's gradients together; 0 is none.
-        patience: How many epochs may pass without a better one before the run stops; None never stops it. The
-            weights of the best epoch are kept either way. Without validation neither is done: all epochs are
-            trained, and the last weights kept.
-        monitor: What tells the best epoch: a name of the history. One of a loss or an error is better when
-            lower, others when higher.
+        patience: Stop after this many epochs in a row without a better one, as in Keras; a validation that is
+            not a finite number counts as one. None never stops. The weights of the best epoch are kept either
+            way. Without validation neither is done: all epochs are trained, and the last weights kept.
+        monitor: Which number of the history decides the best epoch. `val_data_loss` is the loss of the
+            validation without the penalties on weights, which `val_loss` includes. A loss or an error is
+            better when lower, others when higher.
         class_weights: "balanced" weighs classes so that all count the same, "none" does not. "auto" does it
             where the rarest class has less than half of an equal share. Or weights by label, by target.
         loss_weights: How much the loss of each target counts, where there are several; 1, if not said.
@@ -73,7 +74,7 @@ class TrainOptions:
     warmup: float = 0.05
     clip: float = 1.0
     patience: int | None = 8
-    monitor: str = "val_loss"
+    monitor: str = "val_data_loss"
     class_weights: Balance | Mapping[str, Any] = "auto"
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     hold_out: float = 0.0

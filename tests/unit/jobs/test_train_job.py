@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 
 import numpy as np
@@ -232,7 +233,7 @@ def test_run_killed_before_it_said_that_it_ended_has_its_best_weights(data, tmp_
     listener = Listener()
     cut = train(make(2.6), data, tmp_path / "cut", resume=True, watcher=listener, **options)
     assert list_weights(cut) == list_weights(whole)
-    assert listener.ends[0].startswith("epoch 1 is the best by val_loss, ")
+    assert listener.ends[0].startswith("epoch 1 is the best by val_data_loss, ")
 
 
 def test_run_interrupted_within_a_step_and_resumed_ends_with_the_same_weights(data, tmp_path):
@@ -303,3 +304,27 @@ def test_run_goes_on_with_the_model_that_it_began_with(data, tmp_path):
     free = {"num_threads": 0, "cache": "memory", "checkpoint_steps": 7, "checkpoint_seconds": 1}
     run = train(build(0.1), data, tmp_path / "run", resume=True, **{**options, **free})
     assert [row["step"] for row in run.history] == [3]
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_random_draws_after_a_run_are_those_without_it(data, tmp_path, is_built):
+    def draw():
+        numbers = [random.random(), float(np.random.rand())]  # noqa: S311
+        return [*numbers, float(keras.random.uniform(())), float(keras.random.normal(()))]
+
+    keras.utils.set_random_seed(9)
+    wanted = [draw() for _ in range(2)]
+    model = None if is_built else make()
+    keras.utils.set_random_seed(9)
+    train(model, data, tmp_path / "run", epochs=1)
+    assert [draw() for _ in range(2)] == wanted
+
+
+def test_history_has_the_validation_loss_with_penalties_and_without(data, tmp_path):
+    run = train(None, data, tmp_path / "run", epochs=1, model_options=ps.ModelOptions(l2=0.01))
+    weights = [each for each in run.model.trainable_variables if each.regularizer is not None]
+    penalty = sum(float(each.regularizer(each)) for each in weights)
+    row = run.history[0]
+    assert penalty > 0
+    assert row["val_loss"] - row["val_data_loss"] == pytest.approx(penalty, rel=1e-3)
+    assert run.settings["train"]["monitor"] == "val_data_loss"

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.errors import OptionError
 
-pytest.importorskip("keras")
-from penstock.model.stopping import BestEpoch
+keras = pytest.importorskip("keras")
+from penstock.model.stopping import BestEpoch, DataLoss  # noqa: E402
 
 
 class Weight:
@@ -66,15 +66,74 @@ def test_epoch_that_is_only_as_good_is_not_better():
     assert (callback.best_epoch, callback.num_waited) == (0, 2)
 
 
-@pytest.mark.parametrize(("patience", "num_epochs"), [(0, 2), (1, 3), (2, 7), (None, 8)])
-def test_run_stops_when_more_epochs_than_its_patience_were_no_better(patience, num_epochs):
+@pytest.mark.parametrize(("patience", "num_epochs"), [(0, 2), (1, 2), (2, 3), (3, 7), (None, 8)])
+def test_run_stops_after_as_many_epochs_without_a_better_one_as_its_patience(patience, num_epochs):
     assert train(make(patience=patience), [3.0, 4.0, 5.0, 2.0, 6.0, 7.0, 8.0, 9.0]) == num_epochs
 
 
+@pytest.mark.parametrize("patience", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("seed", range(8))
+def test_run_stops_at_the_epoch_at_which_early_stopping_of_keras_does(patience, seed):
+    values = np.random.default_rng(seed).integers(0, 6, 20).tolist()
+    if seed % 2:
+        values[3] = values[4] = math.nan
+    theirs = keras.callbacks.EarlyStopping("val_loss", patience=patience, mode="min")
+    theirs.set_model(SimpleNamespace(weights=[Weight()], stop_training=False))
+    theirs.on_train_begin()
+    assert train(make(patience=patience), values) == train(theirs, values)
+
+
 def test_patience_begins_anew_with_a_better_epoch():
-    callback = make(patience=1)
+    callback = make(patience=2)
     assert train(callback, [3.0, 4.0, 2.0, 4.0, 1.0, 2.0, 2.0, 0.0]) == 7
     assert callback.best_epoch == 4
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_validations_that_are_not_finite_count_towards_patience(value):
+    callback = make(patience=2)
+    assert train(callback, [value, 2.0, value, value, 1.0]) == 4
+    assert (callback.best, callback.best_epoch) == (2.0, 1)
+    assert train(make(patience=3), [value] * 9) == 3
+
+
+def make_penalized(method=None):
+    """Return a model whose kernel of one weight, 2, costs a tenth of its square."""
+    own = {} if method is None else {method: lambda self, *args, **more: getattr(keras.Model, method)}
+    kind = type("Own", (keras.Model,), own)
+    x = keras.Input((1,))
+    dense = keras.layers.Dense(
+        1, kernel_initializer=keras.initializers.Constant(2.0), kernel_regularizer=keras.regularizers.L2(0.1)
+    )
+    return kind(x, dense(x))
+
+
+def test_validation_loss_without_penalties_has_a_name_of_its_own():
+    model = make_penalized()
+    model.compile("sgd", "mse")
+    x, y = np.zeros((4, 1)), np.ones((4, 1))
+    history = model.fit(x, y, epochs=2, validation_data=(x, y), callbacks=[DataLoss()], verbose=0).history
+    plain = keras.Model(model.inputs, model.outputs)
+    errors = np.square(plain.predict(x, verbose=0) - y).mean()
+    assert history["val_data_loss"][-1] == pytest.approx(errors, rel=1e-5)
+    kernel = float(model.weights[0].__array__()[0, 0])
+    penalty = history["val_loss"][-1] - history["val_data_loss"][-1]
+    assert penalty == pytest.approx(0.1 * kernel**2, rel=1e-4)
+
+
+@pytest.mark.parametrize(("method", "wanted"), [(None, 0.6), ("test_step", 1.0), ("compute_loss", 1.0)])
+def test_loss_that_a_model_computes_itself_is_left_alone(method, wanted):
+    callback, logs = DataLoss(), {"loss": 3.0, "val_loss": 1.0}
+    callback.set_model(make_penalized(method))
+    callback.on_epoch_end(0, logs)
+    assert logs == {"loss": 3.0, "val_loss": 1.0, "val_data_loss": pytest.approx(wanted)}
+
+
+def test_without_validation_nothing_is_added():
+    callback, logs = DataLoss(), {"loss": 3.0}
+    callback.set_model(make_penalized())
+    callback.on_epoch_end(0, logs)
+    assert logs == {"loss": 3.0}
 
 
 @pytest.mark.parametrize("is_lower_better", [False, True])

@@ -20,7 +20,7 @@ def test_defaults_are_those_that_the_docstring_tells():
     options = TrainOptions()
     assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (25, None, 0, True)
     assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "auto", {})
-    assert (options.monitor, options.is_lower_better(), options.patience) == ("val_loss", True, 8)
+    assert (options.monitor, options.is_lower_better(), options.patience) == ("val_data_loss", True, 8)
     assert (options.hold_out, options.cache, options.checkpoint_steps) == (0.0, None, None)
 
 
