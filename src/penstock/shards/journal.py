@@ -154,14 +154,18 @@ class Journal:
     def _append(self, form: Mapping[str, Any]) -> None:
         line = json.dumps(form).encode() + b"\n"
         with self._lock:
+            rest = line
             try:
-                if os.write(self._fd, line) != len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                while rest:  # the write after a short one tells why it was short
+                    num_written = os.write(self._fd, rest)
+                    if not num_written:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    rest = rest[num_written:]
                 os.fsync(self._fd)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._fd, self._num_bytes)  # the next, a failure, begins a line
-                raise write_failure(self.path, error, f"{len(line)} bytes are left to write") from error
+                raise write_failure(self.path, error, f"{len(rest)} bytes are left to write") from error
             self._num_bytes += len(line)
 
 
