@@ -7,7 +7,6 @@ and the folder is put in its place. How many threads there are changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +19,10 @@ import pyarrow as pa
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.remeasure import measure_shards
+from penstock.jobs.request import Request
 from penstock.jobs.rowwork import Incoming, MeasurableRows, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
@@ -75,10 +76,12 @@ class Facts:
     """What the manifest says beside what the engine knows.
 
     Attributes:
+        request: What the conversion was asked for.
         plan: What became of each column, and how it was read; or None.
         source: Where the rows come from.
     """
 
+    request: Request
     plan: Mapping[str, Any] | None = None
     source: tuple[Mapping[str, Any], ...] = ()
 
@@ -125,7 +128,7 @@ class Conversion:
         self._residents = Residents()
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
-        self._digest = hashlib.sha256()
+        self._content = ContentDigest()
         self._held: list[MeasurableRows] = []
         self._held_bytes = 0
         self._num_blocks = 0
@@ -159,9 +162,7 @@ class Conversion:
         self._hold(worked)
         for name, count in worked.missing.items():
             self._missing[name] += count
-        for array in (worked.rows, worked.contents, worked.keys, worked.rest, marks):
-            if array is not None:
-                self._digest.update(array.data)
+        self._content.add(worked)
         self._record_bytes += worked.num_bytes
         self._num_blocks += 1
         if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
@@ -195,9 +196,9 @@ class Conversion:
                 expected="at least one row that fits",
                 got=f"{self.num_rows} rows, {self.rejects.count} of them rejected",
             )
+        content = self._content.finish(self.rejects, facts.source)
+        self._staging.journal.add_rows(content.num_rows, content.digest)
         assignment = assign(self._ledger, self._split, self._names.in_order() or None)
-        self._digest.update(" ".join(self._names.in_order()).encode())
-        self._staging.journal.add_rows(self._store.num_rows, self._digest.hexdigest())
         splits = self._write_shards(assignment)
         schema = settle(self._missing)
         manifest = Manifest(
@@ -212,6 +213,7 @@ class Conversion:
             source=facts.source,
             statistics=self._measure(assignment, schema, splits),
             version=version("penstock"),
+            request=facts.request.seal(content, facts.source),
         )
         self._write_beside(manifest)
         self._staging.commit()

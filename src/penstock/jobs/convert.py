@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -16,10 +16,20 @@ from typing import Any, Final, Unpack
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, PathError
-from penstock.jobs.conversion import Conversion, Facts, OnProgress
+from penstock.jobs.content import read_content
+from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.jobs.plan import ASKED_FOR, PlanOverrides, make_plan
 from penstock.jobs.planfile import read_plan
 from penstock.jobs.rawrows import RawPlan, RawRows
+from penstock.jobs.request import (
+    Request,
+    describe_plan,
+    find_finished,
+    load_finished,
+    refuse_unrepeatable,
+    request_raw,
+    request_stored,
+)
 from penstock.jobs.restore import StoredSource, open_stored
 from penstock.jobs.rowwork import Incoming, RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
@@ -29,10 +39,9 @@ from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
-from penstock.shards.manifest import MANIFEST_NAME, Manifest, load_manifest
-from penstock.shards.place import find_place
+from penstock.shards.manifest import Manifest
 from penstock.shards.split import SplitOptions
-from penstock.shards.staging import Staging
+from penstock.shards.staging import Staging, clear_leftover
 from penstock.source.block import LARGE_BYTES, Block, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import is_tfrecord_source, open_source
@@ -122,70 +131,137 @@ def run_conversion(
         PenstockError: See `convert`.
     """
     told = _override(told, options)
-    place = find_place(out)
     if is_tfrecord_source(source):
         stored = open_stored(source, told, options)
         _refuse_own_source(Path(out), stored.paths)
         return _run_stored(stored, out, options, on_progress)
     _refuse_mixture(source)
     opened = open_source(source, options.source)
-    if (finished := _find_finished(opened, place, told, options)) is not None:
-        return finished
+    if (place := find_finished(out, options)) is not None:
+        if not opened.is_repeatable:
+            raise refuse_unrepeatable(opened.name, place)
+        return _confirm(_prepare_raw(opened, told, options), place, options, on_progress)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
-    with staging:  # from here on nobody else writes there
-        peeked = Peeked(opened)
-        plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
-        of_source = [peeked.name, peeked.num_rows, peeked.num_bytes]
-        staging.begin(describe_request(plan.to_form(), options, of_source))
-        conversion = Conversion(
-            work, split, options, staging, expected_bytes=peeked.num_bytes, on_progress=on_progress
-        )
-        manifest = _feed(
-            conversion,
-            staging,
-            (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
-            lambda: conversion.finish(
-                plan.settle, Facts(describe_plan(plan, options), tuple(peeked.provenance()))
-            ),
-        )
-    notes = (*peeked.notes, *list_losses(plan), *plan.warnings, *conversion.notes)
-    return Converted(staging.out, manifest, plan, conversion.num_rows, notes)
+    with staging:  # from here on nobody else writes there, and now the source is read
+        return _run(_prepare_raw(opened, told, options), staging, options, on_progress)
 
 
-def _find_finished(
-    source: Source, out: Path, told: PlanOverrides, options: ConvertOptions
-) -> Converted | None:
-    """Return what a run that is to be resumed has made, if it came to its end with the same request."""
-    if (
-        not options.resume
-        or options.overwrite
-        or not source.is_repeatable
-        or not (out / MANIFEST_NAME).is_file()
-    ):
-        return None
-    manifest = load_manifest(out)
-    peeked = Peeked(source)
-    plan = prepare(make_plan(peeked, told), options, peeked.head)[0]
-    is_same = (
-        manifest is not None
-        and manifest.plan == describe_plan(plan, options)
-        and _name_sources(manifest.source) == _name_sources(source.provenance())
-        and manifest.split.get("shares") == options.shares
-        and manifest.split.get("seed") == options.seed
-        and manifest.order == options.describe_order()
-        and manifest.compression == options.compression
+def _run_stored(
+    stored: StoredSource, out: PathLike, options: ConvertOptions, on_progress: OnProgress | None
+) -> Converted:
+    split = stored.split_options(options)
+    prepared = _Prepared(
+        request=request_stored(stored.schema, stored.names, options, split),
+        work=RowWork(stored.schema, split, (), stored.sides),
+        split=split,
+        blocks=stored.blocks,
+        num_bytes=stored.num_bytes,
+        settle=lambda _: stored.schema,
+        describe_source=stored.provenance,
+        list_notes=lambda: stored.notes,
     )
-    if manifest is None or not is_same:
-        return None
-    with Staging(out, overwrite=True):
-        pass  # a run that was killed at its very end has left its folder: entering clears that alone
+    if (place := find_finished(out, options)) is not None:
+        return _confirm(prepared, place, options, on_progress)
+    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
+    with staging:
+        return _run(prepared, staging, options, on_progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Prepared:
+    """A conversion before its first row.
+
+    Attributes:
+        request: What is asked for.
+        work: What is done to each block.
+        split: How the splits are made.
+        blocks: Returns the blocks of the source.
+        num_bytes: How many bytes there are to read, if that is known.
+        settle: Returns the schema once all rows were seen.
+        describe_source: Returns where the rows come from, once all were read.
+        list_notes: Returns what a person should know about source and plan, once all rows were read.
+        plan: What becomes of each column; None where the source is TFRecords.
+        form: The same as the manifest records it.
+    """
+
+    request: Request
+    work: RowWork
+    split: SplitOptions
+    blocks: Callable[[], Iterator[Incoming]]
+    num_bytes: int | None
+    settle: Settle
+    describe_source: Callable[[], list[dict[str, Any]]]
+    list_notes: Callable[[], tuple[str, ...]]
+    plan: Plan | None = None
+    form: Mapping[str, Any] | None = None
+
+
+def _prepare_raw(source: Source, told: PlanOverrides, options: ConvertOptions) -> _Prepared:
+    peeked = Peeked(source)
+    plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
+    return _Prepared(
+        request=request_raw(plan, options, split, work.late, peeked.name),
+        work=work,
+        split=split,
+        blocks=lambda: (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
+        num_bytes=peeked.num_bytes,
+        settle=plan.settle,
+        describe_source=peeked.provenance,
+        list_notes=lambda: (*peeked.notes, *list_losses(plan), *plan.warnings),
+        plan=plan,
+        form=describe_plan(plan, options),
+    )
+
+
+def _run(
+    prepared: _Prepared, staging: Staging, options: ConvertOptions, on_progress: OnProgress | None
+) -> Converted:
+    """Write the data set."""
+    staging.begin(prepared.request.form)
+    conversion = Conversion(
+        prepared.work,
+        prepared.split,
+        options,
+        staging,
+        expected_bytes=prepared.num_bytes,
+        on_progress=on_progress,
+    )
+    try:
+        for block in prepared.blocks():
+            conversion.add(block)
+        facts = Facts(prepared.request, prepared.form, tuple(prepared.describe_source()))
+        manifest = conversion.finish(prepared.settle, facts)
+    except BaseException as error:  # what goes wrong is in the journal, with the row it came to
+        staging.journal.add_failure(conversion.num_rows, error)
+        raise
+    finally:
+        conversion.close()
+    notes = (*prepared.list_notes(), *conversion.notes)
+    return Converted(staging.out, manifest, prepared.plan, conversion.num_rows, notes)
+
+
+def _confirm(
+    prepared: _Prepared, place: Path, options: ConvertOptions, on_progress: OnProgress | None
+) -> Converted:
+    """Return the finished data set, if it is the one that is asked for.
+
+    Raises:
+        OptionError: It was made by another request, or from another content of the source.
+    """
+    request = prepared.request
+    request.check_options(load_finished(place), place)  # before all rows are read
+
+    def tell(num_rows: int, num_bytes: int, num_rejects: int) -> None:
+        if on_progress is not None:
+            on_progress(Progress("reading", num_rows, num_bytes, prepared.num_bytes, num_rejects))
+
+    content, source = read_content(prepared.work, prepared.blocks(), options, prepared.describe_source, tell)
+    manifest = load_finished(place)  # again: reading may take hours
+    request.check_content(manifest, place, content, source)
+    clear_leftover(place, request.form)
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
-    notes = ("the data set was complete already: nothing was done",)
-    return Converted(out, manifest, plan, num_rows, notes)
-
-
-def _name_sources(source: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
-    return [(each.get("name"), each.get("sha256", each.get("bytes"))) for each in source]
+    notes = (*prepared.list_notes(), "the data set was complete already: nothing was written")
+    return Converted(place, manifest, prepared.plan, num_rows, notes)
 
 
 def list_losses(plan: Plan) -> Iterator[str]:
@@ -210,45 +286,6 @@ def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions
         )
     _refuse_mixture(source)
     return make_plan(Peeked(open_source(source, options.source)), _override(told, options))
-
-
-def _feed(
-    conversion: Conversion,
-    staging: Staging,
-    blocks: Iterator[Incoming],
-    finish: Callable[[], Manifest],
-) -> Manifest:
-    """Give a conversion all blocks; what goes wrong is in the journal, with the row it came to."""
-    try:
-        for block in blocks:
-            conversion.add(block)
-        return finish()
-    except BaseException as error:
-        staging.journal.add_failure(conversion.num_rows, error)
-        raise
-    finally:
-        conversion.close()
-
-
-def _run_stored(
-    stored: StoredSource, out: PathLike, options: ConvertOptions, on_progress: OnProgress | None
-) -> Converted:
-    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
-    split = stored.split_options(options)
-    work = RowWork(stored.schema, split, (), stored.sides)
-    request = describe_request(stored.schema.to_json(), options, stored.identity())
-    with staging:
-        staging.begin(request)
-        conversion = Conversion(
-            work, split, options, staging, expected_bytes=stored.num_bytes, on_progress=on_progress
-        )
-        manifest = _feed(
-            conversion,
-            staging,
-            stored.blocks(),
-            lambda: conversion.finish(lambda _: stored.schema, Facts(None, tuple(stored.provenance()))),
-        )
-    return Converted(staging.out, manifest, None, conversion.num_rows, (*stored.notes, *conversion.notes))
 
 
 def _override(told: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
@@ -329,42 +366,6 @@ def _plan_time(name: str, schema: Schema, plan: Plan) -> list[ColumnPlan]:
         expected="a column of numbers or dates",
         got=f"{show(name)}, a field of type {field.type_name!r}",
     )
-
-
-def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
-    """Return what new rows need to become fields as these did: the plan, and choices that change meaning.
-
-    Words for what is missing are told where they are not the usual ones.
-    """
-    return {**plan.to_form(), "resize": options.resize, **_tell_missing(options)}
-
-
-def _tell_missing(options: ConvertOptions) -> dict[str, list[str]]:
-    words = sorted(set(options.missing))
-    return {} if words == [""] else {"missing": words}
-
-
-def describe_request(plan: Any, options: ConvertOptions, source: Any) -> dict[str, Any]:
-    """Return all that decides the bytes, so that only the same request is resumed."""
-    return {
-        "plan": plan,
-        "source": source,
-        "split": {
-            "shares": options.shares,
-            "group": options.group,
-            "stratify": options.stratify,
-            "split_by": options.split_by,
-            "time": options.time,
-        },
-        "seed": options.seed,
-        "shuffle": options.shuffle,
-        "shard_bytes": options.shard_bytes,
-        "num_shards": options.num_shards,
-        "compression": options.compression,
-        "on_error": options.on_error,
-        "resize": options.resize,
-        **_tell_missing(options),
-    }
 
 
 def _refuse_mixture(source: object) -> None:

@@ -37,16 +37,15 @@ class StoredSource:
     Attributes:
         schema: What is written.
         sides: Fields by which records are split, and which are not written.
+        names: The new name of each field that is kept, by its present one.
         paths: The files.
     """
 
     def __init__(self, dataset: Dataset, told: PlanOverrides, options: ConvertOptions) -> None:
         self.paths = list(dataset.paths)
         self._dataset = dataset
-        self._names = _name_fields(dataset.schema, told, options)
-        self.schema = Schema(
-            {new: replace(dataset.schema[old], key=None) for old, new in self._names.items()}
-        )
+        self.names = _name_fields(dataset.schema, told, options)
+        self.schema = Schema({new: replace(dataset.schema[old], key=None) for old, new in self.names.items()})
         self._keeps_splits = _keeps_splits(dataset, options)
         self._split_by = options.split_by
         asked = [options.group, options.split_by, options.time]
@@ -91,10 +90,6 @@ class StoredSource:
             return SplitOptions(split_by=_KEPT, seed=options.seed)
         return options.splits(self.schema)
 
-    def identity(self) -> list[Any]:
-        """Return what tells this source from another."""
-        return [[path.name, path.stat().st_size] for path in self.paths]
-
     def provenance(self) -> list[dict[str, Any]]:
         """Return where the records come from."""
         manifest = self._dataset.manifest
@@ -115,7 +110,7 @@ class StoredSource:
                 row += num_rows
 
     def _encode(self, columns: Columns, split: str) -> EncodedRows:
-        rows = EncodedRows({new: columns[old] for old, new in self._names.items()})
+        rows = EncodedRows({new: columns[old] for old, new in self.names.items()})
         rows.sides = {name: columns[name] for name in self.sides}
         if self._keeps_splits:
             rows.splits = split

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
 from penstock.shards.split import SplitOptions, split_hashes
 from penstock.types import Bytes, Column, Deferred, Dense, Mask
+
+Stream: TypeAlias = "bytes | NDArray[Any]"
 
 
 @dataclass
@@ -80,7 +82,6 @@ class WorkedRows:
         resident: Of late fields whose values are in memory, those values; a row of the block each.
         contents: Hash of what each row holds, but for its id and weight.
         keys: Hash of what its split is made by.
-        rest: Hash of what it holds that is in neither; None if all is.
         extra: What else the split needs: a time, or the hash of a stratum.
         splits: Its split, where that is told.
         tentative: The split that its key alone gives.
@@ -88,6 +89,8 @@ class WorkedRows:
         missing: How many of the sound rows lack each field.
         num_bytes: What the records take, about.
         faults: What does not fit.
+        streams: Everything about the sound rows that affects the output, as bytes by name. The bytes of
+            consecutive blocks are concatenated, so that they do not depend on where blocks end.
         measurable: What statistics are taken of, should the splits become others.
     """
 
@@ -97,7 +100,6 @@ class WorkedRows:
     resident: dict[str, list[bytes | memoryview]]
     contents: NDArray[np.uint64]
     keys: NDArray[np.uint64]
-    rest: NDArray[np.uint64] | None
     extra: NDArray[np.int64] | None
     splits: list[bytes] | str | None
     tentative: NDArray[np.uint8]
@@ -105,6 +107,7 @@ class WorkedRows:
     missing: dict[str, int]
     num_bytes: int
     faults: list[CellFault]
+    streams: Mapping[str, Stream]
     measurable: MeasurableRows
 
 
@@ -148,8 +151,6 @@ class RowWork:
         self._split = split
         self._sides = RecordEncoder(Schema(sides))
         self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
-        hashed = {*(self._content or schema), split.group or schema.id}
-        self._rest = [name for name in schema if name not in hashed]
 
     def __call__(self, incoming: Incoming) -> WorkedRows:
         """Work on a block."""
@@ -161,7 +162,6 @@ class RowWork:
         bodies = self.encoder.encode(columns, num_rows)
         contents = self.encoder.hash_rows(columns, num_rows, self._content or list(self.schema))
         keys = self._hash_keys(columns, encoded.sides, num_rows, contents)
-        rest = self.encoder.hash_rows(columns, num_rows, self._rest) if self._rest else None
         codes = split_hashes(keys, self._split)
         sound = _sound_rows(encoded.faults, num_rows)
         measured = codes == self.measured if sound is None else (codes == self.measured) & sound
@@ -175,10 +175,11 @@ class RowWork:
         extra = self._take_extra(columns, encoded.sides, num_rows)
         splits = encoded.splits if isinstance(encoded.splits, str | None) else encoded.splits.tolist()
         rows = np.arange(incoming.first_row, incoming.first_row + num_rows, dtype=np.uint64)
+        sides: list[ByteColumn] = [self._sides.encode(encoded.sides, num_rows)] if encoded.sides else []
         if sound is not None:
+            sides = [_keep_strings(column, sound) for column in sides]
             kept = [_keep_strings(column, sound) for column in kept]
             rows, contents, keys, codes = rows[sound], contents[sound], keys[sound], codes[sound]
-            rest = None if rest is None else rest[sound]
             extra = None if extra is None else extra[sound]
             if isinstance(splits, list):
                 splits = [split for split, is_sound in zip(splits, sound.tolist(), strict=True) if is_sound]
@@ -193,7 +194,6 @@ class RowWork:
             resident={name: column.values for name, column in deferred.items() if column.values is not None},
             contents=contents,
             keys=keys,
-            rest=rest,
             extra=extra,
             splits=splits,
             tentative=codes,
@@ -201,6 +201,13 @@ class RowWork:
             missing={name: _count_missing(column, sound) for name, column in columns.items()},
             num_bytes=len(bodies.arena) + late_bytes + 18 * num_rows,
             faults=encoded.faults,
+            streams={
+                "rows": rows,
+                **_list_strings("body", kept[0]),
+                **{key: each for side in sides for key, each in _list_strings("side", side).items()},
+                **_list_late(deferred, self.late, num_rows, sound),
+                **_list_names(splits, len(rows)),
+            },
             measurable=MeasurableRows(columns, sound, order),
         )
 
@@ -269,6 +276,35 @@ def _keep_strings(column: ByteColumn, keep: Mask) -> ByteColumn:
     kept = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum([len(piece) for piece in pieces], out=kept[1:])
     return (np.concatenate(pieces) if pieces else np.empty(0, np.uint8)), kept
+
+
+def _list_strings(name: str, column: ByteColumn) -> dict[str, Stream]:
+    arena, offsets = column
+    return {f"{name} sizes": np.diff(offsets), name: arena[offsets[0] : offsets[-1]]}
+
+
+def _list_late(
+    deferred: Mapping[str, Deferred], names: Sequence[str], num_rows: int, sound: Mask | None
+) -> dict[str, Stream]:
+    """Return size, digest and presence of values that are fetched late; where they lie is not content."""
+    streams: dict[str, Stream] = {}
+    for name in names:
+        column = deferred.get(name)
+        if column is None:  # in this block the values are part of the bodies
+            column = Deferred(
+                np.zeros(num_rows, np.int64), np.zeros(num_rows, np.uint64), present=np.zeros(num_rows, bool)
+            )
+        present = np.ones(num_rows, np.bool_) if column.present is None else column.present
+        for part, array in (("sizes", column.sizes), ("digests", column.digests), ("present", present)):
+            streams[f"late {name} {part}"] = array if sound is None else array[sound]
+    return streams
+
+
+def _list_names(splits: list[bytes] | str | None, num_rows: int) -> dict[str, Stream]:
+    if splits is None:
+        return {}
+    names = [splits.encode()] * num_rows if isinstance(splits, str) else splits
+    return {"split sizes": np.array([len(name) for name in names], np.int64), "split": b"".join(names)}
 
 
 def _count_missing(column: Column | Deferred, sound: Mask | None) -> int:

@@ -15,8 +15,9 @@ from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.jobs.conversion import Conversion, Facts
-from penstock.jobs.convert import describe_request, prepare
+from penstock.jobs.convert import prepare
 from penstock.jobs.rawrows import RawRows
+from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
 from penstock.schema.nearest import unknown_name
@@ -57,6 +58,7 @@ class Writer:
 
         Raises:
             PathError: The folder holds something, and may not be overwritten.
+            OptionError: An option has a wrong value, or a finished data set is to be resumed.
             BusyError: Another process is writing it.
             SchemaError: The schema is none, or has no field.
         """
@@ -68,6 +70,8 @@ class Writer:
         for name in ("drop", "rename", "plan"):
             if getattr(self._options, name):
                 raise OptionError(name, expected="nothing: the schema says what is written", got="something")
+        if (place := find_finished(out, self._options)) is not None:
+            raise refuse_unrepeatable("samples that are written one by one", place)
         self._staging = Staging(out, overwrite=self._options.overwrite, resume=self._options.resume)
         self._staging.__enter__()
         self._samples: list[Mapping[str, Any]] = []
@@ -114,8 +118,8 @@ class Writer:
         try:
             self._flush()
             conversion = self._begin()
-            facts = Facts(None, ({"name": "samples", "kind": "writer", "rows": self.num_samples},))
-            conversion.finish(lambda _: self._written, facts)
+            source = {"name": "samples", "kind": "writer", "rows": self.num_samples}
+            conversion.finish(lambda _: self._written, Facts(self._request, None, (source,)))
         except BaseException as error:
             self._abandon(error)
             raise
@@ -152,7 +156,8 @@ class Writer:
             plan = Plan(tuple(plans), {})
             written, work, self._raw, split = prepare(plan, self._options, ())
             self._written = written.schema
-            self._staging.begin(describe_request(plan.to_form(), self._options, ["samples"]))
+            self._request = request_raw(plan, self._options, split, work.late, "samples")
+            self._staging.begin(self._request.form)
             self._conversion = Conversion(work, split, self._options, self._staging)
         return self._conversion
 

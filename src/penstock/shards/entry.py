@@ -13,7 +13,6 @@ from typing import Any
 from penstock.shards.node import Node
 
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]+")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,11 @@ class ShardEntry:
         Raises:
             ManifestError: It is something else.
         """
-        name, sha256 = node.child("file"), node.child("sha256")
+        name = node.child("file")
         if not is_file_name(name.text()):
             raise name.refuse("a name of letters, digits, '.', '_' and '-' that does not begin with '.'")
-        if not _SHA256.fullmatch(sha256.text()):
-            raise sha256.refuse("64 hexadecimal digits, small letters")
-        return cls(name.text(), node.child("records").count(), node.child("bytes").count(), sha256.text())
+        sha256 = node.child("sha256").sha256()
+        return cls(name.text(), node.child("records").count(), node.child("bytes").count(), sha256)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry for `json.dumps`."""

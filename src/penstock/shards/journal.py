@@ -11,20 +11,18 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import OptionError, WriteError
-from penstock.schema.refusal import show
+from penstock.shards.difference import refuse_difference
 from penstock.shards.entry import ShardEntry
 from penstock.shards.node import Node
 from penstock.storage.atomic import write_failure
 
 JOURNAL_NAME: Final = "journal.jsonl"
-
-_MOST_DIFFERENCES = 3
 
 
 @dataclass(frozen=True)
@@ -80,42 +78,30 @@ class Journal:
             raise write_failure(self.path, error) from error
 
     def begin(self, request: Mapping[str, Any]) -> None:
-        """Note what is asked for, all that decides the bytes; on a resumed journal it must be the same.
+        """Record the request: everything that affects the output. On a resumed journal it must be the same.
 
         Raises:
-            OptionError: It is something else; the error says where.
+            OptionError: It differs; the error names the option.
         """
         form = json.loads(json.dumps(request))
         if self.begun is not None:
-            self._refuse_other(form)
+            refuse_difference(
+                self.begun,
+                form,
+                what="what is to be resumed was begun with another",
+                path=self.path.parent,
+                advice="Ask for the same again, or leave out --resume (in Python resume=True) to start anew.",
+            )
             return
         self._append({"begin": form})
         self.begun = form
 
-    def _refuse_other(self, form: Mapping[str, Any]) -> None:
-        found = list(_find_differences(self.begun, form, ""))
-        if not found:
-            return
-        place, before, now = found[0]
-        others = [place for place, _, _ in found[1:_MOST_DIFFERENCES]]
-        if len(found) > _MOST_DIFFERENCES:
-            others.append("…")
-        more = f" (and {', '.join(others)})" if others else ""
-        raise OptionError(
-            f"what is to be resumed was begun with another {place}{more}",
-            path=self.path.parent,
-            field=place,
-            expected=before,
-            got=now,
-            advice="Ask for the same again, or leave out --resume (in Python resume=True) to start anew.",
-        )
-
     def add_rows(self, num_rows: int, digest: str) -> None:
-        """Note that the source was read to its end; on a resumed journal it must be the same rows.
+        """Record that the source was read to its end; on a resumed journal its content must be the same.
 
         Args:
-            num_rows: How many there are.
-            digest: Of all of them, in hex.
+            num_rows: Number of rows that are written.
+            digest: Digest of the content of the source, in hex.
 
         Raises:
             OptionError: The source has changed since.
@@ -125,6 +111,7 @@ class Journal:
                 raise OptionError(
                     "the source has changed since what is to be resumed was begun",
                     path=self.path.parent,
+                    field="source",
                     expected=f"{self._rows[0]} rows (digest {self._rows[1]})",
                     got=f"{num_rows} rows (digest {digest})",
                     advice="Leave out --resume (in Python resume=True) to start anew.",
@@ -212,20 +199,3 @@ def _take(contents: _Contents, form: Any) -> None:
         contents.failure = Failure(None if row.value is None else row.count(), failed.child("error").text())
     else:
         raise line.refuse("'rows', 'shard' or 'failed'")
-
-
-def _find_differences(before: Any, now: Any, place: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the places in which two JSON values differ, with both values there in a few words."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            inner = f"{place}.{key}" if place else key
-            if key in before and key in now:
-                yield from _find_differences(before[key], now[key], inner)
-            else:
-                was, is_now = (show(form[key]) if key in form else "nothing" for form in (before, now))
-                yield inner, was, is_now
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for i, (one, other) in enumerate(zip(before, now, strict=True)):
-            yield from _find_differences(one, other, f"{place}[{i}]")
-    elif before != now or type(before) is not type(now):
-        yield place, show(before), show(now)

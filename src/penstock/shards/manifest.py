@@ -51,6 +51,8 @@ class Manifest:
         source: Where the rows come from, an object for each file or table.
         statistics: Of the train split, as `schema/statistics.py` writes them, or None.
         version: The version of Penstock that wrote the data set.
+        request: Everything that affected the output: `digest`, `rows`, `content`, `options`, as
+            `jobs/request.py` writes them; None in data sets of earlier versions.
     """
 
     schema: Schema
@@ -64,6 +66,7 @@ class Manifest:
     source: tuple[Mapping[str, Any], ...] = ()
     statistics: Mapping[str, Any] | None = None
     version: str = ""
+    request: Mapping[str, Any] | None = None
 
     @property
     def num_records(self) -> int:
@@ -95,6 +98,7 @@ def dump(manifest: Manifest) -> bytes:
         "rejects": manifest.rejects,
         "plan": manifest.plan,
         "source": list(manifest.source),
+        **({} if manifest.request is None else {"request": manifest.request}),
     }
     text = json.dumps(form, indent=1, allow_nan=False)
     # Statistics have thousands of numbers: on one line they are ten times faster to write, and to pass over.
@@ -156,6 +160,7 @@ def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
         source=tuple(node.object() for node in root.child("source").elements()),
         statistics=root.child("statistics").optional_object(),
         version=root.child("penstock").child("version").text(),
+        request=_load_request(root.child("request")),
     )
 
 
@@ -268,6 +273,16 @@ def _check_statistics(node: Node, schema: Schema) -> None:
 def _refuse_inside(node: Node, inner: str, error: SchemaError) -> ManifestError:
     place = Node(None, node.path, node.place + inner)
     return place.refuse(str(error.expected), str(error.got), error.advice)
+
+
+def _load_request(node: Node) -> Mapping[str, Any] | None:
+    request = node.optional_object()
+    if request is not None:
+        node.child("rows").count()
+        node.child("options").object()
+        node.child("digest").sha256()
+        node.child("content").sha256()
+    return request
 
 
 def _load_splits(node: Node, max_ratio: int) -> dict[str, SplitEntry]:

@@ -6,6 +6,7 @@ In: what `json.loads` made of a file from anywhere. Out: values of the wanted ty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from penstock.errors import ManifestError
 from penstock.schema.refusal import is_finite, join_place, list_choices, show
 
 _INT64_MAX = 2**63 - 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Node:
@@ -70,6 +72,12 @@ class Node:
         if not isinstance(self.value, str):
             raise self.refuse("a string")
         return self.value
+
+    def sha256(self) -> str:
+        """Return this SHA-256 digest in hex."""
+        if not _SHA256.fullmatch(self.text()):
+            raise self.refuse("64 hexadecimal digits, small letters")
+        return self.text()
 
     def choice(self, choices: tuple[str, ...]) -> str:
         """Return this string, which must be one of some."""

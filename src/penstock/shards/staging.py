@@ -215,6 +215,28 @@ class Staging:
             self.close()
 
 
+def clear_leftover(out: Path, request: Mapping[str, Any]) -> None:
+    """Remove what a run has left beside its finished data set, if it was killed at its very end.
+
+    What another request has begun stays.
+
+    Args:
+        out: The data set.
+        request: The request that it was made by.
+
+    Raises:
+        BusyError: Another process is writing there.
+        PathError: The folder cannot be cleared.
+    """
+    if not (out.parent / f".{out.name}.partial").exists():
+        return
+    with Staging(out, overwrite=True, resume=True) as staging:
+        is_own = staging.journal.begun in (None, request)
+    if is_own:
+        with Staging(out, overwrite=True):
+            pass  # entering without `resume` clears it
+
+
 def _refuse_foreign(hidden: Path) -> None:
     """Refuse to work in a folder of that name that is somebody else's."""
     if not os.path.lexists(hidden):

@@ -393,8 +393,9 @@ def test_resume_of_a_run_that_came_to_its_end_does_nothing(tmp_path):
     assert len(ps.convert(table, tmp_path / "out", resume=True).splits) == 3
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
     assert not (tmp_path / ".out.partial").exists()
-    with pytest.raises(PathError, match="exists already"):
+    with pytest.raises(OptionError) as caught:
         ps.convert(table, tmp_path / "out", resume=True, num_shards=2)
+    assert (caught.value.field, caught.value.expected, caught.value.got) == ("num_shards", "None", "2")
 
 
 def test_source_that_is_not_there_is_named_among_others(tmp_path):

@@ -95,5 +95,6 @@ def test_conversion_that_is_resumed_with_other_words_is_another(pets, tmp_path):
     first = ps.convert(source, tmp_path / "set", missing=WORDS, **options)
     again = ps.convert(source, tmp_path / "set", missing=tuple(reversed(WORDS)), **options)
     assert again.manifest == first.manifest
-    with pytest.raises(ps.errors.PathError):
+    with pytest.raises(ps.errors.OptionError) as caught:
         ps.convert(source, tmp_path / "set", missing=("", "NA", "none", "nil"), **options)
+    assert caught.value.field == "missing"

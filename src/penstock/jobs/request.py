@@ -1,0 +1,225 @@
+"""The request of a conversion: everything that affects its output, described in one place.
+
+In: the options, the plan or the schema, and the name of the source. Out: `Request`, whose JSON form the
+journal records, and whose digest, with the content of the source, the manifest records. `resume` compares
+these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.errors import NoSuchPathError, OptionError
+from penstock.jobs.content import Content
+from penstock.jobs.settings import ConvertOptions
+from penstock.schema.plan import Plan
+from penstock.schema.schema import Schema
+from penstock.shards.difference import find_differences, refuse_difference
+from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
+from penstock.shards.place import find_place
+from penstock.shards.split import SplitOptions
+from penstock.storage.paths import PathLike
+
+WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume"})
+"""Options that do not affect the output; all others are part of the request."""
+
+IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})
+"""Options whose effect is in the plan, or in the schema, which are part of the request as a whole."""
+
+_LARGE: Final = ("plan", "schema")
+"""Parts that the manifest has elsewhere: there the request has their digests alone."""
+
+_ADVICE: Final = (
+    "Ask for the same again, choose another folder, or replace the data set: --overwrite, "
+    "in Python overwrite=True."
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a conversion was asked for.
+
+    Attributes:
+        form: Everything that affects the output, except for the content of the source, as JSON.
+    """
+
+    form: Mapping[str, Any]
+
+    @cached_property
+    def outline(self) -> dict[str, Any]:
+        """The form with digests in place of its large parts."""
+        return {
+            name: _digest(value) if name in _LARGE and value is not None else value
+            for name, value in self.form.items()
+        }
+
+    def seal(self, content: Content, source: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what the manifest records: the request and the content of the source, under one digest.
+
+        Args:
+            content: What was read.
+            source: Where it comes from, as the manifest describes it.
+        """
+        facts = {"rows": content.num_rows, "content": content.digest, "options": self.outline}
+        return {"digest": _digest({**facts, "source": list(source)}), **facts}
+
+    def check_options(self, manifest: Manifest, path: Path) -> None:
+        """Compare the options with those that a finished data set was made with.
+
+        Raises:
+            OptionError: They differ, or the data set does not record them.
+        """
+        if manifest.request is None:
+            raise OptionError(
+                "resume",
+                path=path,
+                field="request",
+                expected="a data set that records its request",
+                got="one of an earlier version, which does not",
+                advice="Choose another folder, or replace it: --overwrite, in Python overwrite=True.",
+            )
+        before = dict(manifest.request["options"])
+        now = dict(self.outline)
+        for name, value in (("plan", manifest.plan), ("schema", manifest.schema.to_json())):
+            # The data set has the part itself: the difference can be named by its own path.
+            if before.get(name) != now.get(name) and _digest(value) == before.get(name):
+                before[name], now[name] = value, self.form.get(name)
+        refuse_difference(
+            before, _as_json(now), what="the data set was made with another", path=path, advice=_ADVICE
+        )
+
+    def check_content(
+        self, manifest: Manifest, path: Path, content: Content, source: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Compare request and content with those that a finished data set was made with, by the digest.
+
+        Raises:
+            OptionError: They differ.
+        """
+        self.check_options(manifest, path)
+        before, now = dict(manifest.request or {}), self.seal(content, source)
+        if before["digest"] == now["digest"]:
+            return
+        field, expected, got = (
+            "source",
+            *(f"{each['rows']} rows (digest {each['content']})" for each in (before, now)),
+        )
+        if before["rows"] == now["rows"]:  # a file that has changed can be named
+            found = find_differences({"source": list(manifest.source)}, {"source": _as_json(list(source))})
+            field, expected, got = next(found, (field, expected, got))
+        raise OptionError(
+            "the content of the source is not what the data set was made from",
+            path=path,
+            field=field,
+            expected=expected,
+            got=got,
+            advice=_ADVICE,
+        )
+
+
+def find_finished(out: PathLike, options: ConvertOptions) -> Path | None:
+    """Return the folder of a finished data set that is to be resumed, or None where one is to be written."""
+    place = find_place(out)
+    is_wanted = options.resume and not options.overwrite and (place / MANIFEST_NAME).is_file()
+    return place if is_wanted else None
+
+
+def load_finished(place: Path) -> Manifest:
+    """Return the manifest of a finished data set.
+
+    Raises:
+        ManifestError: It is damaged.
+        NoSuchPathError: It was removed meanwhile.
+    """
+    manifest = load_manifest(place)
+    if manifest is None:
+        raise NoSuchPathError("the data set was removed while its source was read", path=place)
+    return manifest
+
+
+def refuse_unrepeatable(name: str, place: Path) -> OptionError:
+    """Return the error for a source that can be read only once, where a finished data set is resumed."""
+    return OptionError(
+        "resume of a finished data set",
+        path=place,
+        field="source",
+        expected="a source that can be read twice, to compare its content",
+        got=name,
+        advice="Pass a list, a table, a file or a function that returns an iterator; choose another folder; "
+        "or replace the data set: --overwrite, in Python overwrite=True.",
+    )
+
+
+def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
+    """Return what new rows need to become fields as these did: the plan, and options that change values.
+
+    The words that mean *missing* are listed where they are not the default.
+    """
+    words = sorted(set(options.missing))
+    missing = {} if words == [""] else {"missing": words}
+    return {**plan.to_form(), "resize": options.resize, **missing}
+
+
+def request_raw(
+    plan: Plan, options: ConvertOptions, split: SplitOptions, late: Sequence[str], source: str
+) -> Request:
+    """Return the request for a conversion of raw data.
+
+    Args:
+        plan: What becomes of each column.
+        options: The options of the conversion.
+        split: How the splits are made.
+        late: Fields whose values are fetched when their record is written, which come first in a record.
+        source: Name of the source.
+    """
+    return _request(
+        options,
+        split,
+        source=source,
+        late=list(late),
+        plan=describe_plan(plan, options),
+        # What the form of a plan does not have, because a plan file does not need it.
+        absent=Schema({each.name: each.field for each in plan if each.is_absent}).to_json(),
+        cautious=[each.name for each in plan if each.is_cautious],
+    )
+
+
+def request_stored(
+    schema: Schema, names: Mapping[str, str], options: ConvertOptions, split: SplitOptions
+) -> Request:
+    """Return the request for a conversion of TFRecords or of a data set.
+
+    Args:
+        schema: The fields that are written.
+        names: The new name of each field, by its present one.
+        options: The options of the conversion.
+        split: How the splits are made.
+    """
+    return _request(options, split, source="TFRecords", names=dict(names), schema=schema.to_json())
+
+
+def _request(options: ConvertOptions, split: SplitOptions, **parts: Any) -> Request:
+    """Return a request with every option, those of the stages included, under the name of the option."""
+    form: dict[str, Any] = {"format": FORMAT}
+    for stage in (options, options.source, options.encode, split):
+        form |= {each.name: getattr(stage, each.name) for each in fields(stage)}
+    for name in (*WITHOUT_EFFECT, *IN_THE_PLAN, "shares"):
+        del form[name]
+    # As text, for the order of the splits counts.
+    form["split"] = ",".join(f"{name}={share!r}" for name, share in split.shares.items())
+    form["missing"] = sorted(set(options.missing))
+    return Request(_as_json({**form, **parts}))
+
+
+def _as_json(form: Any) -> Any:
+    return json.loads(json.dumps(form))
+
+
+def _digest(form: Any) -> str:
+    return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()

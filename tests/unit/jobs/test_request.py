@@ -1,0 +1,214 @@
+"""The request: every option is in it, or in a list of those without effect; the content has one digest."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.encode.options import EncodeOptions
+from penstock.fields import Number, Text
+from penstock.jobs.content import read_content
+from penstock.jobs.convert import prepare
+from penstock.jobs.plan import PlanOverrides, make_plan
+from penstock.jobs.rawrows import RawRows
+from penstock.jobs.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
+from penstock.jobs.settings import ConvertOptions
+from penstock.schema.plan import ColumnPlan, Plan
+from penstock.shards.split import SplitOptions
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+from penstock.source.peek import Peeked
+
+TABLE = {"a": [1, 2, 3, 4], "b": ["x", "y", "x", "y"], "c": [0.5, 1.5, 2.5, 3.5], "d": [7, 8, 9, 10]}
+
+OTHER_OPTIONS = {
+    "split": "train=0.5,test=0.5",
+    "group": "b",
+    "stratify": "b",
+    "split_by": "b",
+    "time": "d",
+    "seed": 1,
+    "shuffle": False,
+    "shard_bytes": 10,
+    "num_shards": 2,
+    "compression": "gzip",
+    "on_error": "skip",
+    "max_rejects": 2,
+    "drop": "d",
+    "rename": {"d": "e"},
+    "plan": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
+    "resize": 64,
+    "delimiter": ";",
+    "encoding": "latin-1",
+    "missing": ("", "NA"),
+    "short_rows": "fill",
+    "workers": 2,
+    "overwrite": True,
+    "resume": True,
+}
+"""A value of each option that is not its default."""
+
+OTHER_OVERRIDES = {
+    "schema": ps.Schema({"a": Number("int64")}),
+    "fields": {"b": Text()},
+    "types": {"b": "text"},
+    "target": "b",
+    "weight": "c",
+    "id": "a",
+    "drop": ("d",),
+    "rename": {"d": "e"},
+    "form": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
+}
+
+
+def plan_table(table, told, options):
+    """Return what is done with the columns, with what options say of them."""
+    told = replace(
+        told,
+        drop=(*told.drop, *options.drop),
+        rename={**told.rename, **options.rename},
+        form=told.form or options.plan,
+    )
+    peeked = Peeked(open_source(table, options.source))
+    return peeked, *prepare(make_plan(peeked, told), options, peeked.head)
+
+
+def request(told=None, options=None):
+    options = options or ConvertOptions()
+    peeked, plan, work, _, split = plan_table(TABLE, told or PlanOverrides(), options)
+    return request_raw(plan, options, split, work.late, peeked.name)
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(ConvertOptions)])
+def test_every_option_changes_the_request_or_is_listed_as_without_effect(name):
+    assert name in OTHER_OPTIONS, f"add a value of the new option {name!r} to this test"
+    changed = request(options=ConvertOptions(**{name: OTHER_OPTIONS[name]}))
+    assert (changed.form == request().form) == (name in WITHOUT_EFFECT)
+    assert (changed.outline == request().outline) == (name in WITHOUT_EFFECT)
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(PlanOverrides)])
+def test_everything_declared_of_columns_changes_the_request(name):
+    assert name in OTHER_OVERRIDES, f"add a value of the new attribute {name!r} to this test"
+    changed = request(PlanOverrides(**{name: OTHER_OVERRIDES[name]}))
+    assert changed.form != request().form
+    assert changed.outline != request().outline
+
+
+def test_options_of_every_stage_are_in_the_request():
+    form = request().form
+    for stage in (SourceOptions, EncodeOptions):
+        assert {each.name for each in fields(stage)} <= set(form)
+    assert {each.name for each in fields(SplitOptions)} - {"shares"} <= set(form)
+    assert not (WITHOUT_EFFECT | IN_THE_PLAN - {"plan"}) & set(form)
+
+
+def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
+    one = ColumnPlan("a", "a", Number("int64", optional=True))
+    others = {
+        "column": replace(one, column="z"),
+        "name": replace(one, name="z"),
+        "field": replace(one, field=Number("float32")),
+        "form": replace(one, form="date"),
+        "is_cautious": replace(one, is_cautious=True),
+        "is_absent": replace(one, is_absent=True),
+        "reason": replace(one, reason="other"),
+        "warnings": replace(one, warnings=("other",)),
+    }
+    assert set(others) == {each.name for each in fields(ColumnPlan)}
+
+    def describe(column):
+        plan = Plan((column, ColumnPlan("b", "b", Text())))
+        return request_raw(plan, ConvertOptions(), SplitOptions(), (), "table").outline
+
+    same = {name for name, other in others.items() if describe(other) == describe(one)}
+    assert same == {"reason", "warnings"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"missing": ("NA", "")}, {"missing": ("", "NA")}),
+        ({"encoding": "UTF8"}, {"encoding": "utf-8"}),
+        ({"split": {"train": 0.5, "test": 0.5}}, {"split": "train=0.5,test=0.5"}),
+    ],
+)
+def test_options_that_mean_the_same_are_the_same_request(one, other):
+    assert request(options=ConvertOptions(**one)).form == request(options=ConvertOptions(**other)).form
+
+
+def test_stratify_by_the_target_is_the_same_as_by_its_name():
+    told = PlanOverrides(target="b")
+    by_target = request(told, ConvertOptions(stratify=True))
+    assert by_target.form == request(told, ConvertOptions(stratify="b")).form
+
+
+def test_order_of_the_splits_is_part_of_the_request():
+    one, other = ConvertOptions(split="train=0.5,test=0.5"), ConvertOptions(split="test=0.5,train=0.5")
+    assert request(options=one).form != request(options=other).form
+
+
+def content(table, block_rows=None, told=None, **options):
+    options = ConvertOptions(**options)
+    peeked, _, work, raw, _ = plan_table(table, told or PlanOverrides(), options)
+    blocks = (
+        RawRows(piece, raw)
+        for block in peeked.blocks()
+        for piece in (block.cut(block_rows) if block_rows else [block])
+    )
+    return read_content(work, blocks, options, peeked.provenance, lambda *_: None)[0]
+
+
+ROWS = {
+    "number": np.arange(50) / 4,
+    "text": [f"word {row}" for row in range(50)],
+    "list": [list(range(row % 5)) for row in range(50)],
+    "photo": [bytes([row]) * 6000 for row in range(50)],
+    "k": ["u", "v"] * 25,
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"group": "text", "drop": "text"}, {"split_by": "k"}])
+def test_content_does_not_depend_on_blocks_or_workers(options):
+    found = {content(ROWS, rows, workers=workers, **options) for rows in (None, 1, 7) for workers in (1, 3)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("on_error", ["skip", "collect"])
+def test_content_with_rejected_rows_does_not_depend_on_blocks(on_error):
+    rows = {**ROWS, "age": ["1", "2", "old", "4", "5"] * 10}
+    told = PlanOverrides(fields={"age": Number()})
+    found = {content(rows, block, told, on_error=on_error, group="text") for block in (None, 3)}
+    assert len(found) == 1
+    assert found.pop().num_rows == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "value"),
+    [
+        ("number", 0, -0.0),
+        ("number", 49, 0.0),
+        ("text", 3, "word 4"),
+        ("list", 4, [0, 1, 2, 4]),
+        ("list", 0, [0]),
+        ("photo", 9, bytes([10]) * 6000),
+        ("k", 0, "v"),
+    ],
+)
+def test_content_differs_for_any_value_that_differs(name, row, value):
+    column = list(ROWS[name])
+    column[row] = value
+    assert content({**ROWS, name: column}) != content(ROWS)
+
+
+def test_content_counts_columns_that_only_decide_the_split():
+    options = {"group": "text", "drop": "text"}
+    changed = {**ROWS, "text": [*ROWS["text"][:-1], "other"]}
+    assert content(changed, **options) != content(ROWS, **options)
+    assert content(changed, drop="text") == content(ROWS, drop="text")
+
+
+def test_content_tells_values_apart_that_cross_a_row():
+    assert content({"text": ["ab", "c"]}) != content({"text": ["a", "bc"]})
+    assert content({"text": ["ab", "c"]}) != content({"text": ["c", "ab"]})
