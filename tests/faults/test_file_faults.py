@@ -97,7 +97,7 @@ def test_f21_device_is_refused(device):
 def test_f21_folder_named_as_a_shard_is_a_folder_without_shards(tmp_path):
     folder = tmp_path / "shard.tfrecord"
     folder.mkdir()
-    with pytest.raises(NoSuchPathError, match="the folder holds no file that is named like a TFRecord"):
+    with pytest.raises(NoSuchPathError, match="the folder holds no TFRecord"):
         ps.open(folder)
 
 

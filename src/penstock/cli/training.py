@@ -20,7 +20,8 @@ from penstock.cli.planning import PLAIN_TYPES
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
-from penstock.jobs.train import TrainJob, choose_folder, claim_folder, is_raw, prepare_training
+from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
@@ -90,7 +91,7 @@ def _train(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, f
             {name: each for name, each in job.fields.items() if name in data.schema} if tables else job.fields
         )
         job = replace(job, data=data, fields=fields, settings=tables)
-    elif paths and is_raw(paths):
+    elif paths and not is_stored(paths):
         job = replace(job, data=folder / DATA_NAME)
     with TrainingDisplay() as display:
         return prepare_training(job, folder, display).run(resume=args.resume)
@@ -156,7 +157,7 @@ def _find_data(
     if not paths:
         advice = "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
         raise OptionError("DATA", expected="what to train on", got="nothing", advice=advice)
-    if not is_raw(paths):
+    if is_stored(paths):
         _refuse_raw_options(args)
         return _one(paths), {}
     # What reads raw data is loaded for raw data alone.

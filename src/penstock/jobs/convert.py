@@ -5,9 +5,7 @@ In: a source, an output folder, and choices. Out: a data set that is complete, o
 
 from __future__ import annotations
 
-import glob
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +31,7 @@ from penstock.jobs.request import (
 from penstock.jobs.restore import StoredSource, open_stored
 from penstock.jobs.rowwork import Incoming, RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
+from penstock.jobs.sourcekind import is_stored
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.plan import ColumnPlan, Plan
@@ -44,9 +43,9 @@ from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging, clear_leftover
 from penstock.source.block import LARGE_BYTES, Block, Source
 from penstock.source.cutter import estimate_bytes
-from penstock.source.opening import is_tfrecord_source, open_source
+from penstock.source.opening import open_source
 from penstock.source.peek import Peeked
-from penstock.storage.paths import PathLike, refuse_missing
+from penstock.storage.paths import PathLike
 
 _NAMES_SPLITS: Final = "names the splits"
 
@@ -131,11 +130,10 @@ def run_conversion(
         PenstockError: See `convert`.
     """
     told = _override(told, options)
-    if is_tfrecord_source(source):
+    if is_stored(source):
         stored = open_stored(source, told, options)
         _refuse_own_source(Path(out), stored.paths)
         return _run_stored(stored, out, options, on_progress)
-    _refuse_mixture(source)
     opened = open_source(source, options.source)
     if (place := find_finished(out, options)) is not None:
         if not opened.is_repeatable:
@@ -277,14 +275,13 @@ def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions
     Raises:
         PenstockError: See `convert`.
     """
-    if is_tfrecord_source(source):
+    if is_stored(source):
         raise OptionError(
             "plan",
             expected="raw data",
             got="TFRecords, whose fields are known",
             advice="See 'penstock inspect'.",
         )
-    _refuse_mixture(source)
     return make_plan(Peeked(open_source(source, options.source)), _override(told, options))
 
 
@@ -366,22 +363,6 @@ def _plan_time(name: str, schema: Schema, plan: Plan) -> list[ColumnPlan]:
         expected="a column of numbers or dates",
         got=f"{show(name)}, a field of type {field.type_name!r}",
     )
-
-
-def _refuse_mixture(source: object) -> None:
-    """Refuse paths of which only some are TFRecords."""
-    several = source if isinstance(source, list | tuple) else ()
-    for each in several:
-        if isinstance(each, str | os.PathLike) and not glob.has_magic(os.fspath(each)):
-            refuse_missing(Path(each))
-    for each in several:
-        if is_tfrecord_source(each):
-            raise OptionError(
-                "source",
-                expected="raw data alone or TFRecords alone",
-                got=f"raw data, and TFRecords in {show(str(each))}",
-                advice="Convert the raw data first, then both data sets together.",
-            )
 
 
 def _refuse_own_source(out: Path, paths: Sequence[Path]) -> None:

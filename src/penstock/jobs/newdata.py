@@ -18,6 +18,7 @@ from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.rawbatches import RawRows
 from penstock.jobs.rawlayout import IMAGE, Wanted
 from penstock.jobs.recipe import Recipe
+from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
@@ -26,7 +27,7 @@ from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Source
 from penstock.source.images import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES
-from penstock.source.opening import is_tfrecord_source, open_source
+from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.storage.paths import find_files, find_matches
 from penstock.transform.pipeline import Pipeline
@@ -47,7 +48,7 @@ def open_new_data(
     Raises:
         PenstockError: It cannot be read, or is not what the model needs.
     """
-    if isinstance(data, Split | Dataset) or is_tfrecord_source(data):
+    if is_stored(data):
         return StoredRows(_find_split(data, recipe, options), inputs, options)
     if options.split is not None:
         raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))

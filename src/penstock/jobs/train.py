@@ -16,6 +16,7 @@ from typing import Any, Final, Unpack
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError, importing
+from penstock.jobs.sourcekind import is_stored
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
@@ -25,9 +26,8 @@ from penstock.model.train import COMPILED, Training, is_compiled_by_owner
 from penstock.model.training import TrainChoices, make_options
 from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
-from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
-from penstock.storage.paths import PathLike, find_files, is_named_like_tfrecord
+from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
 RUNS: Final = "runs"
@@ -144,24 +144,9 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
     folder = choose_folder(job.out, job.data)
     make_options(**job.choices)  # before anything is converted
     with claim_folder(folder, may_hold=job.resume):
-        if job.data is not None and is_raw(job.data):
+        if job.data is not None and not is_stored(job.data):
             job = _convert(job, folder)
         return prepare_training(job, folder, watcher).run(resume=job.resume)
-
-
-def is_raw(data: Any) -> bool:
-    """Whether data is to be converted first: no data set, and no files or folders of TFRecords."""
-    if isinstance(data, Dataset):
-        return False
-    paths = [data] if isinstance(data, str | os.PathLike) else data
-    if not isinstance(paths, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in paths):
-        return True
-    folders = [Path(each) for each in paths if Path(each).is_dir()]
-    if any((folder / MANIFEST_NAME).is_file() for folder in folders):
-        return False
-    files = find_files(paths)[0] if len(folders) < len(paths) and not folders else []
-    found = [*files, *(file for folder in folders for file in folder.rglob("*"))]
-    return not any(is_named_like_tfrecord(file.name) for file in found)
 
 
 def _convert(job: TrainJob, folder: Path) -> TrainJob:

@@ -19,7 +19,7 @@ from penstock import _native
 from penstock.errors import CorruptRecordError, NotTFRecordError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
-from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
+from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, name_content
 from penstock.storage.file import FileIdentity, OpenFile
 from penstock.storage.inflate import inflate
 from penstock.types import Compression
@@ -176,12 +176,8 @@ def refuse_foreign(path: Path, first: bytes) -> None:
     Raises:
         NotTFRecordError: They do, and no record begins there.
     """
-    if name_content(first) is not None and not _begins_with_header(first):
+    if name_content(first) is not None and not has_header(first):
         raise not_tfrecord(path, first)
-
-
-def _begins_with_header(first: bytes) -> bool:
-    return len(first) >= 12 and int.from_bytes(first[8:12], "little") == _native.masked_crc32c(first[:8])
 
 
 def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:

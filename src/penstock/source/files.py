@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,26 +25,11 @@ from penstock.source.csv import CsvFile
 from penstock.source.cutter import cut_tables
 from penstock.source.ipc import IpcFile
 from penstock.source.jsonl import JsonlFile
+from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.parquet import ParquetFile
 from penstock.storage.file import OpenFile
 
-FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow"]
-
-_SUFFIXES: dict[str, FileKind] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".arrows": "arrow",
-}
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _ADVICE = {
     ".xlsx": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
@@ -86,20 +71,11 @@ def find_kind(path: Path, options: SourceOptions) -> FileKind:
         raise OptionError(
             "kind of file",
             path=path,
-            expected=f"one of {', '.join(_SUFFIXES)} (text also with .gz)",
+            expected=f"one of {', '.join(TABLE_SUFFIXES)} (text also with .gz)",
             got=repr(path.suffix),
             advice=_ADVICE.get(path.suffix.lower(), "Convert it to one of these first."),
         )
     return kind
-
-
-def named_kind(path: Path) -> FileKind | None:
-    """Tell what a file is by its name, or None."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".gzip"):
-        kind = _SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
-        return kind if kind in ("csv", "jsonl") else None
-    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def open_file(path: Path, options: SourceOptions) -> TableFile:

@@ -21,9 +21,9 @@ from penstock.schema.plan import Form
 from penstock.schema.refusal import count
 from penstock.schema.scalar import Bytes, Image
 from penstock.source.block import Block, RawColumn, Source
-from penstock.source.files import FilesSource, named_kind
+from penstock.source.files import FilesSource
 from penstock.source.images import ImageFolderSource
-from penstock.source.listing import IMAGE_SUFFIXES, is_other_image, list_files
+from penstock.source.listing import IMAGE_SUFFIXES, is_other_image, list_files, named_kind
 from penstock.source.options import SourceOptions
 
 _NUM_PROBED = 64  # values of a column that are looked up in the folder

@@ -7,9 +7,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from penstock.errors import PathError
+
+FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow"]
+
+TABLE_SUFFIXES: Final[dict[str, FileKind]] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+}
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp")
 _OTHER_IMAGE_SUFFIXES = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".ppm", ".pgm", ".svg", ".dcm")
@@ -40,6 +58,15 @@ def list_files(folder: str) -> Iterator[ListedFile]:
 def is_other_image(name: str) -> bool:
     """Return whether a file is named like an image of a format that is not read."""
     return name.lower().endswith(_OTHER_IMAGE_SUFFIXES)
+
+
+def named_kind(path: Path) -> FileKind | None:
+    """Tell what a file is by its name, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".gzip"):
+        kind = TABLE_SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
+        return kind if kind in ("csv", "jsonl") else None
+    return TABLE_SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def list_folders(folder: str) -> list[str]:

@@ -18,15 +18,12 @@ from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.schema.refusal import show
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Source
-from penstock.source.files import FilesSource, named_kind
+from penstock.source.files import FilesSource
 from penstock.source.folder import find_tables, open_folder
-from penstock.source.listing import list_files
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
-from penstock.storage.paths import find_files, is_named_like_tfrecord
-
-_MANIFEST = "penstock.json"
+from penstock.storage.paths import find_files
 
 
 def open_source(given: object, options: SourceOptions) -> Source:
@@ -62,35 +59,6 @@ def open_source(given: object, options: SourceOptions) -> Source:
         return _open_function(given)
     advice = "Call .collect() on it first." if hasattr(given, "collect") else ""
     raise _no_source(given, advice)
-
-
-def is_tfrecord_source(given: object) -> bool:
-    """Whether that is TFRecords or a data set of ours, which is not raw data: files by their names."""
-    if isinstance(given, (list, tuple)):
-        return bool(given) and all(is_tfrecord_source(each) for each in given)
-    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
-    if not isinstance(path, str):
-        return False
-    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
-        return (Path(path) / _MANIFEST).is_file() or _holds_tfrecords(path)
-    try:
-        files = find_files(path)[0]
-    except PathError:
-        files = [Path(path)]
-    return all(is_named_like_tfrecord(file.name) for file in files)
-
-
-def _holds_tfrecords(folder: str) -> bool:
-    """Whether there are TFRecords and no raw data; indexes and descriptions may lie beside them."""
-    has_records = False
-    for file in list_files(folder):
-        if is_named_like_tfrecord(file.name):
-            has_records = True
-        elif file.name.startswith("quarantine/"):
-            continue  # what a repair has put aside
-        elif file.is_image or (named_kind(Path(file.name)) and not file.name.endswith(".json")):
-            return False
-    return has_records
 
 
 def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:

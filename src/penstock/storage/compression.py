@@ -12,13 +12,15 @@ from penstock.types import Compression
 
 FIRST_BYTES = 4096  # enough to inflate a header, and to recognise what is no TFRecord
 
+_ANY_HEADER = 47  # zlib finds out by itself whether a stream is gzip or zlib
+
 
 def find_compression(first: bytes) -> Compression:
     """Tell how a file that begins with `first` is compressed.
 
     A length whose CRC fits means plain: record lengths can look like a zlib header, a CRC cannot by chance.
     """
-    if len(first) >= 12 and int.from_bytes(first[8:12], "little") == masked_crc32c(first[:8]):
+    if has_header(first):
         return "none"
     # The third byte is the method, always 8: a plain file whose first length is damaged seldom has all three.
     if first.startswith(b"\x1f\x8b") and first[2:3] in (b"", b"\x08"):
@@ -26,6 +28,22 @@ def find_compression(first: bytes) -> Compression:
     if _is_zlib(first):
         return "zlib"
     return "none"
+
+
+def has_header(first: bytes) -> bool:
+    """Tell whether bytes begin with the header of a record, whose CRC fits its length."""
+    return len(first) >= 12 and int.from_bytes(first[8:12], "little") == masked_crc32c(first[:8])
+
+
+def begins_with_record(first: bytes) -> bool:
+    """Tell whether a file that begins with `first`, plain or compressed, begins with a record."""
+    compression = find_compression(first)
+    if compression == "none":
+        return has_header(first)
+    try:
+        return has_header(zlib.decompressobj(_ANY_HEADER).decompress(first, 12))
+    except zlib.error:
+        return False
 
 
 def _is_zlib(first: bytes) -> bool:
@@ -39,7 +57,7 @@ def _is_zlib(first: bytes) -> bool:
     if not inflated:
         return stream.eof
     # A plain file may begin like this too; an inflated TFRecord begins with a header whose CRC fits.
-    return len(inflated) < 12 or int.from_bytes(inflated[8:12], "little") == masked_crc32c(inflated[:8])
+    return len(inflated) < 12 or has_header(inflated)
 
 
 def name_content(first: bytes) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.storage.compression import FIRST_BYTES, begins_with_record
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -36,6 +37,19 @@ _HIDDEN = (".", "_")
 def is_named_like_tfrecord(name: str) -> bool:
     """Tell whether a file is named like a TFRecord."""
     return _DATA_FILE.search(name) is not None
+
+
+def is_tfrecord(path: Path) -> bool:
+    """Tell whether a file is a TFRecord: by its name or, under any other name, by its first bytes."""
+    if is_named_like_tfrecord(path.name):
+        return True  # if it is damaged, or something else, opening it says so
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return begins_with_record(file.read(FIRST_BYTES))
+    except OSError:
+        return False
 
 
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
@@ -107,24 +121,29 @@ def _matched_files(pattern: str, matches: Iterable[Path]) -> list[Path]:
     if files:
         return files
     raise NoSuchPathError(
-        f"{pattern!r} matches folders alone, and none holds a file that is named like a TFRecord",
+        f"{pattern!r} matches only folders, and none of them holds a TFRecord",
         path=pattern,
         advice="Name the files themselves.",
     )
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    return sorted(
+    """Return the files that are named like TFRecords; if there are none, those that are TFRecords by content.
+
+    Where some are named so, others may be their backups.
+    """
+    files = sorted(
         entry
         for entry in folder.rglob("*")
-        # Links that lead nowhere and pipes count: whoever opens them says so; no data set has a silent hole.
+        # Broken links and pipes count: opening them is an error, and no data set has a silent hole.
         if not entry.is_dir()
         and not entry.name.startswith(_HIDDEN)
-        and _DATA_FILE.search(entry.name)
         and not any(
             part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1]
         )
     )
+    named = [file for file in files if is_named_like_tfrecord(file.name)]
+    return named or [file for file in files if is_tfrecord(file)]
 
 
 def _folder_files(folder: Path) -> list[Path]:
@@ -132,9 +151,11 @@ def _folder_files(folder: Path) -> list[Path]:
     if files:
         return files
     raise NoSuchPathError(
-        "the folder holds no file that is named like a TFRecord",
+        "the folder holds no TFRecord",
         path=folder,
-        advice="Name the files themselves, for example as a glob.",
+        expected="files that are named like TFRecords, or whose content is records",
+        got="none",
+        advice="Check the path.",
     )
 
 

@@ -220,8 +220,9 @@ def test_output_that_is_there_is_refused(pets, capsys):
         ),
         (
             ("one", "pets.csv", "out"),
-            "source: expected raw data alone or TFRecords alone, got raw data, and TFRecords in 'one'. "
-            "Convert the raw data first, then both data sets together.",
+            "one: source: expected raw data alone or TFRecords alone, got TFRecords, and raw data in "
+            "'pets.csv'. "
+            "Name the files that are meant. To use both, convert the raw data first.",
         ),
         *(
             (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
-from penstock.source.opening import is_tfrecord_source, open_source
+from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 
 
@@ -39,42 +39,3 @@ def test_pipe_and_mixed_list_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("a\n1\n")
     with pytest.raises(OptionError, match="A list holds paths, or dicts, but not both"):
         open_source([tmp_path / "a.csv", {"a": 1}], SourceOptions())
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["a.tfrecord", "a.tfrecords.gz", "train-00000-of-00002", "x.tfrec", "train-00000-of-00001.tfrecord"],
-)
-def test_file_named_like_a_tfrecord_is_one(tmp_path, name):
-    (tmp_path / name).touch()
-    assert is_tfrecord_source(tmp_path / name)
-    assert is_tfrecord_source([str(tmp_path / name)] * 2)
-    assert is_tfrecord_source(tmp_path)
-    assert is_tfrecord_source(str(tmp_path / "*"))
-
-
-def test_folder_with_a_manifest_is_one_whatever_else_it_holds(tmp_path):
-    (tmp_path / "pets.csv").touch()
-    assert not is_tfrecord_source(tmp_path)
-    (tmp_path / "penstock.json").touch()
-    assert is_tfrecord_source(tmp_path)
-
-
-@pytest.mark.parametrize("given", [None, [], {}, {"a": [1]}, [{"a": 1}], "nowhere.csv", b"a.tfrecord", print])
-def test_raw_data_is_none(given):
-    assert not is_tfrecord_source(given)
-
-
-def test_descriptions_may_lie_beside_tfrecords(tmp_path):
-    for name in ("dataset_info.json", "features.json", "a.tfindex", "label.labels.txt"):
-        (tmp_path / name).touch()
-    assert not is_tfrecord_source(tmp_path)
-    (tmp_path / "pets-train.tfrecord-00000-of-00001").touch()
-    assert is_tfrecord_source(tmp_path)
-
-
-def test_mixed_folder_and_hugging_face_shards_are_none(tmp_path):
-    (tmp_path / "train-00000-of-00002.parquet").touch()
-    assert not is_tfrecord_source(tmp_path / "train-00000-of-00002.parquet")
-    (tmp_path / "a.tfrecord").touch()
-    assert not is_tfrecord_source(tmp_path)

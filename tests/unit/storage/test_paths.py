@@ -217,13 +217,13 @@ def test_glob_that_matches_files_and_folders_is_the_files(folder):
 
 def test_glob_that_matches_folders_without_data_is_refused(folder):
     (folder / "deeper" / "e.tfrecord").unlink()
-    with pytest.raises(NoSuchPathError, match=r"deep\*' matches folders alone, and none holds a file"):
+    with pytest.raises(NoSuchPathError, match=r"deep\*' matches only folders, and none of them holds"):
         find_files(f"{folder}/deep*")
 
 
 def test_folder_without_data_is_refused(tmp_path):
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(NoSuchPathError, match="the folder holds no file that is named like a TFRecord"):
+    with pytest.raises(NoSuchPathError, match="the folder holds no TFRecord"):
         find_files(tmp_path)
 
 
