@@ -18,6 +18,7 @@ PenstockError
 ├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
 ├── BusyError (OSError)                    another process is writing there
 ├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
+├── OutOfMemoryError (MemoryError)         a record or a row does not fit into memory
 ├── StateError (ValueError)                a loader's state is of something else, or is none
 ├── NonFiniteError (ArithmeticError)       the loss of a training step is no number, or infinite
 ├── ForkedError (RuntimeError)             an iteration is used in another process than its own
@@ -197,6 +198,10 @@ class BusyError(PenstockError, OSError):
 
 class ChangedFileError(PenstockError, OSError):
     """A file is no longer what it was when it was opened."""
+
+
+class OutOfMemoryError(PenstockError, MemoryError):
+    """What is read does not fit into memory; the message names the file and the record or row."""
 
 
 class StateError(PenstockError, ValueError):

@@ -90,7 +90,7 @@ def _run_and_explain(argv: Sequence[str]) -> int:
         _abandon_stdout()
         is_wrong_call = isinstance(error, _WRONG_CALLS) and not isinstance(error, MissingShardError)
         return 2 if is_wrong_call else 1
-    except MemoryError:
+    except MemoryError:  # where the file is known, an OutOfMemoryError names it
         complain("error: out of memory. Close other programs, or use a machine with more of it.")
         return 1
     except Exception as error:  # a fault of ours: one line that says where, for a report

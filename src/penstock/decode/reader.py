@@ -17,7 +17,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import PenstockError
-from penstock.read.rows import Rows
+from penstock.read.rows import Rows, naming_largest
 from penstock.types import Columns
 
 _T = TypeVar("_T")
@@ -40,8 +40,9 @@ def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator
     """Yield the payloads of a range of rows; bad ones are raised or left out."""
     (arena, offsets), _ = _read_sound(rows, _fetch, losses, (), (start, stop))
     view = arena.data
-    for begin, end in pairwise(offsets.tolist()):
-        yield bytes(view[begin:end])
+    with naming_largest(rows, np.arange(start, stop)):
+        for begin, end in pairwise(offsets.tolist()):
+            yield bytes(view[begin:end])
 
 
 def each_block(rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]) -> Iterator[_T]:
@@ -78,7 +79,8 @@ def _read_sound(
     while True:
         segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
         num_rows = stop - start if wanted is None else len(wanted)
-        result, faults = read(segments)
+        with naming_largest(rows, np.arange(start, stop) if wanted is None else wanted):
+            result, faults = read(segments)
         if not faults and not errors:
             return result, num_rows
         bad = {}

@@ -12,6 +12,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import ChangedFileError, PathError, PenstockError
+from penstock.read.rows import naming_largest
 from penstock.read.scatter import Scatter
 from penstock.types import CodedColumns
 
@@ -43,7 +44,8 @@ def read_scattered(
             if losses.on_error == "raise" or not scatter.lose(error):
                 raise
             continue
-        columns, faults = plan.decode_coded(segments)
+        with naming_largest(scatter.rows, rows):
+            columns, faults = plan.decode_coded(segments)
         if not faults and not errors:
             return columns, None
         bad = set()

@@ -68,6 +68,11 @@ class RawRows:
         """How much of the source it stands for."""
         return self.block.num_bytes
 
+    @property
+    def path(self) -> str | None:
+        """Path of the file that it comes from; None if there is none."""
+        return self.block.path
+
     def encode(self) -> EncodedRows:
         """Return the rows as columns."""
         rows = EncodedRows({})

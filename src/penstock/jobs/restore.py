@@ -156,6 +156,7 @@ class StoredRows:
     num_rows: int
     num_bytes: int
     rows: EncodedRows
+    path: str | None = None
 
     def encode(self) -> EncodedRows:
         """Return the columns."""

@@ -17,7 +17,7 @@ from penstock import _native
 from penstock.encode.fault import CellFault
 from penstock.encode.late import make_references, materialize
 from penstock.encode.records import EncodableColumns, RecordEncoder
-from penstock.errors import PenstockError
+from penstock.errors import OutOfMemoryError, PenstockError
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import BlockStatistics, measure_block
@@ -60,6 +60,10 @@ class Incoming(Protocol):
     @property
     def num_bytes(self) -> int:
         """How much of the source it stands for."""
+
+    @property
+    def path(self) -> str | None:
+        """Path of the file that it comes from; None if there is none."""
 
     def encode(self) -> EncodedRows:
         """Return the rows as columns; called on any thread."""
@@ -153,7 +157,24 @@ class RowWork:
         self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
 
     def __call__(self, incoming: Incoming) -> WorkedRows:
-        """Work on a block."""
+        """Work on a block.
+
+        Raises:
+            OutOfMemoryError: It does not fit into memory.
+        """
+        try:
+            return self._work(incoming)
+        except MemoryError as error:
+            if isinstance(error, OutOfMemoryError):
+                raise
+            first = incoming.first_row + 1
+            raise OutOfMemoryError(
+                f"rows {first} to {first + incoming.num_rows - 1} of the source do not fit into memory",
+                path=incoming.path,
+                advice="Use fewer workers, or a machine with more memory.",
+            ) from None
+
+    def _work(self, incoming: Incoming) -> WorkedRows:
         num_rows = incoming.num_rows
         encoded = incoming.encode()
         columns = self._settle_late(encoded.columns)

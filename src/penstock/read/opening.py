@@ -19,7 +19,7 @@ from penstock.read.folder import DatasetFolder, declared_schema
 from penstock.read.index import Index
 from penstock.read.listing import File, list_files
 from penstock.read.options import OnError, ReadOptions
-from penstock.read.rows import Rows
+from penstock.read.rows import Rows, naming_largest
 from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.schema.schema import Schema
@@ -86,7 +86,9 @@ class OpenedFiles:
             for rows in (split.in_order() for split in self.splits.values()):
                 for start, stop in _stretches(rows, SURVEY_BYTES / total if is_sample else 1.0):
                     wanted = _sound(rows, start, stop)
-                    counter.add_records(rows.segments(start, stop) if wanted is None else rows.select(wanted))
+                    with naming_largest(rows, np.arange(start, stop) if wanted is None else wanted):
+                        segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
+                        counter.add_records(segments)
             self._survey = Survey.from_counts(counter.counts(), is_sample=is_sample)
         return self._survey
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.errors import OutOfMemoryError
 from penstock.read.damage import Damage
 from penstock.read.shard import Shard
+from penstock.schema.refusal import count
 
 # A call that touches more files than these reads them into memory one after the other: a process has so many
 # descriptors.
@@ -114,3 +117,26 @@ class Rows:
             if begin < end:
                 yield self.shards[at], offset + begin, begin, end
             at += 1
+
+
+@contextmanager
+def naming_largest(rows: Rows, wanted: NDArray[np.int64]) -> Iterator[None]:
+    """Turn a `MemoryError` into one that names the largest record of the rows that are read."""
+    try:
+        yield
+    except MemoryError:
+        raise _name_largest(rows, wanted) from None
+
+
+def _name_largest(rows: Rows, wanted: NDArray[np.int64]) -> OutOfMemoryError:
+    sizes = [rows.frame_bytes(row, row + 1) for row in wanted.tolist()]
+    largest = int(np.argmax(sizes))
+    shard, record = rows.locate(int(wanted[largest]))
+    return OutOfMemoryError(
+        f"{count(len(wanted), 'record')} that are read together do not fit into memory; the largest has "
+        f"{sizes[largest]:,} bytes: that",
+        path=shard.path,
+        record=record,
+        offset=int(shard.index.offsets[record]),
+        advice="Use smaller batches, or a machine with more memory.",
+    )

@@ -77,9 +77,16 @@ class Staging:
 
     @property
     def scratch(self) -> Path:
-        """A folder on the same disk for what is needed only while writing."""
+        """A folder on the same disk for what is needed only while writing.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
         folder = self._hidden / _SCRATCH
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise write_failure(folder, error) from error
         return folder
 
     def __enter__(self) -> Staging:

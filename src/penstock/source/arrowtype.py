@@ -5,7 +5,9 @@ In: Arrow arrays of any type. Out: arrays without dictionaries, views, run lengt
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,3 +151,8 @@ def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
                 advice="Rename one of the two.",
             )
     return tuple(seen)
+
+
+def open_arrow(path: Path) -> pa.NativeFile:
+    """Open a file for pyarrow, whose functions take no path that is not UTF-8, but as bytes."""
+    return pa.OSFile(os.fsencode(path), "rb")  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from penstock.errors import SourceError
+from penstock.source.arrowtype import open_arrow
 from penstock.source.header import read_header
 from penstock.source.options import SourceOptions
 from penstock.source.rowfault import find_fault
@@ -83,7 +84,7 @@ class CsvFile:
         """Yield batches with the position in the file."""
         fills = self._options.short_rows == "fill"
         chunks = ChunkFile(self._fill() if fills else self._text.chunks())
-        native = pa.OSFile(str(self.path), "rb") if self._text.is_plain and not fills else None
+        native = open_arrow(self.path) if self._text.is_plain and not fills else None
         file: Any = pa.PythonFile(chunks, "r") if native is None else native  # type: ignore[arg-type]
         last: pa.RecordBatch | None = None
         try:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from penstock.errors import OptionError, SourceError
+from penstock.errors import OptionError, OutOfMemoryError, SourceError
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
 from penstock.source.arrowtype import check_names, plain_schema
@@ -22,13 +22,14 @@ from penstock.source.block import Block
 from penstock.source.carried import read_carried
 from penstock.source.category import declare_schema
 from penstock.source.csv import CsvFile
-from penstock.source.cutter import cut_tables
+from penstock.source.cutter import Piece, cut_tables
 from penstock.source.ipc import IpcFile
 from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.parquet import ParquetFile
 from penstock.storage.file import OpenFile
+from penstock.storage.paths import write_name
 
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _ADVICE = {
@@ -183,7 +184,7 @@ class FilesSource:
         for file, identity in zip(self._files, self._identities, strict=True):
             path, row_in_file, num_bytes = file.path, 0, 0
             OpenFile(path).check_unchanged(identity)
-            for piece in cut_tables(_as_schema(file, schema)):
+            for piece in _name_exhausted(path, cut_tables(_as_schema(file, schema))):
                 num_bytes += piece.num_bytes
                 yield Block(
                     first_row,
@@ -219,6 +220,18 @@ class FilesSource:
             with path.open("rb") as file:
                 self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
         return self._digests[path]
+
+
+def _name_exhausted(path: Path, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the pieces of a file; where the next does not fit into memory, the error names its first row."""
+    num_rows = 0
+    try:
+        for piece in pieces:
+            yield piece
+            num_rows += piece.num_rows
+    except MemoryError:
+        what = f"row {num_rows + 1} or one of those after it does not fit into memory"
+        raise OutOfMemoryError(what, path=path, advice="Use a machine with more memory.") from None
 
 
 def _plain_schema(file: TableFile) -> pa.Schema:
@@ -302,7 +315,7 @@ def _as_type(column: Any, field: Any, path: Path) -> Any:
 
 def _relative_names(paths: Sequence[Path]) -> list[str]:
     if len(paths) == 1:
-        return [paths[0].name]
+        return [write_name(paths[0].name)]
     absolute = [path.absolute() for path in paths]
     folder = os.path.commonpath([path.parent for path in absolute])
-    return [path.relative_to(folder).as_posix() for path in absolute]
+    return [write_name(path.relative_to(folder).as_posix()) for path in absolute]

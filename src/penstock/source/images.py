@@ -21,6 +21,7 @@ from penstock.schema.refusal import count
 from penstock.schema.scalar import MAX_CATEGORIES, Category, Image
 from penstock.source.block import BLOCK_ROWS, Block, RawColumn
 from penstock.source.listing import ListedFile, list_files, list_folders
+from penstock.storage.paths import write_name
 
 _SPLITS = {"train", "training", "validation", "valid", "val", "dev", "eval", "test", "testing"}
 
@@ -84,7 +85,7 @@ class ImageFolderSource:
         """Return how many images, and a hash of their names and sizes; their bytes would take too long."""
         return [
             {
-                "name": self.name,
+                "name": write_name(self.name),
                 "kind": "image folder",
                 "bytes": self.num_bytes,
                 "rows": self.num_rows,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.errors import SourceError
+from penstock.source.arrowtype import open_arrow
 from penstock.storage.file import OpenFile
 
 _FILE_MAGIC = b"ARROW1"
@@ -29,7 +30,7 @@ class IpcFile:
             advice = "Read it with pandas.read_feather and pass the frame."
             raise SourceError("Feather of version 1 is not read", path=path, advice=advice)
         try:
-            with pa.OSFile(str(path), "rb") as file:
+            with open_arrow(path) as file:
                 self.schema: pa.Schema = self._open(file).schema
         except (pa.ArrowException, OSError) as error:
             raise self._damage(error) from error
@@ -38,7 +39,7 @@ class IpcFile:
         """Yield the rows, each table with the bytes of the file that it stands for."""
         size, reported = self.path.stat().st_size, 0
         try:
-            with pa.OSFile(str(self.path), "rb") as file:
+            with open_arrow(self.path) as file:
                 for batch, share in self._batches(file):
                     position = int(size * share)
                     yield pa.Table.from_batches([batch]), position - reported

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import SourceError
+from penstock.source.arrowtype import open_arrow
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 
 _BUFFER_BYTES = 1 << 20  # of each column at a time: a row group may be larger than memory
@@ -23,7 +24,7 @@ class ParquetFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with pq.ParquetFile(path) as file:
+            with open_arrow(path) as source, pq.ParquetFile(source) as file:
                 self.schema = file.schema_arrow
                 metadata = file.metadata
         except (pa.ArrowInvalid, OSError) as error:
@@ -39,7 +40,10 @@ class ParquetFile:
         size = self.path.stat().st_size
         num_rows, reported = 0, 0
         try:
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
+            with (
+                open_arrow(self.path) as source,
+                pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
+            ):
                 for batch in file.iter_batches(batch_size=self._batch_rows):
                     num_rows += batch.num_rows
                     share = size * num_rows // max(1, self.num_rows or 0) - reported

@@ -193,3 +193,8 @@ def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
                 path=target,
                 advice="Choose another output folder.",
             )
+
+
+def write_name(name: str) -> str:
+    r"""Return the name of a file as text that any JSON reader takes: bytes that are not UTF-8 as `\xe9`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
