@@ -133,6 +133,15 @@ def test_x01_large_images_in_memory_that_changed_are_refused(tmp_path):
     assert refuse({"photo": [*pictures[:-1], draw(100)]}, out).field == "source"
 
 
+def test_x01_values_of_which_only_the_first_are_large_are_compared(tmp_path):
+    # By the first rows the column is fetched late, by all rows of the block it is not.
+    blobs, out = [bytes([row]) * 5000 for row in range(100)] + [b"small"] * 900, tmp_path / "out"
+    ps.convert({"blob": blobs}, out)
+    confirm({"blob": list(blobs)}, out)
+    blobs[-1] = b"SMALL"
+    assert refuse({"blob": blobs}, out).field == "source"
+
+
 @pytest.mark.parametrize(
     ("options", "field"),
     [

@@ -312,11 +312,12 @@ def _list_late(
     for name in names:
         column = deferred.get(name)
         if column is None:  # in this block the values are part of the bodies
-            column = Deferred(
-                np.zeros(num_rows, np.int64), np.zeros(num_rows, np.uint64), present=np.zeros(num_rows, bool)
-            )
-        present = np.ones(num_rows, np.bool_) if column.present is None else column.present
-        for part, array in (("sizes", column.sizes), ("digests", column.digests), ("present", present)):
+            sizes, digests = np.zeros(num_rows, np.int64), np.zeros((num_rows, 2), np.uint64)
+            present = np.zeros(num_rows, np.bool_)
+        else:
+            sizes, digests = column.sizes, column.digests
+            present = np.ones(num_rows, np.bool_) if column.present is None else column.present
+        for part, array in (("sizes", sizes), ("digests", digests), ("present", present)):
             streams[f"late {name} {part}"] = array if sound is None else array[sound]
     return streams
 
