@@ -1,4 +1,4 @@
-# Everything runs in .venv, which is made on the first call. Needs Python 3.11+, pip, g++ and make.
+# Everything runs in .venv, which is made on the first call. Needs Python 3.11.2+, pip, g++ and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

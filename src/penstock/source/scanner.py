@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.source.stream import BYTE_ORDER_MARK
 
@@ -38,26 +38,36 @@ class ScannedRow(NamedTuple):
 def scan_rows(chunks: Iterable[bytes], delimiter: bytes) -> Iterator[ScannedRow]:
     """Yield the rows of a CSV, its header among them; one of more than MAX_ROW_BYTES is the last.
 
-    Python's regular expressions do the work, at some 100 MB/s: enough to find a fault or to read a header.
+    Python's regular expressions do the work, at some 30 MB/s: enough to find a fault or to read a header.
     """
-    pattern = _row_pattern(delimiter)
+    pattern = _span_pattern(delimiter)
     ahead = iter(chunks)
     window, line, offset, is_last = b"", 1, 0, False
     while not is_last:
         window, is_last = _extend(window, ahead)
-        position = len(BYTE_ORDER_MARK) if offset == 0 and window.startswith(BYTE_ORDER_MARK) else 0
-        for match in pattern.finditer(window, position):
-            # What touches the end of the window may go on behind it, be it only by the \n of an \r\n.
-            if match.end() == len(window) and not is_last:
+        if offset == 0 and window.startswith(BYTE_ORDER_MARK):
+            window, offset = window[len(BYTE_ORDER_MARK) :], len(BYTE_ORDER_MARK)
+        position = 0
+        while position < len(window):
+            match = pattern.match(window, position)
+            if match is None or match["end"] is None:  # rare: see `_find_row_end`
+                row_end, end, unclosed = _find_row_end(window, position, delimiter)
+            else:
+                row_end, end, unclosed = match.end("row"), match.end(), None
+            # What touches the end of the window may continue after it, if only by the \n of an \r\n.
+            if end == len(window) and not is_last:
                 break
-            if match["row"]:
-                yield ScannedRow(match["row"], line, offset + position, _unclosed(match))
-            line += count_lines(match[0])
-            position = match.end()
+            row = window[position:row_end]
+            if row:
+                yield ScannedRow(row, line, offset + position, unclosed)
+            line += end > row_end
+            if b'"' in row:
+                line += count_lines(row)
+            position = end
         offset += position
         window = window[position:]
         if len(window) > MAX_ROW_BYTES:
-            yield ScannedRow(window, line, offset, _unclosed(pattern.match(window)), is_whole=False)
+            yield ScannedRow(window, line, offset, _find_row_end(window, 0, delimiter)[2], is_whole=False)
             return
 
 
@@ -65,23 +75,26 @@ def split_cells(row: bytes, delimiter: bytes) -> list[bytes]:
     """Return the cells of a row, without their quotes."""
     if b'"' not in row:
         return row.split(delimiter)
-    pattern = _cell_pattern(delimiter)
     cells: list[bytes] = []
     position = 0
-    while position <= len(row) and (match := pattern.match(row, position)):
-        quoted, rest = match["quoted"], match["rest"]
-        cells.append(rest if quoted is None else quoted.replace(b'""', b'"') + rest)
-        position = match.end() + 1  # behind the delimiter; beyond the row if this was the last
+    while position <= len(row):
+        quoted = b""
+        if row.startswith(b'"', position):
+            close = _find_close(row, position + 1)
+            quoted = row[position + 1 : close].replace(b'""', b'"')
+            position = close + 1  # past the row if the quote is never closed
+        end = row.find(delimiter, position)
+        if end < 0:
+            end = len(row)
+        cells.append(quoted + row[position:end])
+        position = end + 1  # past the row if this was the last cell
     return cells
 
 
 def count_lines(text: bytes) -> int:
     """Return how many line ends there are in a text."""
-    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
-
-
-def _unclosed(match: re.Match[bytes] | None) -> int | None:
-    return None if match is None or match["open"] is None else match.start("open") - match.start()
+    num_returns = text.count(b"\r")
+    return text.count(b"\n") + (num_returns and num_returns - text.count(b"\r\n"))
 
 
 def _extend(window: bytes, ahead: Iterator[bytes]) -> tuple[bytes, bool]:
@@ -97,19 +110,56 @@ def _extend(window: bytes, ahead: Iterator[bytes]) -> tuple[bytes, bool]:
     return b"".join(pieces), False
 
 
-# Possessive quantifiers throughout: a row is matched in one way or not at all, in linear time.
-_QUOTED = rb'"(?:[^"]++|"")*+'
+def _find_row_end(window: bytes, start: int, delimiter: bytes) -> tuple[int, int, int | None]:
+    """Find the end of the row that begins at `start`, whatever its length.
+
+    Returns:
+        The end of the row, the beginning of the next row, and where in the row a quote opens that is never
+        closed, or None.
+    """
+    pattern = _span_pattern(delimiter)
+    position = start
+    while match := pattern.match(window, position):
+        if match["end"] is not None:
+            return match.end("row"), match.end(), None
+        is_stuck = match.end() == position
+        position = match.end()
+        if is_stuck:  # at a cell that is not closed, or that has too many quotes for the pattern
+            close = _find_close(window, position + 1)
+            if close == len(window):
+                return close, close, position - start
+            position = close + 1
+    return position, position, None  # not reached: the pattern matches everywhere
+
+
+def _find_close(text: bytes, position: int) -> int:
+    """Return the index of the quote that closes the cell around `position`, or `len(text)` if none does."""
+    close = text.find(b'"', position)
+    while close >= 0:
+        if not text.startswith(b'"', close + 1):
+            return close
+        match = _DOUBLED.match(text, close)
+        close = -1 if match is None or match.end() == len(text) else match.end()
+    return len(text)
+
+
+# No possessive quantifiers and no atomic groups: Python before 3.11.4 matches them wrongly. The patterns need
+# neither: at each byte one alternative at most can match, so that matching takes linear time, and repeated
+# groups are bounded, because `re` keeps some 100 bytes of memory for each repetition of a group.
+_MOST_CELLS: Final = 1000
+_MOST_QUOTES: Final = 100
+_DOUBLED: Final = re.compile(rb'(?:""[^"]*){1,%d}' % _MOST_CELLS)
 
 
 @cache
-def _row_pattern(delimiter: bytes) -> re.Pattern[bytes]:
-    end = re.escape(delimiter)
-    cell = rb'(?:%b"[^%b\r\n]*+|(?!")[^%b\r\n]*+)' % (_QUOTED, end, end)
-    return re.compile(
-        rb"(?P<row>(?:%b%b)*+(?:%b|(?P<open>%b\Z)))(?:\r\n?|\n|\Z)" % (cell, end, cell, _QUOTED)
-    )
+def _span_pattern(delimiter: bytes) -> re.Pattern[bytes]:
+    """Return a pattern for the rest of a row; without group "end", it stops before the end of the row.
 
-
-@cache
-def _cell_pattern(delimiter: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb'(?:"(?P<quoted>(?:[^"]++|"")*+)"?+)?+(?P<rest>[^%b]*+)' % re.escape(delimiter))
+    It stops at a quote that is never closed, or after so many quotes that the memory of `re` would grow. A
+    quote opens a cell after a delimiter or at the beginning of the row; elsewhere it is a character.
+    """
+    outside = rb"%b\r\n" % re.escape(delimiter)
+    quoted = rb'(?<![^%b]")[^"]*"(?:(?!")|(?:"[^"]*"){1,%d}(?!"))' % (outside, _MOST_QUOTES)
+    literal = rb'(?<=[^%b]")' % outside
+    spans = rb'(?:"(?:%b|%b)[^"\r\n]*){0,%d}' % (quoted, literal, _MOST_CELLS)
+    return re.compile(rb'(?P<row>[^"\r\n]*%b)(?P<end>\r\n?|\n|\Z)?' % spans)

@@ -69,6 +69,34 @@ def test_row_that_is_too_long_ends_the_scan_in_bounded_memory(monkeypatch):
     assert taken < 100
 
 
+MANY = 5_000  # beyond what one match of the scanner's patterns takes
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        (b",".join([b"x"] * MANY), [b"x"] * MANY),
+        (b",".join([b'"x,\n"'] * MANY), [b"x,\n"] * MANY),
+        (b'"' + b'x""' * MANY + b'",y', [b'x"' * MANY, b"y"]),
+        (b'x"' * MANY + b",y", [b'x"' * MANY, b"y"]),
+        (b'"a"' + b'x"' * MANY + b',"y"', [b"a" + b'x"' * MANY, b"y"]),
+    ],
+    ids=["cells", "quoted cells", "doubled quotes", "quotes as characters", "quotes after a quoted cell"],
+)
+def test_row_with_thousands_of_cells_or_quotes_is_one_row(row, cells):
+    rows = list(scan_rows(cut(b"a\r\n" + row + b"\nlast\n", 1 << 20), b","))
+    assert [each.text for each in rows] == [b"a", row, b"last"]
+    assert [each.line for each in rows] == [1, 2, 3 + row.count(b"\n")]
+    assert split_cells(row, b",") == cells
+
+
+@pytest.mark.parametrize("before", [b'"x",', b'x"y,', b'"x""y",'])
+def test_quote_that_is_never_closed_is_placed_after_thousands_of_others(before):
+    row = before * MANY + b'"' + b'""' * MANY + b"\n1,2\n"
+    *_, last = scan_rows([b"a\n" + row], b",")
+    assert (last.line, last.unclosed, last.text) == (2, len(before) * MANY, row)
+
+
 @pytest.mark.parametrize(("text", "lines"), [(b"", 0), (b"a\r\nb\rc\n", 3), (b"\n\r", 2), (b"\r\r\n", 2)])
 def test_line_ends_are_counted(text, lines):
     assert count_lines(text) == lines
