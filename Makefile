@@ -33,11 +33,11 @@ $(VENV)/.bench: $(VENV)/.base
 demo: $(VENV)/.base ## From raw files to a trained model: convert, inspect, train, evaluate, predict
 	$(BIN)/penstock demo
 
-test: $(VENV)/.test ## Run all tests
+test: $(VENV)/.test ## Run all tests, with the same examples of property tests in every run
 	$(BIN)/python -m pytest -m 'not long' --numprocesses=2 --dist=loadfile
 
-test-long: $(VENV)/.test ## Run the campaigns that take hours
-	$(BIN)/python -m pytest -m long --timeout=0
+test-long: $(VENV)/.test ## Run the property tests with new random examples, and the campaigns that take hours
+	$(BIN)/python -m pytest -m 'hypothesis or long' --hypothesis-profile=fresh --timeout=0
 
 check: lint types sanitize ## Style, types, and the core under the sanitizers
 

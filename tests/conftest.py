@@ -5,8 +5,16 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from record_files import example, write_plain
+
+# `make test` draws the same examples in every run and on every machine, whatever its speed. `make test-long`
+# draws new ones: `pytest --hypothesis-profile=fresh`.
+_WITHOUT_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("reproducible", _WITHOUT_TIME, derandomize=True, database=None)
+settings.register_profile("fresh", _WITHOUT_TIME, derandomize=False, print_blob=True)
+settings.load_profile("reproducible")
 
 
 def pytest_configure() -> None:

@@ -29,7 +29,7 @@ def check_decoded(table: Table, segment: Any) -> None:
         assert got == [bits(cell) for cell in table.cells[name]]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(tables())
 @example(Table(Schema({}), {}, {}, 3))
 def test_examples_are_decoded_to_what_was_encoded(table):
@@ -43,7 +43,7 @@ def test_examples_are_decoded_to_what_was_encoded(table):
         assert protobuf_example(payload) == {key: value_of(each) for key, each in expected.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tables(st.one_of(FEATURES, FEATURE_LISTS, FEATURE_LISTS), 1))
 def test_sequence_examples_are_decoded_to_what_was_encoded(table):
     frames = encode_frames(table.schema, table.columns, table.num_rows)
@@ -63,7 +63,7 @@ def test_sequence_examples_are_decoded_to_what_was_encoded(table):
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(tables(), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_records_of_any_arenas_in_any_order_are_sound_frames(parts, rng):
     arenas, rows, payloads = [], [], []
@@ -88,7 +88,7 @@ def test_records_of_any_arenas_in_any_order_are_sound_frames(parts, rng):
 LATE = st.lists(st.none() | STRINGS, min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LATE, LATE, KEYS, st.randoms(use_true_random=False))
 def test_late_values_come_before_the_others_and_are_decoded(first, second, key, rng):
     num_rows = min(len(first), len(second))
@@ -121,7 +121,7 @@ def wrap(value: bytes | None, rng: Any) -> Any:
     return None if value is None else rng.choice([bytes, bytearray, memoryview])(value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables(min_fields=1), st.randoms(use_true_random=False))
 def test_hashes_of_rows_do_not_depend_on_the_order_of_fields_nor_on_neighbours(table, rng):
     names = list(table.schema)
@@ -140,7 +140,7 @@ def test_hashes_of_rows_do_not_depend_on_the_order_of_fields_nor_on_neighbours(t
     assert encoder.hash_rows(columns, table.num_rows, names).tolist() == hashes[order].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables(min_fields=1))
 def test_hashes_of_rows_differ_when_what_they_hold_does(table):
     names = list(table.schema)

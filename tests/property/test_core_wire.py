@@ -126,7 +126,7 @@ feature_maps = st.dictionaries(names, features, max_size=6)
 feature_lists = st.dictionaries(names, st.lists(features, max_size=4), max_size=3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(feature_maps, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_core_reads_what_the_plain_writer_wrote_whatever_is_wanted_of_it(
     examples: list[dict[str, Feature]], rng: random.Random
@@ -139,7 +139,7 @@ def test_core_reads_what_the_plain_writer_wrote_whatever_is_wanted_of_it(
             assert outcomes == expect_outcomes({k: plain(v) for k, v in example.items() if k in wanted})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.builds(SequenceExample, feature_maps, feature_lists), min_size=1, max_size=6))
 def test_core_reads_feature_lists_that_the_plain_writer_wrote(examples: list[SequenceExample]) -> None:
     keys = sorted({key for example in examples for key in example.context})

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -88,7 +88,7 @@ def row_bytes(column: Dense | Ragged, row: int) -> bytes:
     return (column.values[row] if isinstance(column, Dense) else column[row]).tobytes()
 
 
-SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=100)
 
 
 @SETTINGS

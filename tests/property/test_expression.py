@@ -194,7 +194,6 @@ NUMBER_ROWS = st.integers(1, 6).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(SIGNS, NUMBER_ROWS)
 def test_numbers_are_compared_exactly(sign, rows):
     with np.errstate(all="ignore"):
@@ -202,7 +201,6 @@ def test_numbers_are_compared_exactly(sign, rows):
     assert found.tolist() == [TESTS[sign](a, b) for a, b in zip(*rows, strict=True)]
 
 
-@settings(deadline=None)
 @given(st.sampled_from("+-*/%"), NUMBER_ROWS)
 def test_numbers_are_combined_exactly_and_divided_by_zero_not_at_all(sign, rows):
     with np.errstate(all="ignore"):
@@ -224,7 +222,7 @@ def parse(text: str) -> Expression:
         reject()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(CONDITIONS, ROWS)
 def test_mask_is_what_python_computes_row_by_row(condition, rows):
     # A condition that names no field is refused; this one names one, and changes nothing.
@@ -233,7 +231,7 @@ def test_mask_is_what_python_computes_row_by_row(condition, rows):
     assert found.tolist() == [condition.value(row) is True for row in rows]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(CONDITIONS, ROWS)
 def test_mask_of_a_row_does_not_depend_on_the_rows_beside_it(condition, rows):
     expression = parse(f"({condition.text}) or t == '\\0'")

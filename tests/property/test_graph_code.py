@@ -105,7 +105,7 @@ def grow(nodes: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a large tree, nobody asked for it
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.recursive(leaves, grow, max_leaves=8))
 def test_python_reads_from_code_the_tree_that_was_written(node):
     code = write_program([Bind(("x",), node)], "Words.", [])

@@ -89,7 +89,7 @@ def take_all(loader, iterations):
     return states, batches
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(runs())
 def test_resume_at_every_step_gives_the_rest_byte_for_byte(run):
     with tempfile.TemporaryDirectory() as name:
@@ -107,7 +107,7 @@ def test_resume_at_every_step_gives_the_rest_byte_for_byte(run):
             assert rest[: len(batches) - k] == batches[k:]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(runs())
 def test_batches_are_the_same_wherever_pixels_are_kept(run):
     with tempfile.TemporaryDirectory() as name:

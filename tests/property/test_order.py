@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.read.bitmap import Bitmap
@@ -54,7 +54,6 @@ def epoch_rows(order: SplitOrder, epoch: int) -> np.ndarray:
     return order.pick(epoch, 0, len(order)).rows
 
 
-@settings(deadline=None)
 @given(orders(), EPOCHS)
 def test_epoch_is_a_permutation_of_the_rows_that_are_wanted(order, epoch):
     rows = epoch_rows(order, epoch).tolist()
@@ -63,7 +62,6 @@ def test_epoch_is_a_permutation_of_the_rows_that_are_wanted(order, epoch):
         assert rows == wanted_rows(order)
 
 
-@settings(deadline=None)
 @given(orders(), EPOCHS, st.data())
 def test_epoch_cut_into_any_ranges_is_the_same(order, epoch, data):
     whole = epoch_rows(order, epoch).tolist()
@@ -71,7 +69,6 @@ def test_epoch_cut_into_any_ranges_is_the_same(order, epoch, data):
     assert [row for piece in pieces for row in piece] == whole
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 64), st.integers(1, 17))
 def test_ranks_together_take_each_position_of_every_batch_once(size, batch_size, world):
     taken = []
@@ -84,7 +81,6 @@ def test_ranks_together_take_each_position_of_every_batch_once(size, batch_size,
     assert taken == list(range(size))
 
 
-@settings(deadline=None)
 @given(orders(), EPOCHS, st.integers(1, 64), st.integers(1, 5))
 def test_ranks_together_read_every_record_once(order, epoch, batch_size, world):
     rows = []
@@ -151,7 +147,6 @@ def test_block_shuffle_is_correlated_no_more_than_windows_of_blocks_must_be():
     assert abs(np.corrcoef(order_inside[:-1], order_inside[1:])[0, 1]) < LOOSE / np.sqrt(3200)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3000), SEEDS, EPOCHS, st.integers(10, 40), st.integers(1, 8))
 def test_block_window_reads_few_stretches_of_storage(size, seed, epoch, block_records, window_blocks):
     order = SplitOrder(
@@ -174,7 +169,6 @@ def mixtures(draw: st.DrawFn) -> tuple[MixedOrder, list[SplitOrder]]:
     return MixedOrder(sources, shares, draw(SEEDS), num_records), sources
 
 
-@settings(deadline=None)
 @given(mixtures(), st.integers(1, 5))
 def test_mixture_takes_the_records_of_each_source_one_after_the_other(mixture, num_epochs):
     mixed, sources = mixture
@@ -188,7 +182,6 @@ def test_mixture_takes_the_records_of_each_source_one_after_the_other(mixture, n
         assert passes[mine].tolist() == np.repeat(np.arange(num_passes), len(order))[: mine.sum()].tolist()
 
 
-@settings(deadline=None)
 @given(mixtures(), st.integers(0, 2**20), st.data())
 def test_mixture_cut_into_any_ranges_is_the_same(mixture, epoch, data):
     mixed, _ = mixture
@@ -198,7 +191,6 @@ def test_mixture_cut_into_any_ranges_is_the_same(mixture, epoch, data):
         assert np.concatenate([piece[i] for piece in pieces]).tolist() == column.tolist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(0, 2**30), SEEDS)
 def test_mixture_keeps_the_shares_in_every_stretch(shares, window, seed):
     mixed = MixedOrder([SplitOrder(50) for _ in shares], shares, seed, num_records=2**42)
@@ -209,7 +201,6 @@ def test_mixture_keeps_the_shares_in_every_stretch(shares, window, seed):
     assert np.abs(counts - ideal).max() <= 2 + 2 * np.log(len(shares))
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=3000), st.data())
 def test_bitmap_finds_each_chosen_row_at_its_place(chosen, data):
     mask = np.array(chosen, np.bool_)
@@ -221,7 +212,6 @@ def test_bitmap_finds_each_chosen_row_at_its_place(chosen, data):
     assert bitmap.select(np.arange(len(rows))).tolist() == rows.tolist()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 0.25, 1.0, 1e-300, 1e300]), min_size=1, max_size=40).filter(any),
     SEEDS,

@@ -30,7 +30,7 @@ SLACKS = (0, 1, 319, 320, 1000)
         }
     ),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_what_was_drawn_comes_back(form, height, width, seed, with_hidden, channels, coding):
     drawing = draw(*form, height, width, seed=seed, with_hidden=with_hidden)
     data = encode(drawing, **coding)
@@ -81,7 +81,7 @@ def by_core(stream, size, slack):
 
 
 @given(case=streams(), more=st.sampled_from([0, 0, 0, 0, 1, -1, 300]), slack=st.sampled_from(SLACKS))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(case=(b"", 0), more=0, slack=0)
 def test_inflating_agrees_with_zlib(case, more, slack):
     stream, size = case
@@ -108,7 +108,7 @@ def test_inflating_agrees_with_zlib_on_blocks_of_chance():
     seed=st.integers(0, 1000),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=4),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_damaged_stream_with_a_sound_crc_never_gives_other_pixels(form, seed, flips):
     drawing = draw(*form, 9, 13, seed=seed)
     stream = bytearray(compress(raw_rows(drawing)))

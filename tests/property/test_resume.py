@@ -157,14 +157,14 @@ def check_law(run: Run) -> None:
                 assert rest == batches[k:], (k, num_threads)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8)
 @given(runs())
 def test_run_resumed_after_any_batch_goes_on_byte_for_byte(run):
     check_law(run)
 
 
 @pytest.mark.long
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(runs())
 def test_run_resumed_after_any_batch_goes_on_byte_for_byte_in_many_cases(run):
     check_law(run)

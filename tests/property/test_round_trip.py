@@ -62,7 +62,7 @@ def quieten(values: Any) -> Any:
     return np.where(np.isnan(values), words | quiet, words).view(values.dtype)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data(), st.integers(1, 5))
 def test_arrays_of_any_type_and_shape_come_back_the_same(data, num_rows):
     given_arrays = {f"x{i}": data.draw(tensors(num_rows)) for i in range(data.draw(st.integers(1, 4)))}
@@ -101,7 +101,7 @@ def test_signalling_nans_come_back(dtype, word):
     assert columns["x"].values.tobytes() == values.tobytes()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.integers(1, 6).flatmap(lambda size: st.tuples(arrays("float64", (size,)), arrays("float32", (size,))))
 )
@@ -113,7 +113,7 @@ def test_floats_come_back_bit_by_bit_where_the_schema_keeps_them(pair):
     assert columns["y"].values.tobytes() == floats.tobytes()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.data(), st.integers(1, 6))
 def test_strings_lists_and_missing_values_come_back(data, num_rows):
     def drawn(values: Any) -> list[Any]:
@@ -143,7 +143,7 @@ def test_strings_lists_and_missing_values_come_back(data, num_rows):
     assert rows_of(columns["counts"]) == counts
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.lists(st.lists(st.integers(-5, 300), max_size=3), max_size=3), min_size=1, max_size=5),
     st.lists(STRINGS, min_size=5, max_size=5),

@@ -13,7 +13,7 @@ BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c"))
 NUMBERS = Task("price", "regression")
 
-SETTINGS = settings(max_examples=60, deadline=None)
+SETTINGS = settings(max_examples=60)
 chance = st.integers(0, 20).map(lambda each: each / 20)  # few values, so that there are ties
 records = st.lists(st.tuples(st.booleans(), chance, st.integers(0, 3)), min_size=1, max_size=14)
 

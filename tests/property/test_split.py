@@ -47,7 +47,7 @@ def test_units_go_to_splits_in_order_and_leave_none_empty(sizes, shares):
     assert len(set(codes.tolist())) == min(len(sizes), len(shares))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 4)), max_size=120),
     share_lists(),

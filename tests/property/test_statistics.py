@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -48,7 +48,6 @@ def test_moments_of_elements_are_those_of_each_column(rows):
     assert merged.deviations == pytest.approx(exact.std(axis=0), abs=1e-7 * scale)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(-50, 50), max_size=12), max_size=40), st.data())
 def test_statistics_of_any_rows_are_those_of_a_plain_count(rows, data):
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)

@@ -61,7 +61,7 @@ def expected(given_blocks, seed, split):
     return [entry[1:] for entry in sorted(found)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     blocks(),
     st.one_of(st.none(), st.integers(0, 2**64 - 1)),

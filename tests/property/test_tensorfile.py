@@ -30,7 +30,7 @@ SAMPLE = {"a": np.arange(3, dtype=np.int16), "b": np.array(2.5), "c": np.zeros((
 
 
 @given(TENSORS, TEXTS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_arrays_and_texts_are_read_as_they_were_written(tensors, texts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "w.safetensors"
@@ -55,7 +55,7 @@ def sample(tmp_path_factory):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_changed_file_is_read_or_refused(sample, data):
     path, whole = sample
     changed = bytearray(whole)

@@ -115,7 +115,7 @@ def flat(parts):
     return {name: value for part in parts for name, value in part.items()}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(transforms, st.lists(rows, min_size=1, max_size=12), st.lists(rows, max_size=6))
 def test_any_pipeline_gives_what_it_promises_and_the_same_after_json(chosen, train, others):
     pipeline = make(chosen, train)
@@ -131,7 +131,7 @@ def test_any_pipeline_gives_what_it_promises_and_the_same_after_json(chosen, tra
         assert array.tobytes() == again[name].tobytes()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(transforms, st.lists(rows, min_size=1, max_size=12), st.data())
 def test_any_batch_cut_anywhere_has_the_same_rows(chosen, samples, data):
     pipeline = make(chosen, samples)
@@ -143,7 +143,7 @@ def test_any_batch_cut_anywhere_has_the_same_rows(chosen, samples, data):
         assert joined.tobytes() == array.tobytes(), name
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(codes, st.lists(optional(words), min_size=1, max_size=12), st.lists(optional(words), max_size=8))
 def test_codes_that_the_core_makes_become_what_strings_become(encode, train, values):
     source = ColumnSource(SCHEMA, {"kind": strings(train)})
@@ -158,7 +158,7 @@ def test_codes_that_the_core_makes_become_what_strings_become(encode, train, val
     assert plain.tobytes() == same.tobytes()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.lists(ints, max_size=6), max_size=6), st.integers(1, 5), st.booleans())
 def test_padded_rows_are_the_ragged_ones_with_padding(rows, length, is_tail):
     options = {"length": length, "keep": "tail" if is_tail else "head"}
@@ -175,7 +175,6 @@ def test_padded_rows_are_the_ragged_ones_with_padding(rows, length, is_tail):
         assert arrays["list_mask"][row].tolist() == [i < len(kept) for i in range(length)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**40), max_size=8), st.integers(0, 2**62), st.integers(0, 1000))
 def test_draws_of_a_record_depend_on_nothing_beside_it(records, seed, epoch):
     whole = Draws(seed, epoch, np.array(records, np.int64))

@@ -77,7 +77,7 @@ def protobuf_bytes(example: Sequence) -> bytes:
     return bytes(message.SerializeToString())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(feature_maps)
 def test_example_written_by_wire_is_read_alike_by_protobuf_and_wire(values: dict[str, Feature]) -> None:
     payload = write_example(values)
@@ -85,7 +85,7 @@ def test_example_written_by_wire_is_read_alike_by_protobuf_and_wire(values: dict
     assert read_example(payload, strict=True) == values
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(feature_maps)
 def test_example_written_by_protobuf_is_read_by_wire_and_has_the_same_bytes(
     values: dict[str, Feature],
@@ -99,7 +99,7 @@ def test_example_written_by_protobuf_is_read_by_wire_and_has_the_same_bytes(
     assert write_example(read) == payload  # in the order in which protobuf wrote them, which is its own
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sequences)
 def test_sequence_example_passes_between_wire_and_protobuf_unchanged(example: Sequence) -> None:
     payload = write_sequence_example(example)

@@ -50,7 +50,7 @@ def harm(data: bytes, harms: list[tuple[str, float, int]]) -> bytes:
     return data
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(payloads=payloads, harms=harms, compressed_harms=harms, compress=st.booleans())
 def test_repair_of_any_harm_loses_only_what_verify_names(
     payloads, harms, compressed_harms, compress, tmp_path_factory

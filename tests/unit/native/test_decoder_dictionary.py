@@ -231,7 +231,7 @@ small = st.binary(max_size=20)
 odd = st.one_of(small, st.none(), st.sampled_from(sorted(GENERAL)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(small, max_size=8, unique=True), st.lists(odd, max_size=12), st.booleans(), st.booleans())
 @with_example([b""], [None, b""], False, False)
 def test_codes_are_those_of_decoded_strings(values, wanted, required, has_default):

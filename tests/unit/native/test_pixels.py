@@ -126,7 +126,7 @@ def test_erase_paints_the_part_of_the_box_that_is_inside(channels):
     np.testing.assert_array_equal(batch, expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_shift_reads_the_reflected_place(data):
     channels = data.draw(st.sampled_from([1, 3, 4]))

@@ -134,7 +134,7 @@ def test_box_gives_what_pillow_gives_for_it(box, size):
     assert difference(plain, by_definition(source, *size, box=box, antialias=False)).max() < 1.05
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_any_box_and_size_is_within_rounding_of_the_definition(data):
     channels = data.draw(st.sampled_from([1, 3, 4]))

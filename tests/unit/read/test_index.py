@@ -36,7 +36,7 @@ def test_index_of_sound_records_is_where_they_begin(path, compress):
     assert index.identity.size == path.stat().st_size
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=300), max_size=20), st.data())
 def test_index_walk_does_not_depend_on_how_the_bytes_are_fed(payloads, data):
     whole = write_records(payloads)
@@ -53,7 +53,7 @@ def test_index_walk_does_not_depend_on_how_the_bytes_are_fed(payloads, data):
     assert (offsets.tolist(), damages) == (expected, [])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_index_of_damaged_bytes_tiles_them_and_is_the_same_plain_and_fed(tmp_path_factory, data):
     damaged = bytearray(BASE)

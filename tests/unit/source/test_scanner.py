@@ -14,7 +14,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text(alphabet='",\n\rab', max_size=40), st.integers(1, 50))
 def test_rows_and_cells_are_those_of_pyarrow(text, chunk_size):
     data = b"h,i,j\n" + text.encode()

@@ -54,7 +54,7 @@ def test_inflated_members_that_end_with_a_full_chunk_follow_each_other():
     assert inflated(b"".join(map(gzip.compress, members))) == b"".join(members)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     parts=st.lists(st.binary(max_size=200), max_size=6),
     read_bytes=st.integers(1, 64),

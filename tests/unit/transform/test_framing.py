@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.transform import Draws
@@ -50,7 +50,6 @@ def test_cover_takes_the_largest_part_from_the_middle(image, size, box):
     assert cover(image, size) == Frame(pytest.approx(box), (0, 0, *size))
 
 
-@settings(deadline=None)
 @given(st.tuples(SIDES, SIDES), st.tuples(st.integers(1, 300), st.integers(1, 300)))
 def test_frames_lie_within_image_and_output(image, size):
     for resizing in ("stretch", "pad", "crop", "random"):
