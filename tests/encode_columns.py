@@ -1,5 +1,6 @@
 """Encoding a raw column as a conversion does, in one call."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,17 @@ def objects(*values: object) -> np.ndarray:
     return array
 
 
-def encode(field: Field, raw: Any, form: str = "value", options: EncodeOptions | None = None, **block: Any):
+def encode(
+    field: Field,
+    raw: Any,
+    form: str = "value",
+    options: EncodeOptions | None = None,
+    plan: Mapping[str, Any] | None = None,
+    **block: Any,
+):
     """Encode a column; return it, and (row, expected, got) of its faults."""
     given = Block(0, len(raw), {"column": raw}, **block)
-    plan = ColumnPlan("column", "field", field, form)
+    plan = ColumnPlan("column", "field", field, form, **(plan or {}))
     column, faults = encode_column(plan, raw, given, options or EncodeOptions())
     assert len(column) == len(raw)
     assert all(fault.column == "column" for fault in faults)

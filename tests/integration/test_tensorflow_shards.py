@@ -88,7 +88,7 @@ def same(found: Any, given: Any) -> None:
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_tensorflow_parses_every_type_of_field_to_what_was_converted(tf, tmp_path, compression):
     out = tmp_path / "out"
-    ps.convert(TABLE, out, fields=FIELDS, num_shards=2, compression=compression)
+    ps.convert(TABLE, out, fields=FIELDS, num_shards=2, compression=compression, nan="value")
     rows = parsed_rows(tf, out, "GZIP" if compression == "gzip" else "")
     for number, found in rows.items():
         assert set(found) == set(TABLE)
@@ -98,7 +98,7 @@ def test_tensorflow_parses_every_type_of_field_to_what_was_converted(tf, tmp_pat
 
 def test_tensorflow_parses_the_same_values_as_penstock(tf, tmp_path):
     out = tmp_path / "out"
-    dataset = ps.convert(TABLE, out, fields=FIELDS)
+    dataset = ps.convert(TABLE, out, fields=FIELDS, nan="value")
     rows = parsed_rows(tf, out)
     num_rows = 0
     for split in dataset.splits:
@@ -160,7 +160,8 @@ def test_missing_values_are_empty_to_tensorflow_and_defaults_are_filled_in(tf, t
 def test_tensorflow_serialises_our_records_to_the_same_bytes(tf, tmp_path):
     names = ["a", "b", "c"]  # in the order in which it writes them
     table = {"a": INTS, "b": FLOATS, "c": [f"x{row}" for row in range(7)]}
-    dataset = ps.convert(table, tmp_path / "out", split={"train": 1.0}, shuffle=False, fields={"c": f.Text()})
+    options = {"split": {"train": 1.0}, "shuffle": False, "nan": "value"}
+    dataset = ps.convert(table, tmp_path / "out", fields={"c": f.Text()}, **options)
     for record in dataset["train"].records():
         message = tf.train.Example.FromString(record)
         assert sorted(message.features.feature) == names

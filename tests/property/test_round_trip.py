@@ -107,7 +107,8 @@ def test_signalling_nans_come_back(dtype, word):
 )
 def test_floats_come_back_bit_by_bit_where_the_schema_keeps_them(pair):
     doubles, floats = map(quieten, pair)
-    columns, _ = convert({"x": doubles, "y": floats}, fields={"x": f.Number("float64"), "y": f.Number()})
+    fields = {"x": f.Number("float64"), "y": f.Number()}
+    columns, _ = convert({"x": doubles, "y": floats}, fields=fields, nan="value")
     assert columns["x"].values.dtype == np.float64
     assert columns["x"].values.tobytes() == doubles.tobytes()
     assert columns["y"].values.tobytes() == floats.tobytes()

@@ -25,7 +25,7 @@ from penstock.jobs.settings import ConvertOptions, make_options
 
 _CHOICES: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),
-    *("workers", "on_error", "max_rejects", "delimiter", "encoding", "short_rows"),
+    *("workers", "on_error", "max_rejects", "delimiter", "encoding", "nan", "short_rows"),
 )
 
 _NOT_WRITTEN: Final = (".csv", ".tsv", ".json", ".jsonl", ".txt")

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE:FUNCTION", help="a function that makes the model, for a run of your own one"
     )
-    add_text_files(parser)
+    add_text_files(parser, can_store=False)
     add_json(parser)
 
 

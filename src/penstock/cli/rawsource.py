@@ -23,7 +23,7 @@ from penstock.schema.nearest import find_nearest
 from penstock.schema.told import Told
 
 _OPTIONS: Final = (
-    *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "short_rows"),
+    *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "nan", "short_rows"),
 )
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")
 

@@ -27,8 +27,8 @@ def add_splitting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
-def add_text_files(parser: argparse.ArgumentParser) -> None:
-    """Add how text files are read."""
+def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -> None:
+    """Add how text files are read, and where rows are converted, what NaN means in raw data."""
     group = parser.add_argument_group("reading")
     group.add_argument(
         "--delimiter",
@@ -42,6 +42,12 @@ def add_text_files(parser: argparse.ArgumentParser) -> None:
         metavar="WORD",
         help="a cell that means nothing is there, beside an empty one; may be given again",
     )
+    if can_store:
+        group.add_argument(
+            "--nan",
+            choices=("missing", "value"),
+            help="what NaN means in a column of single numbers (default: a missing value)",
+        )
     group.add_argument(
         "--short-rows", choices=("raise", "fill"), help="what a row of a CSV with too few cells gets"
     )

@@ -40,7 +40,7 @@ _TRAIN: Final = (
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
-    *("short_rows", "weight", "id", "rename", "tensor", *PLAIN_TYPES),
+    *("nan", "short_rows", "weight", "id", "rename", "tensor", *PLAIN_TYPES),
 )
 _MODEL: Final = {
     "preset": "preset",

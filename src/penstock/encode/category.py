@@ -14,8 +14,10 @@ from penstock.source.block import RawColumn
 from penstock.types import Bytes, Dense
 
 
-def encode_category(field: Category, raw: RawColumn, report: Report) -> Bytes | Dense:
+def encode_category(
+    field: Category, raw: RawColumn, report: Report, *, nan_is_missing: bool = True
+) -> Bytes | Dense:
     """Return names as text, or numbers."""
     if field.dtype == "string":
         return convert_text(raw, report)
-    return convert_numbers(raw, "int64", report, nan_is_missing=field.optional)
+    return convert_numbers(raw, "int64", report, nan_is_missing=nan_is_missing)

@@ -19,6 +19,7 @@ from penstock.encode.image import encode_image
 from penstock.encode.jsontext import parse_lists
 from penstock.encode.number import convert_numbers, fit_numbers
 from penstock.encode.options import EncodeOptions
+from penstock.encode.plain import settle
 from penstock.encode.sequence import encode_sequence
 from penstock.encode.tensor import encode_tensor
 from penstock.encode.text import convert_text
@@ -26,6 +27,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.plan import ColumnPlan
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
+from penstock.source.column import drop_words
 from penstock.types import Column, Deferred
 
 _ADVICE: Final = "Give the field optional=True or a default, or pass on_error='skip'."
@@ -37,7 +39,9 @@ def encode_column(
     """Return the values of a column as their record will hold them.
 
     Values that are missing are marked as not present where the field is optional, and are faults where it is
-    not. Nothing outside the arguments, and the files that the values name, has a say in the result.
+    not. NaN in a column of single numbers is such a missing value, whatever the source, unless the plan says
+    that it is a value; inside lists and arrays it is a value. Nothing outside the arguments, and the files
+    that the values name, has a say in the result.
     """
     faults = Faults(plan.column)
     column = _encode(plan, raw, block, options, faults.add)
@@ -54,6 +58,8 @@ def encode_column(
 def _encode(
     plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
 ) -> Column | Deferred:
+    if plan.missing:
+        raw = drop_words(settle(raw), plan.missing)
     if plan.form == "json":
         raw = parse_lists(raw, report)
     column: Column | Deferred
@@ -61,10 +67,10 @@ def _encode(
         case Number(dtype=dtype) | Category(dtype="int64" as dtype) if plan.form in ("date", "time", "bool"):
             convert = {"date": convert_dates, "time": convert_times, "bool": convert_flags}[plan.form]
             column = fit_numbers(convert(raw, report), dtype, report)
-        case Number(dtype=dtype, optional=optional):
-            column = convert_numbers(raw, dtype, report, nan_is_missing=optional)
+        case Number(dtype=dtype):
+            column = convert_numbers(raw, dtype, report, nan_is_missing=plan.nan == "missing")
         case Category() as field:
-            column = encode_category(field, raw, report)
+            column = encode_category(field, raw, report, nan_is_missing=plan.nan == "missing")
         case Text():
             column = convert_text(raw, report)
         case Bytes():

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.missing import merge, present_cells, present_objects, tidy
+from penstock.encode.parse import advise_missing
 from penstock.encode.plain import settle
 from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects
@@ -144,7 +145,8 @@ def _cast_sound(text: pa.Array[Any], kind: pa.DataType, report: Report, first: i
         return pc.cast(text, kind)
     except pa.ArrowInvalid:
         if len(text) == 1:
-            report(first, EXPECTED, show(text[0].as_py()))
+            word: Any = text[0].as_py()
+            report(first, EXPECTED, show(word), advise_missing(word))
             return pa.array([None], kind)
     middle = len(text) // 2
     halves = (

@@ -19,7 +19,6 @@ from penstock.encode.bytes import defer_large
 from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.file import explain, fingerprint, read_file, read_paths
-from penstock.encode.missing import is_missing
 from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
 from penstock.encode.plain import as_objects, settle
@@ -29,6 +28,7 @@ from penstock.schema.plan import Form
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Image
 from penstock.source.block import Block, RawColumn
+from penstock.source.column import is_missing
 from penstock.types import Bytes, Deferred
 
 EXPECTED: Final = "a JPEG, PNG, WebP, GIF or BMP image"

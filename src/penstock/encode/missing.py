@@ -11,24 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.source.column import is_missing, may_be_missing
 from penstock.types import Mask
-
-# Known by name: whoever has no pandas has no such value either, and it is not imported for it.
-_MARKERS = ("NoneType", "NAType", "NaTType")
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a Python object stands for a value that is not there."""
-    if isinstance(value, (float, np.floating)):
-        return bool(np.isnan(value))
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return bool(np.isnat(value))
-    return type(value).__name__ in _MARKERS
 
 
 def present_objects(objects: NDArray[Any]) -> Mask | None:
     """Return which objects of a one-dimensional array are there; None if all are."""
-    kinds = {kind for kind in set(map(type, objects)) if _may_be_missing(kind)}
+    kinds = {kind for kind in set(map(type, objects)) if may_be_missing(kind)}
     if not kinds:
         return None
     present = np.fromiter(
@@ -55,7 +44,3 @@ def merge(one: Mask | None, other: Mask | None) -> Mask | None:
     if one is None or other is None:
         return other if one is None else one
     return one & other
-
-
-def _may_be_missing(kind: type) -> bool:
-    return kind.__name__ in _MARKERS or issubclass(kind, (float, np.floating, np.datetime64, np.timedelta64))

@@ -16,7 +16,7 @@ from penstock.encode.cast import cast_values
 from penstock.encode.cell import refuse_all
 from penstock.encode.date import convert_temporal
 from penstock.encode.fault import Report, report_all
-from penstock.encode.missing import present_cells
+from penstock.encode.missing import merge, present_cells
 from penstock.encode.parse import parse_few, parse_floats, parse_whole
 from penstock.encode.plain import settle
 from penstock.encode.primitive import is_temporal, primitive_values
@@ -35,11 +35,12 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
         raw: The values.
         dtype: A type of bools, ints or floats, by its NumPy name.
         report: Takes the values that are no such number.
-        nan_is_missing: Whether NaN where whole numbers are wanted marks a missing value, as pandas has it.
+        nan_is_missing: Whether NaN marks a missing value, also NaN that a text holds.
     """
 
     def convert(column: RawColumn, report: Report) -> Dense:
-        return fit_numbers(_read_numbers(column, dtype, report), dtype, report, nan_is_missing=nan_is_missing)
+        numbers = _read_numbers(column, dtype, report, nan_is_missing)
+        return fit_numbers(numbers, dtype, report, nan_is_missing=nan_is_missing)
 
     def expect(value: object) -> str:
         # Arrow knows every int that 64 bits hold.
@@ -53,16 +54,22 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
 
 def fit_numbers(numbers: Dense, dtype: str, report: Report, *, nan_is_missing: bool = False) -> Dense:
     """Return numbers in another type, and report those that it cannot hold."""
+    if nan_is_missing:
+        numbers = _drop_nan(numbers)
     values, present = numbers.values, numbers.present
     cast, lost = cast_values(values, dtype)
-    if lost is None:
-        return Dense(cast, present)
-    if nan_is_missing and values.dtype.kind == "f" and np.dtype(dtype).kind != "f":
-        is_number = ~np.isnan(values)
-        present = is_number if present is None else present & is_number
-        lost &= is_number
-    _report_lost(values, lost, dtype, report)
+    if lost is not None:
+        _report_lost(values, lost, dtype, report)
     return Dense(cast, present)
+
+
+def _drop_nan(numbers: Dense) -> Dense:
+    """Return numbers of which no present one is NaN; those that were are 0 and missing."""
+    values = numbers.values
+    is_nan = np.isnan(values) if values.dtype.kind == "f" else None
+    if is_nan is None or not is_nan.any():
+        return numbers
+    return Dense(np.where(is_nan, values.dtype.type(0), values), merge(numbers.present, ~is_nan))
 
 
 def expect_number(dtype: str) -> str:
@@ -70,7 +77,7 @@ def expect_number(dtype: str) -> str:
     return {"f": "a number", "b": "true or false"}.get(np.dtype(dtype).kind, "a whole number")
 
 
-def _read_numbers(column: RawColumn, dtype: str, report: Report) -> Dense:
+def _read_numbers(column: RawColumn, dtype: str, report: Report, nan_is_missing: bool) -> Dense:
     """Return the numbers that a plain column holds, in a type that it has them in."""
     if isinstance(column, np.ndarray):
         return _read_array(column, dtype, report)
@@ -82,10 +89,17 @@ def _read_numbers(column: RawColumn, dtype: str, report: Report) -> Dense:
     if pa.types.is_decimal(kind):
         return _read_decimals(column, dtype, report)
     if is_string(kind) or is_bytes(kind):
-        is_float = np.dtype(dtype).kind == "f"
-        parse = parse_floats if is_float else parse_whole
-        return parse_few(column, is_float=is_float) or parse(decode_cells(column, report), report)
+        return _read_texts(column, dtype, report, nan_is_missing)
     return _read_nothing(column, dtype, report)
+
+
+def _read_texts(column: pa.Array[Any], dtype: str, report: Report, nan_is_missing: bool) -> Dense:
+    is_float = np.dtype(dtype).kind == "f"
+    few = parse_few(column, is_float=is_float)
+    if few is not None:
+        return few
+    text = decode_cells(column, report)
+    return parse_floats(text, report) if is_float else parse_whole(text, report, nan_is_missing)
 
 
 def _read_array(column: NDArray[Any], dtype: str, report: Report) -> Dense:
@@ -129,7 +143,7 @@ def _report_lost(values: NDArray[Any], lost: Mask, dtype: str, report: Report) -
             expected = f"a number that {dtype} holds"
             advice = "Number and Tensor can be float64." if dtype == "float32" else ""
         elif isinstance(value, float) and np.isnan(value):
-            advice = "Whole numbers have no NaN; one that marks a missing value needs optional=True."
+            advice = "Whole numbers have no NaN: leave nan='missing', or declare the field as float32."
         elif target.kind in "iu" and (isinstance(value, int) or value.is_integer()):
             expected = f"{expected} of {8 * target.itemsize} bits"
             if target.kind == "u":

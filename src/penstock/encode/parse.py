@@ -9,6 +9,7 @@ hexadecimal digits, grouping and the digits of other scripts make no number.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.encode.fault import Faults, Report, report_rows
-from penstock.encode.missing import present_cells
+from penstock.encode.missing import merge, present_cells, tidy
 from penstock.encode.primitive import primitive_values
 from penstock.encode.strings import as_bytes, is_string, trim
 from penstock.schema.refusal import show
@@ -27,6 +28,7 @@ _WHOLE: Final = "^[+-]?[0-9]+$"
 _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:nan|inf|infinity)$"
 _EXACT: Final = float(1 << 53)  # whole numbers up to here are exact in float64
 _IS_PLAIN: Final = np.isin(np.arange(256), list(b"0123456789-"))
+_LONGEST_WORD: Final = 20  # texts for a missing value are short
 _MOST_DIGITS: Final = 18  # a number of so many fits into 64 bits, whatever it is
 _FEW_TEXTS: Final = 16  # so many Python reads before Arrow has begun, and tables may have 100 000 columns
 _FEW_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
@@ -49,8 +51,21 @@ def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
     return Dense(np.array([int(cell) for cell in cells], np.int64))
 
 
-def parse_whole(text: pa.Array[Any], report: Report) -> Dense:
-    """Return the whole numbers that texts hold, as int64."""
+def advise_missing(word: str) -> str:
+    """Return the advice for a text where a number or date was expected; texts with digits get none."""
+    if not word or len(word) > _LONGEST_WORD or any(map(str.isdigit, word)):
+        return ""
+    return f"If it means a missing value, pass missing=('', {word!r}) (--missing {shlex.quote(word)})."
+
+
+def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:
+    """Return the whole numbers that texts hold, as int64.
+
+    Args:
+        text: The texts.
+        report: Takes the texts that are no whole number.
+        nan_is_missing: Whether `nan` is a missing value rather than a fault.
+    """
     # Arrow takes 0x1F for a number, and needs ten times as long to refuse a cell as to read one.
     if _IS_PLAIN[as_bytes(text).arena].all():
         try:
@@ -64,7 +79,12 @@ def parse_whole(text: pa.Array[Any], report: Report) -> Dense:
     numbers.present = present_cells(text)
     rows = _rows(pc.invert(is_whole))
     if len(rows):
-        numbers.values[rows] = _parse_exact(trimmed.take(rows), report_rows(report, rows)).values
+        exact = _parse_exact(trimmed.take(rows), report_rows(report, rows), nan_is_missing)
+        numbers.values[rows] = exact.values
+        if exact.present is not None:
+            present = np.ones(len(text), np.bool_)
+            present[rows] = exact.present
+            numbers.present = merge(numbers.present, present)
     return numbers
 
 
@@ -76,7 +96,8 @@ def parse_floats(text: pa.Array[Any], report: Report) -> Dense:
     except pa.ArrowInvalid:
         is_float = pc.match_substring_regex(trimmed, _FLOAT)
         for row in _rows(pc.invert(is_float)).tolist():
-            report(row, "a number", show(text[row].as_py()))
+            word: Any = text[row].as_py()
+            report(row, "a number", show(word), advise_missing(word.strip()))
         numbers = _dense(pc.cast(_only(trimmed, is_float), pa.float64()))
         numbers.present = present_cells(text)
     for row in np.flatnonzero(np.isinf(numbers.values)).tolist():
@@ -115,12 +136,14 @@ def _fit(digits: pa.Array[Any], report: Report) -> pa.Array[Any]:
     return digits if keep.all() else _only(digits, pa.array(keep))
 
 
-def _parse_exact(text: pa.Array[Any], report: Report) -> Dense:
+def _parse_exact(text: pa.Array[Any], report: Report, nan_is_missing: bool) -> Dense:
     """Return whole numbers that are written as floats, such as 7.0 or 1e3, where floats hold them exactly."""
     refused = Faults("")
     floats = parse_floats(text, refused.add).values
     is_exact = (np.abs(floats) <= _EXACT) & (np.floor(floats) == floats)
     is_exact[[fault.row for fault in refused.in_order()]] = False
-    for row in np.flatnonzero(~is_exact).tolist():
-        report(row, "a whole number", show(text[row].as_py()))
-    return Dense(np.where(is_exact, floats, 0).astype(np.int64))
+    is_there = ~np.isnan(floats) if nan_is_missing else np.ones(len(floats), np.bool_)
+    for row in np.flatnonzero(~is_exact & is_there).tolist():
+        word: Any = text[row].as_py()
+        report(row, "a whole number", show(word), advise_missing(word))
+    return Dense(np.where(is_exact, floats, 0).astype(np.int64), tidy(is_there))

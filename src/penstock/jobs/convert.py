@@ -292,6 +292,7 @@ def _override(told: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
         drop=(*told.drop, *options.drop),
         rename={**options.rename, **told.rename},
         form=told.form if options.plan is None else read_plan(options.plan),
+        nan=options.nan,
     )
 
 

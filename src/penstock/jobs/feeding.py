@@ -23,7 +23,7 @@ from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest
 from penstock.schema.plan import ColumnPlan
 from penstock.schema.refusal import show
-from penstock.source.block import Block
+from penstock.source.block import Block, RawColumn
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
 
@@ -134,8 +134,10 @@ def _as_stored(field: Field, column: Column) -> Column:
 
 def _stand_in(field: Field) -> Column:
     """Return one row that holds what rows without the field hold."""
-    plan = ColumnPlan("", "", replace(field, role="input", optional=True))
-    raw = pa.nulls(1) if field.default is None else as_objects([field.default])
+    plan = ColumnPlan("", "", replace(field, role="input", optional=True), nan="value")
+    raw: RawColumn = pa.nulls(1) if field.default is None else as_objects([field.default])
+    if isinstance(field.default, float):
+        raw = np.array([field.default])  # among objects, NaN would be a missing value
     encoded, _ = encode_column(plan, raw, Block(0, 1, {}), EncodeOptions())
     column = materialize(encoded) if isinstance(encoded, Deferred) else encoded
     if field.default is None:

@@ -17,8 +17,9 @@ from penstock.schema.field import Field
 from penstock.schema.fill import choose_encoding, find_attributes, find_form, merge_attributes, need_shape
 from penstock.schema.guess import guess_type
 from penstock.schema.nearest import unknown_name
-from penstock.schema.plan import ColumnPlan, Plan
+from penstock.schema.plan import ColumnPlan, NanMeaning, Plan
 from penstock.schema.refusal import refuse, show
+from penstock.schema.scalar import Number
 from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
 from penstock.source.block import Source
 from penstock.source.peek import Peeked
@@ -45,6 +46,7 @@ class PlanOverrides:
         drop: Columns to leave out.
         rename: Names of fields, by column.
         form: A plan file, as `load_yaml` returns it.
+        nan: What NaN means in columns of which the plan file does not say it.
 
     Fields count before types, types before the plan file, and that before what the source declares.
     """
@@ -58,6 +60,7 @@ class PlanOverrides:
     drop: SequenceOf[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, Any] | None = None
+    nan: NanMeaning = "missing"
 
     def __post_init__(self) -> None:
         for name, given in (("schema", self.schema), ("fields", self.fields)):
@@ -94,7 +97,10 @@ def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
     if not columns:
         raise SchemaError(f"{source.name}: columns", expected="at least one", got="none")
     told = _Telling(columns, _list_declared(peeked), overrides or PlanOverrides())
-    facts = survey_blocks(peeked.head, is_whole=peeked.is_whole, targets=told.with_role("target"))
+    words = {name: each.missing for name, each in told.columns.items() if each.missing is not None}
+    facts = survey_blocks(
+        peeked.head, is_whole=peeked.is_whole, targets=told.with_role("target"), words=words
+    )
     planner = _Planner(facts, told)
     for column in columns:
         if column in told.dropped:
@@ -120,6 +126,7 @@ class _Telling:
         told: Of which columns a person said something.
         dropped: Columns to leave out, with the reason.
         absent: Fields of a whole schema that may be missing, and for which there is no column.
+        nan: What NaN means where nothing was said of the column.
     """
 
     def __init__(
@@ -129,6 +136,7 @@ class _Telling:
         self.columns = dict(declared)
         self.told: dict[str, Told] = {}
         self.absent: dict[str, Field] = {}
+        self.nan = overrides.nan
         form = ToldForm({}) if overrides.form is None else load_form(overrides.form)
         self._need([*form.columns, *form.drop, *overrides.rename, *overrides.drop])
         for column, entry in form.columns.items():
@@ -222,6 +230,8 @@ class _Planner:
         given = self._telling.columns.get(column, Told())
         told = self._telling.told.get(column)
         role = given.attributes.get("role", "input")
+        nan = given.nan or self._telling.nan
+        facts = facts.with_nan() if nan == "value" else facts
         guess = guess_type(column, facts, is_target=role == "target", is_whole=self._facts.is_whole)
         type_name = given.type_name or guess.type_name
         if type_name is None:
@@ -237,6 +247,9 @@ class _Planner:
             self.dropped[column] = guess.reason
             return
         attributes = self._fill(column, type_name, given, facts)
+        if type_name != "number" and attributes.get("dtype") != "int64" and facts.markers:
+            facts = facts.with_markers()
+            attributes = self._fill(column, type_name, given, facts)
         if guess.is_id and "role" not in given.attributes and not self._has_id and given.type_name is None:
             self._has_id = True
             attributes["role"] = "id"
@@ -256,6 +269,8 @@ class _Planner:
                 _word_reason(told, given, guess.type_name, guess.reason),
                 list_doubts(column, facts, declared, form) if facts.num_present or told is None else (),
                 is_cautious and "optional" not in given.attributes,
+                missing=tuple(facts.markers) if given.missing is None else given.missing,
+                nan=nan if _may_hold_nan(declared) else "missing",
             )
         )
 
@@ -274,6 +289,10 @@ class _Planner:
             if attributes.get("encoding", "auto") == "auto":
                 attributes |= choose_encoding(attributes)
         return attributes
+
+
+def _may_hold_nan(field: Field) -> bool:
+    return isinstance(field, Number) and field.dtype != "int64"
 
 
 def _list_declared(source: Peeked) -> dict[str, Told]:

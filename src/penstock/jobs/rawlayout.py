@@ -145,7 +145,15 @@ class RawLayout:
             field = replace(field, optional=True)
         if isinstance(field, Image):
             field = replace(field, format=None)  # the pipeline knows which formats it decodes
-        return ColumnPlan(self.columns[name], name, field, self._find_form(name, field))
+        recipe = self._wanted.recipe
+        return ColumnPlan(
+            self.columns[name],
+            name,
+            field,
+            self._find_form(name, field),
+            missing=recipe.words.get(name, ()),
+            nan=recipe.nans.get(name, "missing"),
+        )
 
     def _find_form(self, name: str, field: Field) -> Form:
         """Return how a column holds its field: as the source says, as in training, or as its values look."""

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.errors import PenstockError, SchemaError
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
-from penstock.schema.told import Form, load_form
+from penstock.schema.told import Form, NanMeaning, load_form
 from penstock.shards.manifest import Manifest, load_manifest
 from penstock.transform.pipeline import Pipeline
 
@@ -29,6 +29,8 @@ class Recipe:
         forms: How columns hold values, by field; "value" is not told.
         resize: To what the shorter side of images was shrunk, or None.
         missing: Cells of a CSV that meant that nothing is there.
+        words: Texts that meant a missing value in a column, by field.
+        nans: What NaN meant in a column, by field; "missing" is not listed.
     """
 
     schema: Schema
@@ -36,6 +38,8 @@ class Recipe:
     forms: Mapping[str, Form] = field(default_factory=dict)
     resize: int | None = None
     missing: tuple[str, ...] = ("",)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nans: Mapping[str, NanMeaning] = field(default_factory=dict)
 
 
 def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | None) -> Recipe:
@@ -74,13 +78,15 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
             "plan of the run", field="$.plan.resize", expected="a number of pixels", got=show(resize)
         )
     told = load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
-    named = {each.name or column: (column, each.form) for column, each in told.columns.items()}
+    named = {each.name or column: (column, each) for column, each in told.columns.items()}
     return Recipe(
         whole,
         {name: column for name, (column, _) in named.items() if name != column},
-        {name: form for name, (_, form) in named.items() if form not in (None, "value")},
+        {name: each.form for name, (_, each) in named.items() if each.form not in (None, "value")},
         resize,
         missing,
+        {name: each.missing for name, (_, each) in named.items() if each.missing},
+        {name: each.nan for name, (_, each) in named.items() if each.nan is not None},
     )
 
 

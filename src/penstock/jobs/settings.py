@@ -14,6 +14,7 @@ from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.read.options import OnError, check_on_error
 from penstock.schema.nearest import check_keywords
+from penstock.schema.plan import NanMeaning
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
@@ -51,7 +52,9 @@ class ConvertOptions:
         resize: Shrink images so that their shorter side has so many pixels.
         delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
         encoding: Of a CSV.
-        missing: Cells of a CSV that mean nothing is there.
+        missing: Cells of a CSV that mean a missing value.
+        nan: What NaN means in a column of single numbers: "missing", like an empty cell, or "value", which is
+            stored, and which training refuses unless its transform takes it: `Scale(nan="missing")`.
         short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".
 
     Example:
@@ -81,6 +84,7 @@ class ConvertOptions:
     delimiter: str | None = None
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
+    nan: NanMeaning = "missing"
     short_rows: Literal["raise", "fill"] = "raise"
 
     def __post_init__(self) -> None:
@@ -92,16 +96,17 @@ class ConvertOptions:
             if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
                 raise OptionError(name, expected="a list of texts", got=show(given))
             object.__setattr__(self, name, tuple(words))
-        if not isinstance(self.split, Mapping | None):
-            raise OptionError("split", expected="{'train': 0.9, …}", got=show(self.split))
-        if not isinstance(self.rename, Mapping):
-            raise OptionError("rename", expected="{'old': 'new', …}", got=show(self.rename))
-        if not isinstance(self.plan, str | os.PathLike | Mapping | None):
-            raise OptionError("plan", expected="the path of a plan, or what is in it", got=show(self.plan))
+        for name, kind, example in (
+            ("split", Mapping | None, "{'train': 0.9, …}"),
+            ("rename", Mapping, "{'old': 'new', …}"),
+            ("plan", str | os.PathLike | Mapping | None, "the path of a plan, or what is in it"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise OptionError(name, expected=example, got=show(getattr(self, name)))
         check_on_error(self.on_error)
-        if self.compression not in get_args(ShardCompression):
-            choices = list_choices(get_args(ShardCompression))
-            raise OptionError("compression", expected=choices, got=show(self.compression))
+        for name, choices in (("nan", get_args(NanMeaning)), ("compression", get_args(ShardCompression))):
+            if getattr(self, name) not in choices:
+                raise OptionError(name, expected=list_choices(choices), got=show(getattr(self, name)))
         _check_number("seed", self.seed, 0, 2**63 - 1)
         _check_number("shard_bytes", self.shard_bytes, 1)
         _check_number("max_rejects", self.max_rejects, 0)
@@ -207,6 +212,7 @@ class ConvertChoices(TypedDict, total=False):
     delimiter: str | None
     encoding: str
     missing: tuple[str, ...]
+    nan: NanMeaning
     short_rows: Literal["raise", "fill"]
 
 

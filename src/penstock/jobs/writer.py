@@ -80,7 +80,7 @@ class Writer:
         self._is_closed = False
 
     def write(self, sample: Mapping[str, Any]) -> None:
-        """Add a sample; fields that it lacks, or that are None, are missing.
+        """Add a sample; fields that it lacks, or that are None or NaN, are missing.
 
         Raises:
             FieldError: An earlier sample, or this one, does not fit the schema.
@@ -149,7 +149,12 @@ class Writer:
             forms = {name: _find_form(raw) for name, raw in (columns or {}).items()}
             plans = (
                 ColumnPlan(
-                    name, name, field, forms.get(name, "value") if _may_be_path(field) else "value", "told"
+                    name,
+                    name,
+                    field,
+                    forms.get(name, "value") if _may_be_path(field) else "value",
+                    "told",
+                    nan=self._options.nan,
                 )
                 for name, field in self.schema.items()
             )

@@ -13,7 +13,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.facts import ColumnFacts
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
-from penstock.schema.refusal import count, show
+from penstock.schema.refusal import count, list_texts, show
 from penstock.schema.scalar import Category, Number, Text
 
 MAX_FEW_NUMBERS: Final = 20
@@ -41,6 +41,7 @@ def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tu
     doubts = [
         *_doubt_twin(column, facts, field),
         *_doubt_use(column, facts, field),
+        *_doubt_markers(column, facts),
         *_doubt_date(facts, field, form),
         *_doubt_number(column, facts, field),
         *_doubt_text(column, facts, field),
@@ -89,6 +90,15 @@ def _is_key(column: str, facts: ColumnFacts) -> bool:
         return False
     is_named = _KEY_NAME.fullmatch(column) is not None
     return facts.num_present >= MIN_UNIQUE_ROWS or (facts.num_present >= 5 and (facts.is_counter or is_named))
+
+
+def _doubt_markers(column: str, facts: ColumnFacts) -> Iterator[str]:
+    if facts.markers:
+        words, num_rows = list_texts(facts.markers), sum(facts.markers.values())
+        yield (
+            f"{words} in {num_rows} of {facts.num_rows} rows is taken as missing, as all other texts are "
+            f"{'dates' if facts.reads_as in ('date', 'time') else 'numbers'}: '--text {column}' keeps it."
+        )
 
 
 def _doubt_date(facts: ColumnFacts, field: Field, form: Form) -> Iterator[str]:

@@ -6,7 +6,7 @@ In: counts that `source/survey.py` makes. Out: frozen facts, with no trace of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 RawKind: TypeAlias = Literal[
@@ -37,6 +37,15 @@ MAX_VALUES: Final = 256
 """A domain is listed up to here, as the survey of TFRecords does it."""
 
 
+MARKERS: Final = frozenset({"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "--", "?"})
+"""Texts that mean a missing value in a column whose other texts are all numbers or dates; in any case."""
+
+
+def is_nan(word: str) -> bool:
+    """Return whether a text is NaN, which float columns can hold as a value."""
+    return word.strip().lower() == "nan"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextFacts:
     """What the texts of a column look like.
@@ -46,6 +55,8 @@ class TextFacts:
         num_numbers: How many can be read as numbers, where only some can; of the texts that were looked at.
         num_tried: How many texts were looked at for that.
         misfit: The first text that is no number, or no name of an image, where most are.
+        markers: How often each text occurs that is known to mean a missing value, such as `NA`, where all
+            others are numbers or dates. Those rows count as missing.
         num_leading_zeros: How many are whole numbers that begin with a 0, such as 00501.
         num_beyond_int64: How many are whole numbers that 64 bits do not hold.
         max_bytes: Length of the longest.
@@ -60,6 +71,7 @@ class TextFacts:
     num_numbers: int = 0
     num_tried: int = 0
     misfit: str | None = None
+    markers: Mapping[str, int] = field(default_factory=dict)
     num_leading_zeros: int = 0
     num_beyond_int64: int = 0
     max_bytes: int = 0
@@ -101,7 +113,7 @@ class ColumnFacts:
         kind: What the values are.
         type_text: Their type in the words of the source, such as `int32` or `list<item: float>`.
         num_rows: How many rows were looked at.
-        num_missing: How many of them have no value.
+        num_missing: How many of them have no value, those with NaN among them.
         num_distinct: How many different values there are; None if that was not counted: of texts that
             nearly all differ, of lists, arrays and byte strings.
         values: The different values in order, where they are few; ints and texts alone.
@@ -110,7 +122,8 @@ class ColumnFacts:
         is_coded: Whether the source itself holds the values as codes of a dictionary.
         low: The least number; of ints and floats, and of texts that are such.
         high: The greatest.
-        num_nan: How many floats are not a number.
+        num_nan: How many of the values that are present are NaN: none, unless NaN is to be a value.
+        num_missing_nan: How many of the missing values are NaN.
         is_whole: Whether all floats are whole numbers.
         text: More about texts.
         items: More about lists and arrays, also about texts that hold lists.
@@ -130,11 +143,35 @@ class ColumnFacts:
     low: int | float | None = None
     high: int | float | None = None
     num_nan: int = 0
+    num_missing_nan: int = 0
     is_whole: bool = False
     text: TextFacts | None = None
     items: ItemFacts | None = None
     formats: Mapping[str, int] = field(default_factory=dict)
     determines: tuple[str, ...] = ()
+
+    def with_nan(self) -> ColumnFacts:
+        """Return the facts where NaN is a value like any other."""
+        num_nan = self.num_missing_nan
+        text = self.text
+        if text is not None and num_nan:
+            markers = {word: number for word, number in text.markers.items() if not is_nan(word)}
+            text = replace(text, markers=markers, reads_as="float")
+        missing = self.num_missing - num_nan
+        return replace(self, num_missing=missing, num_nan=num_nan, num_missing_nan=0, text=text)
+
+    def with_markers(self) -> ColumnFacts:
+        """Return the facts where texts such as `NA` are values, as they are in a column of texts."""
+        if self.text is None:
+            return self
+        missing = self.num_missing - sum(self.markers.values())
+        text = replace(self.text, markers={})
+        return replace(self, num_missing=missing, num_missing_nan=0, values=None, is_unique=False, text=text)
+
+    @property
+    def markers(self) -> Mapping[str, int]:
+        """How often each text that means a missing value occurs in a column of numbers or dates."""
+        return {} if self.text is None else self.text.markers
 
     @property
     def num_present(self) -> int:

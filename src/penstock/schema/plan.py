@@ -17,9 +17,9 @@ from penstock.schema.form import dump_fields
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.schema.told import Form, declare_field, load_form
+from penstock.schema.told import Form, NanMeaning, declare_field, load_form
 
-__all__ = ["ColumnPlan", "Form", "Plan"]
+__all__ = ["ColumnPlan", "Form", "NanMeaning", "Plan"]
 
 _FORM_TYPES: Final[dict[Form, tuple[str, ...]]] = {
     "path": ("image", "bytes"),
@@ -39,6 +39,8 @@ class ColumnPlan:
         name: Of the field.
         field: What is written.
         form: How the column holds it.
+        missing: Texts of the column that mean a missing value, beside those of the whole source.
+        nan: What NaN means in a column of single numbers.
         reason: What speaks for this field, one phrase; "told" where a person said it.
         warnings: What a person should look at, one sentence each.
         is_cautious: Whether the field is optional only because not all rows were looked at.
@@ -53,10 +55,13 @@ class ColumnPlan:
     warnings: tuple[str, ...] = ()
     is_cautious: bool = False
     is_absent: bool = False
+    missing: tuple[str, ...] = ()
+    nan: NanMeaning = "missing"
 
     def __post_init__(self) -> None:
         owner = f"column {show(self.column)}"
         check_choice(owner, "from", self.form, get_args(Form))
+        check_choice(owner, "nan", self.nan, get_args(NanMeaning))
         types = _FORM_TYPES.get(self.form)
         if types is not None and self.field.type_name not in types:
             raise SchemaError(
@@ -160,7 +165,17 @@ class Plan:
                 expected = "the type of the field"
                 raise SchemaError(f"plan at {place}", field=place, expected=expected, got="nothing")
             field = declare_field(column, entry.type_name, entry.attributes)
-            columns.append(ColumnPlan(column, entry.name or column, field, entry.form or "value", "told"))
+            columns.append(
+                ColumnPlan(
+                    column,
+                    entry.name or column,
+                    field,
+                    entry.form or "value",
+                    "told",
+                    missing=entry.missing or (),
+                    nan=entry.nan or "missing",
+                )
+            )
         return cls(tuple(columns), dict.fromkeys(told.drop, "told"))
 
 
@@ -181,6 +196,10 @@ def _dump_column(plan: ColumnPlan) -> dict[str, Any]:
     }
     if plan.form != "value":
         form["from"] = plan.form
+    if plan.missing:
+        form["missing"] = list(plan.missing)
+    if plan.nan != "missing":
+        form["nan"] = plan.nan
     if plan.name != plan.column:
         form["name"] = plan.name
     return form

@@ -70,6 +70,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def list_texts(texts: Iterable[str], most: int = 3) -> str:
+    """Write some texts as `'a', 'b' and 'c'`, the first ones where there are many."""
+    shown = [show(text) for text in texts]
+    if len(shown) > most:
+        return f"{', '.join(shown[:most])} and {len(shown) - most} more"
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
+
+
 def list_choices(choices: Iterable[str]) -> str:
     """Write strings as `'a', 'b' or 'c'`."""
     *rest, last = [repr(choice) for choice in choices]

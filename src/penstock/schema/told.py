@@ -31,6 +31,9 @@ Form: TypeAlias = Literal["value", "path", "date", "time", "bool", "json"]
 - `json`: as texts that hold a JSON list.
 """
 
+NanMeaning: TypeAlias = Literal["missing", "value"]
+"""What NaN means in a column of single numbers: a missing value, or a value like any other."""
+
 FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "number": Number,
     "category": Category,
@@ -53,6 +56,8 @@ class Told:
         attributes: Of the field, in their JSON form; what is not there is left to the data.
         form: How the column holds the values; None leaves it to the data.
         name: Of the field; None for the column's own.
+        missing: Texts of the column that mean a missing value; None leaves it to the data.
+        nan: What NaN means in the column; None leaves it to the options.
         is_whole: Whether nothing is left open but the form: a field of a whole schema.
     """
 
@@ -60,6 +65,8 @@ class Told:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     form: Form | None = None
     name: str | None = None
+    missing: tuple[str, ...] | None = None
+    nan: NanMeaning | None = None
     is_whole: bool = False
 
     @classmethod
@@ -96,6 +103,8 @@ class Told:
             attributes={**kept, **self.attributes},
             form=self.form or (lower.form if is_same else None),
             name=self.name or lower.name,
+            missing=lower.missing if self.missing is None else self.missing,
+            nan=self.nan or lower.nan,
         )
 
     def with_role(self, role: str) -> Told:
@@ -162,12 +171,25 @@ def _load_entry(place: str, column: str, entry: object) -> Told:
     name = form.pop("name", None)
     if name is not None and not isinstance(name, str):
         raise _fault(f"{place}.name", "a name", show(name), "Put it into quotes.")
+    missing, nan = _load_missing(f"{place}.missing", form.pop("missing", None)), form.pop("nan", None)
+    if nan is not None and nan not in get_args(NanMeaning):
+        raise _unknown(f"{place}.nan", nan, get_args(NanMeaning))
     allowed = _ATTRIBUTES if type_name is None else FIELD_CLASSES[type_name].attribute_names()
-    _need_keys(place, form, ("type", "from", "name", *allowed))
+    _need_keys(place, form, ("type", "from", "name", "missing", "nan", *allowed))
     if type_name is not None:
         # A shape may be left to the data; all else is checked before any data is read.
         declare_field(column, type_name, {**({"shape": [1]} if type_name == "tensor" else {}), **form})
-    return Told(type_name, form, held, name)
+    return Told(type_name, form, held, name, missing, nan)
+
+
+def _load_missing(place: str, given: object) -> tuple[str, ...] | None:
+    words = [given] if isinstance(given, str) else given
+    if words is None:
+        return None
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        advice = "Put texts that YAML reads as something else into quotes."
+        raise _fault(place, "a list of texts", show(given), advice)
+    return tuple(words)
 
 
 def _unknown(place: str, got: object, choices: Iterable[str]) -> SchemaError:

@@ -10,18 +10,25 @@ import datetime
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.source.block import LARGE_BYTES, RawColumn
 from penstock.source.moment import read_times
 
 _TIMES = (datetime.date, np.datetime64, np.timedelta64)
 _CLOCKS = (datetime.time, datetime.timedelta)
-# Known by name: pandas is not imported for them.
-_MARKERS = ("NAType", "NaTType")
+# Known by name: where pandas is not installed there are no such values, and it is not imported for them.
+_MARKERS = ("NoneType", "NAType", "NaTType")
+_TEXT_TYPES: Final[dict[pa.DataType, pa.DataType]] = {
+    pa.string(): pa.string(),
+    pa.binary(): pa.string(),
+    pa.large_string(): pa.large_string(),
+    pa.large_binary(): pa.large_string(),
+}
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _INT64 = range(-(2**63), 2**63)
 
@@ -30,10 +37,10 @@ def make_column(values: Sequence[Any]) -> RawColumn:
     """Make a column; nothing is rounded, parsed or turned into another kind of value.
 
     Kinds that do not go together (ints and texts, arrays of several shapes) stay objects: whoever knows what
-    the column shall be says which of them is wrong. Ints beside floats become floats.
+    the column shall be says which of them is wrong. Ints beside floats become floats. NaN among values that
+    are no floats is a missing one; a column of floats keeps it, for the plan decides what it means there.
     """
-    if any(kind.__name__ in _MARKERS for kind in set(map(type, values))):
-        values = [None if type(value).__name__ in _MARKERS else value for value in values]
+    values = _without_markers(values)
     present = [value for value in values if value is not None]
     if not present:
         return pa.nulls(len(values))
@@ -47,6 +54,51 @@ def make_column(values: Sequence[Any]) -> RawColumn:
     except _REFUSALS:
         column = None
     return as_objects(values) if column is None else column
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a Python object stands for a missing value: None, NaN, NaT, pandas' NA."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return type(value).__name__ in _MARKERS
+
+
+def may_be_missing(kind: type) -> bool:
+    """Return whether objects of a type can stand for a missing value."""
+    return kind.__name__ in _MARKERS or issubclass(kind, (float, np.floating, np.datetime64, np.timedelta64))
+
+
+def drop_words(column: RawColumn, words: Sequence[str]) -> RawColumn:
+    """Return a plain column without texts that mean a missing value; white space around them is ignored."""
+    if isinstance(column, np.ndarray):
+        if column.dtype != object or column.ndim != 1:
+            return column
+        known: set[str | bytes] = {*words, *(word.encode() for word in words)}
+        return as_objects([None if isinstance(v, str | bytes) and v.strip() in known else v for v in column])
+    kind = _TEXT_TYPES.get(column.type)
+    if kind is None:
+        return column
+    # Trimming by characters beyond ASCII would raise for bytes that are not UTF-8.
+    texts: Any = column.view(kind)
+    is_word: Any = pc.is_in(pc.ascii_trim_whitespace(texts), pa.array(words, kind))
+    kept: RawColumn = pc.if_else(is_word, pa.scalar(None, column.type), column)
+    return kept
+
+
+def _without_markers(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values with None for all that are missing; NaN stays where there are floats beside it."""
+    doubtful = {kind for kind in set(map(type, values)) if may_be_missing(kind) and kind is not type(None)}
+    if not doubtful:
+        return values
+    gone = [type(value) in doubtful and is_missing(value) for value in values]
+    are_floats = any(
+        isinstance(value, (float, np.floating)) and not none for value, none in zip(values, gone, strict=True)
+    )
+    if not are_floats and not all(gone):
+        return [None if none else value for value, none in zip(values, gone, strict=True)]
+    return [None if type(value).__name__ in _MARKERS else value for value in values]
 
 
 def write_names(values: Iterable[Any]) -> list[Any]:

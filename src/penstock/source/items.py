@@ -5,7 +5,6 @@ In: lists as Arrow has them, arrays, objects one by one. Out: facts; of objects 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as SequenceOf
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
+from penstock.source.column import is_missing
 from penstock.source.parse import Chunks
 
 
@@ -55,7 +55,7 @@ def survey_lists(column: Chunks) -> ColumnFacts:
 
 def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]:
     """Look at Python objects; what Arrow can hold is returned as it holds it, and surveyed like all else."""
-    present = [value for value in values if not _is_missing(value)]
+    present = [value for value in values if not is_missing(value)]
     num_missing = len(values) - len(present)
     types = set(map(type, present))
     names = ", ".join(sorted(each.__name__ for each in types)) or "None"
@@ -67,7 +67,7 @@ def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]
         kind = "image"
     else:
         try:
-            column = pa.chunked_array([pa.array([None if _is_missing(value) else value for value in values])])
+            column = pa.chunked_array([pa.array([None if is_missing(value) else value for value in values])])
             return column, ColumnFacts(kind="empty", type_text=names, num_rows=len(values))
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             kind = "other" if len(types) == 1 else "mixed"
@@ -81,10 +81,6 @@ def describe_lists(lists: SequenceOf[list[Any]]) -> ItemFacts:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         lengths = [len(each) for each in lists]
         return ItemFacts(dtype=None, step=None, min_len=min(lengths), max_len=max(lengths))
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _is_list(kind: pa.DataType) -> bool:

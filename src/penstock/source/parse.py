@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import TextFacts, TextKind
+from penstock.schema.facts import MARKERS, TextFacts, TextKind
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 """A column, block by block."""
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
 def read_texts(texts: Chunks) -> Reading:
     """Find what texts can be read as; all of them are present."""
-    probe: list[Any] = texts.slice(0, NUM_PROBED).to_pylist()
+    probe = _probe(texts)
     facts: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
     num_numbers = sum(_NUMBER.fullmatch(text) is not None for text in probe)
     if probe and num_numbers == len(probe):
@@ -70,6 +70,46 @@ def read_texts(texts: Chunks) -> Reading:
         return Reading(TextFacts(**facts, **_count_image_names(texts)))
     lists = _read_lists(texts, probe)
     return Reading(TextFacts(reads_as="list" if lists else None, **facts), lists=lists)
+
+
+def find_markers(texts: Chunks, reading: Reading) -> dict[str, int]:
+    """Count the texts that mean a missing value, where all others may be numbers or dates.
+
+    Args:
+        texts: All that are present.
+        reading: What they were read as with those texts among them.
+    """
+    if reading.numbers is not None:
+        # `nan` is read as a number, too.
+        if reading.numbers.dtype.kind != "f" or not np.isnan(reading.numbers).any():
+            return {}
+    elif reading.facts.reads_as is not None or not all(map(_may_be_number, _probe(texts))):
+        return {}
+    words = pc.ascii_trim_whitespace(texts.filter(_are_markers(texts)))
+    found: Any = pc.value_counts(words)
+    counts = {each["values"]: each["counts"] for each in found.to_pylist()}
+    # Where nothing else is there, nothing says that it is a column of numbers.
+    return dict(sorted(counts.items())) if sum(counts.values()) < len(texts) else {}
+
+
+def drop_markers(column: Chunks) -> Chunks:
+    """Return the texts of a column with nulls for those that mean a missing value."""
+    kept: Chunks = pc.if_else(_are_markers(column), pa.scalar(None, column.type), column)
+    return kept
+
+
+def _are_markers(texts: Chunks) -> Any:
+    words = pc.ascii_lower(pc.ascii_trim_whitespace(texts))
+    return pc.is_in(words, pa.array(sorted(MARKERS), texts.type))
+
+
+def _may_be_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text) or _TIME.fullmatch(text)) or text.strip().lower() in MARKERS
+
+
+def _probe(texts: Chunks) -> list[Any]:
+    probe: list[Any] = texts.slice(0, NUM_PROBED).to_pylist()
+    return probe
 
 
 def _measure_longest(texts: Chunks, probe: list[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,24 +17,35 @@ import pyarrow as pa
 
 from penstock.schema.facts import ColumnFacts, SourceFacts
 from penstock.source.block import Block, RawColumn
+from penstock.source.column import drop_words
 from penstock.source.items import survey_arrays, survey_lists, survey_objects
 from penstock.source.parse import Chunks
 from penstock.source.twin import Labels, Target
 from penstock.source.values import Found, survey_bytes, survey_numbers, survey_texts, survey_times
 
 
-def survey_blocks(blocks: SequenceOf[Block], *, is_whole: bool, targets: Collection[str] = ()) -> SourceFacts:
+def survey_blocks(
+    blocks: SequenceOf[Block],
+    *,
+    is_whole: bool,
+    targets: Collection[str] = (),
+    words: Mapping[str, SequenceOf[str]] | None = None,
+) -> SourceFacts:
     """Collect the facts of every column.
 
     Args:
         blocks: The first ones of a source.
         is_whole: Whether there are no others.
         targets: Columns that a model is to predict; the others are searched for twins of them.
+        words: Texts that mean a missing value, by column; in a column that is listed no others are found.
     """
     num_rows = sum(block.num_rows for block in blocks)
     folder = blocks[0].folder if blocks else None
+    known = words or {}
     found = {
-        name: survey_column([block.columns[name] for block in blocks if block.num_rows], folder)
+        name: survey_column(
+            [block.columns[name] for block in blocks if block.num_rows], folder, known.get(name)
+        )
         for name in (blocks[0].columns if blocks else ())
     }
     twins = _find_twins({name: each.labels for name, each in found.items()}, targets) if targets else {}
@@ -44,10 +56,21 @@ def survey_blocks(blocks: SequenceOf[Block], *, is_whole: bool, targets: Collect
     return SourceFacts(columns, num_rows, is_whole)
 
 
-def survey_column(parts: SequenceOf[RawColumn], folder: str | None = None) -> Found:
-    """Collect the facts of one column, given block by block."""
+def survey_column(
+    parts: SequenceOf[RawColumn], folder: str | None = None, words: SequenceOf[str] | None = None
+) -> Found:
+    """Collect the facts of one column, given block by block.
+
+    Args:
+        parts: The column, block by block.
+        folder: What relative paths are relative to.
+        words: Texts that mean a missing value; None finds those that are well known among numbers.
+    """
     if not parts:
         return Found(ColumnFacts(kind="empty", type_text="nothing", num_rows=0))
+    if words:
+        parts = [drop_words(part, words) for part in parts]
+    survey = partial(_survey_arrow, folder=folder, finds_markers=words is None)
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):
@@ -55,7 +78,7 @@ def survey_column(parts: SequenceOf[RawColumn], folder: str | None = None) -> Fo
         if any(array.dtype == object for array in arrays):
             values = [value for array in arrays for value in array.tolist()]
             column, facts = survey_objects(values)
-            return Found(facts) if column is None else _survey_arrow(column, folder)
+            return Found(facts) if column is None else survey(column)
     column = _join(parts)
     if column is None:
         names = dict.fromkeys(
@@ -63,7 +86,7 @@ def survey_column(parts: SequenceOf[RawColumn], folder: str | None = None) -> Fo
         )
         text = ", ".join(names)
         return Found(ColumnFacts(kind="mixed", type_text=text, num_rows=sum(map(len, parts))))
-    return _survey_arrow(column, folder)
+    return survey(column)
 
 
 def _join(parts: Iterable[RawColumn]) -> Chunks | None:
@@ -88,21 +111,22 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
         return None
 
 
-def _survey_arrow(column: Chunks, folder: str | None) -> Found:
+def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Found:
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         chunks: list[Any] = column.chunks
         storage: Chunks = pa.chunked_array([chunk.storage for chunk in chunks])
-        return _survey_arrow(storage, folder)
+        return _survey_arrow(storage, folder, finds_markers)
     if pa.types.is_dictionary(kind):
-        found = _survey_arrow(column.cast(kind.value_type), folder)
+        found = _survey_arrow(column.cast(kind.value_type), folder, finds_markers)
         return replace(found, facts=replace(found.facts, is_coded=True))
     if pa.types.is_decimal(kind):
         found = survey_numbers(column.cast(pa.float64()))
         return replace(found, facts=replace(found.facts, type_text=str(kind)))
     if _is_one_of(kind, "string", "large_string", "string_view"):
         is_view = pa.types.is_string_view(kind)
-        return survey_texts(column.cast(pa.large_string()) if is_view else column, folder)
+        texts = column.cast(pa.large_string()) if is_view else column
+        return survey_texts(texts, folder, finds_markers=finds_markers)
     for names, survey in _SURVEYS.items():
         if _is_one_of(kind, *names):
             return survey(column)

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MAX_VALUES, ColumnFacts, RawKind, TextFacts
+from penstock.schema.facts import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
 from penstock.source.items import describe_lists
 from penstock.source.magic import MAGIC_BYTES, name_format
-from penstock.source.parse import Chunks, read_texts
+from penstock.source.parse import Chunks, drop_markers, find_markers, read_texts
 from penstock.source.twin import Labels
 
 _NUM_PROBED: Final = 256
@@ -37,11 +38,17 @@ class Found:
 
 
 def survey_numbers(column: Chunks) -> Found:
-    """Look at ints, floats or bools."""
+    """Look at ints, floats or bools; NaN is missing."""
     is_bool, is_int = pa.types.is_boolean(column.type), pa.types.is_integer(column.type)
     kind: RawKind = "bool" if is_bool else "int" if is_int else "float"
+    num_nan = 0
+    if kind == "float":
+        is_nan: Any = pc.is_nan(column)
+        num_nan = int(pc.sum(is_nan).as_py() or 0)
+        column = pc.if_else(is_nan, pa.scalar(None, column.type), column) if num_nan else column
     values = (column.drop_null() if column.null_count else column).to_numpy()
     counted = _count_numbers(values.view(np.uint8) if is_bool else values)
+    counted["num_missing_nan"] = num_nan
     if is_bool:
         counted |= {"values": None, "low": None, "high": None}
     return _find(column, kind, values, counted, is_ordered=True)
@@ -58,13 +65,24 @@ def survey_times(column: Chunks) -> Found:
     return _find(column, kind, values, counted, is_ordered=True)
 
 
-def survey_texts(column: Chunks, folder: str | None) -> Found:
-    """Look at texts; those that are all numbers, dates or lists count as such."""
+def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = True) -> Found:
+    """Look at texts; those that are all numbers, dates or lists count as such.
+
+    Args:
+        column: The texts.
+        folder: What relative paths are relative to.
+        finds_markers: Whether texts such as `NA` among numbers and dates are missing values.
+    """
     texts = column.drop_null() if column.null_count else column
     if not len(texts):
         return Found(_state(column, "empty"))
     reading = read_texts(texts)
     text = reading.facts
+    markers = find_markers(texts, reading) if finds_markers else {}
+    if markers:
+        found = survey_texts(drop_markers(column), folder, finds_markers=False)
+        if _is_counted(found.facts):
+            return _count_markers(found, markers)
     is_numeric = reading.numbers is not None and not text.num_leading_zeros and not text.num_beyond_int64
     if reading.numbers is not None and is_numeric:
         counted = _count_numbers(reading.numbers)
@@ -82,6 +100,21 @@ def survey_texts(column: Chunks, folder: str | None) -> Found:
     if codes is None:
         return Found(_state(column, "text", **counted))
     return _find(column, "text", codes, counted, is_ordered=False)
+
+
+def _is_counted(facts: ColumnFacts) -> bool:
+    """Whether texts become numbers: digits with leading zeros, or too many of them, stay texts."""
+    text = facts.text
+    is_number = facts.reads_as in ("int", "float", "date", "time")
+    return is_number and text is not None and not text.num_leading_zeros and not text.num_beyond_int64
+
+
+def _count_markers(found: Found, markers: dict[str, int]) -> Found:
+    facts = found.facts
+    text = None if facts.text is None else replace(facts.text, markers=markers)
+    num_nan = sum(number for word, number in markers.items() if is_nan(word))
+    is_float = facts.reads_as in ("int", "float")
+    return replace(found, facts=replace(facts, text=text, num_missing_nan=num_nan if is_float else 0))
 
 
 def survey_bytes(column: Chunks) -> Found:
@@ -112,18 +145,15 @@ def _find(
 
 
 def _count_numbers(values: NDArray[Any]) -> dict[str, Any]:
-    """Count what numbers there are; sorting a column of them is faster than any table of them."""
-    ordered = np.sort(values)
-    num_nan = int(np.count_nonzero(np.isnan(ordered))) if ordered.dtype.kind == "f" else 0
-    known = ordered[: len(ordered) - num_nan]
+    """Count what numbers there are, none of them NaN; sorting them is faster than any table of them."""
+    known = np.sort(values)
     if not len(known):
-        return {"num_nan": num_nan, "num_distinct": 0, "num_labels": min(num_nan, 1)}
+        return {"num_distinct": 0, "num_labels": 0}
     is_new = known[1:] != known[:-1]
     num_distinct = 1 + int(np.count_nonzero(is_new))
     low, high = known[0].item(), known[-1].item()
     is_int = known.dtype.kind != "f"
     facts: dict[str, Any] = {
-        "num_nan": num_nan,
         "num_distinct": num_distinct,
         "num_labels": num_distinct,
         "is_unique": num_distinct == len(values) > 1,

@@ -57,7 +57,7 @@ def test_file_is_written_and_its_size_told(folder, capsys):
 
 
 def test_json_is_one_object(folder, capsys):
-    (folder / "new.csv").write_text("age,size\n1,9\nold,9\n3,9\n")
+    (folder / "new.csv").write_text("age,size\n1,9\n1-2,9\n3,9\n")
     status, out, _ = run(capsys, "run", "new.csv", "--out", "o.csv", "--json", "--on-error", "collect")
     found = json.loads(out)
     assert status == 0
@@ -67,7 +67,7 @@ def test_json_is_one_object(folder, capsys):
         "skipped": 1,
         "out": "o.csv",
         "columns": ["row", "sold", "sold_probability", "sold_probability_no", "sold_probability_yes"],
-        "rejected": ["new.csv: column 'age' in row 2 (line 3): expected a number, got 'old'."],
+        "rejected": ["new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'."],
         "notes": ["not read: 'size'"],
     }
 
@@ -79,22 +79,22 @@ def test_json_without_a_file_is_a_wrong_call(folder, capsys):
 
 
 def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
-    (folder / "new.csv").write_text("age,size\n1,9\nold,9\n3,9\n")
+    (folder / "new.csv").write_text("age,size\n1,9\n1-2,9\n3,9\n")
     status, out, err = run(capsys, "run", "new.csv", "--on-error", "collect")
     assert status == 0
     assert [line.split(",")[0] for line in out.splitlines()] == ["row", "0", "2"]
     assert err.splitlines() == [
         "penstock: note: not read: 'size'",
-        "penstock: row left out: new.csv: column 'age' in row 2 (line 3): expected a number, got 'old'.",
+        "penstock: row left out: new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'.",
         "penstock: note: 1 of 3 rows left out",
     ]
 
 
 def test_row_that_does_not_fit_ends_the_run_with_its_place(folder, capsys):
-    (folder / "new.csv").write_text("age\n1\nold\n")
+    (folder / "new.csv").write_text("age\n1\n1-2\n")
     status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
     assert status == 1
-    assert "column 'age' in row 2 (line 3): expected a number, got 'old'." in err
+    assert "column 'age' in row 2 (line 3): expected a number, got '1-2'." in err
     assert sorted(path.name for path in folder.iterdir()) == ["new.csv"]
 
 

@@ -33,12 +33,12 @@ def test_missing_value_of_a_field_with_a_default_stays_missing():
     assert column.present.tolist() == [True, False]
 
 
-def test_nan_where_whole_numbers_are_required_is_a_fault_with_advice():
-    _, faults = run(Number("int64"), np.array([1.0, np.nan]))
+def test_nan_that_is_to_be_a_value_of_whole_numbers_is_a_fault_with_advice():
+    plan = ColumnPlan("Age", "age", Number("int64"), nan="value")
+    raw = np.array([1.0, np.nan])
+    _, faults = encode_column(plan, raw, Block(0, 2, {"Age": raw}), EncodeOptions())
     assert faults[0].got == "nan"
-    assert (
-        faults[0].advice == "Whole numbers have no NaN; one that marks a missing value needs optional=True."
-    )
+    assert "nan='missing'" in faults[0].advice
 
 
 def test_faults_come_one_a_row_in_the_order_of_rows():

@@ -81,7 +81,7 @@ NOT_WHOLE = [
 
 @pytest.mark.parametrize(("raw", "row", "expected", "got"), NOT_WHOLE)
 def test_whole_number_from_something_else_is_a_fault_of_that_row(raw, row, expected, got):
-    column, faults = encode(INT, raw)
+    column, faults = encode(INT, raw, plan={"nan": "value"})
     assert faults == [(row, expected, got)]
     assert column.values[row] == 0
 
@@ -102,7 +102,7 @@ FLOATS = [
 
 @pytest.mark.parametrize(("raw", "expected"), FLOATS)
 def test_float_from_what_holds_a_number_is_the_nearest_float32(raw, expected):
-    column, faults = encode(FLOAT, raw)
+    column, faults = encode(FLOAT, raw, plan={"nan": "value"})
     assert faults == []
     assert column.values.dtype == np.float32
     np.testing.assert_array_equal(column.values, np.array(expected, np.float32))
@@ -145,14 +145,47 @@ def test_missing_number_is_not_present_where_optional_and_a_fault_elsewhere(raw)
     assert [row for row, _, _ in faults] == [1]
 
 
-def test_nan_in_floats_is_a_value_and_among_objects_a_missing_one():
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        np.array([1.0, np.nan]),
+        np.array([1.0, np.nan], np.float32),
+        pa.array([1.0, float("nan")]),
+        pa.array([1.0, float("nan")], pa.float16()),
+        pa.array(["1", "nan"]),
+        pa.array(["1.0", " NaN "]),
+        objects(1.0, float("nan")),
+        objects("1", np.float32("nan")),
+    ],
+)
+def test_nan_is_missing_whatever_holds_it(raw, dtype):
+    column, faults = encode(Number(dtype, optional=True), raw)
+    assert faults == []
+    assert values_of(column) == [1, None]
+    assert column.values[1] == 0
+    _, faults = encode(Number(dtype), raw)
+    assert faults == [(1, "a value", "nothing")]
+
+
+def test_nan_is_a_value_where_the_plan_says_so():
+    column, faults = encode(Number("float32", optional=True), np.array([1.0, np.nan]), plan={"nan": "value"})
+    assert faults == []
+    assert column.present is None
+    assert np.isnan(column.values).tolist() == [False, True]
+
+
+def test_words_of_the_plan_are_missing_and_others_are_faults():
     field = Number("float32", optional=True)
-    assert encode(field, np.array([1.0, np.nan]))[0].present is None
-    assert encode(field, objects(1.0, float("nan")))[0].present.tolist() == [True, False]
+    for raw in (pa.array(["1", " NA ", "na"]), pa.array([b"1", b"NA", b"na"]), objects(1, "NA", "na")):
+        column, faults = encode(field, raw, plan={"missing": ("NA",)})
+        assert [row for row, _, _ in faults] == [2]
+        assert column.present.tolist()[:2] == [True, False]
 
 
-def test_nan_beside_a_float_that_is_too_large_is_still_a_value():
-    column, faults = encode(Number("float32", optional=True), np.array([np.nan, 1e39]))
+def test_nan_that_is_a_value_stays_one_beside_a_float_that_is_too_large():
+    raw = np.array([np.nan, 1e39])
+    column, faults = encode(Number("float32", optional=True), raw, plan={"nan": "value"})
     assert [row for row, _, _ in faults] == [1]
     assert column.present is None
     assert np.isnan(column.values[0])

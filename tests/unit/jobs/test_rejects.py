@@ -31,9 +31,10 @@ def names(dataset):
 def test_first_fault_is_raised_by_default(source, tmp_path):
     with pytest.raises(CellError) as caught:
         ps.convert(source, tmp_path / "out", schema=SCHEMA)
-    assert str(caught.value) == (
-        f"{source}: column 'age' in row 2 (line 3): expected a whole number, got 'old'."
-    )
+    error = caught.value
+    assert (error.path, error.field, error.row, error.line) == (str(source), "age", 2, 3)
+    assert (error.expected, error.got) == ("a whole number", "'old'")
+    assert "--missing old" in error.advice
 
 
 def test_skipped_rows_are_logged_and_counted_and_leave_no_file(source, tmp_path, caplog):

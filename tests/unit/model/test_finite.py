@@ -30,7 +30,9 @@ def write(folder, *, age=(), lists=(), signal=(), split="train=1.0", **choices):
         "signal": ps.fields.Tensor((2,), "float32"),
         "lists": ps.fields.Sequence("float32"),
     }
-    return ps.convert(table, folder, fields=fields, target="sold", split=split, shuffle=False, **choices)
+    return ps.convert(
+        table, folder, fields=fields, target="sold", split=split, shuffle=False, nan="value", **choices
+    )
 
 
 def refuse(data, **transforms):

@@ -35,7 +35,7 @@ def objects(*values):
     [
         (["1", "-2", None, "30"], "int"),
         (["1", "2.5", "1e3"], "float"),
-        (["nan", "inf", "1"], "float"),
+        (["inf", "1"], "float"),
         (["+1", "2"], "float"),
         (["0x10", "2"], "text"),
         (["1_000", "2"], "text"),
@@ -61,9 +61,34 @@ def test_texts_are_read_as_what_all_of_them_are(values, reads_as):
 
 
 def test_text_that_is_no_number_behind_many_numbers_makes_them_texts():
-    facts = look([*map(str, range(2000)), "n/a"])
+    facts = look([*map(str, range(2000)), "unknown"])
     assert facts.reads_as == "text"
-    assert (facts.text.num_numbers, facts.text.num_tried, facts.text.misfit) == (2000, 2001, "n/a")
+    assert (facts.text.num_numbers, facts.text.num_tried, facts.text.misfit) == (2000, 2001, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("values", "reads_as", "markers"),
+    [
+        (["1", "NA", "2", "NA"], "int", {"NA": 2}),
+        (["nan", "inf", "1"], "float", {"nan": 1}),
+        (["1.5", "NaN", "-", "?"], "float", {"-": 1, "?": 1, "NaN": 1}),
+        (["n/a", " N/A ", "None", "null", "3"], "int", {"N/A": 1, "None": 1, "n/a": 1, "null": 1}),
+        (["2024-01-31", "NA"], "date", {"NA": 1}),
+        ([*map(str, range(2000)), "n/a"], "int", {"n/a": 1}),
+        ([*["-"] * 300, "7"], "int", {"-": 300}),
+        (["1", "NA", "unknown"], "text", {}),
+        (["007", "NA", "011"], "text", {}),
+        (["9" * 20, "NA"], "text", {}),
+        (["true", "NA"], "text", {}),
+        (["dog", "NA"], "text", {}),
+        (["NA", "null"], "text", {}),
+    ],
+)
+def test_texts_for_missing_values_among_numbers_are_missing(values, reads_as, markers):
+    facts = look(values)
+    assert (facts.reads_as, dict(facts.markers)) == (reads_as, markers)
+    assert facts.num_missing == sum(markers.values())
+    assert facts.with_markers().num_missing == 0
 
 
 def test_leading_zeros_are_counted_and_texts_kept_apart():
@@ -101,12 +126,13 @@ def test_counter_is_recognised_as_texts_and_as_ints():
 )
 def test_floats_are_counted(values, num_nan, is_whole):
     facts = look(np.array(values))
-    assert (facts.kind, facts.num_nan, facts.is_whole) == ("float", num_nan, is_whole)
+    assert (facts.kind, facts.num_missing_nan, facts.is_whole) == ("float", num_nan, is_whole)
+    assert (facts.num_missing, facts.with_nan().num_missing) == (num_nan, 0)
 
 
 def test_floats_that_are_all_nan_have_no_range():
     facts = look(np.array([np.nan, np.nan]))
-    assert (facts.num_nan, facts.low, facts.num_distinct) == (2, None, 0)
+    assert (facts.num_missing, facts.low, facts.num_distinct) == (2, None, 0)
 
 
 def test_uint64_keeps_its_greatest_number():
