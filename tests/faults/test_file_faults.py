@@ -200,7 +200,7 @@ def test_f22_file_that_changes_while_open_is_an_error(tmp_path, change, use, wri
     assert error.path == str(path)
     assert re.search(
         r"(size|modification time) changed since the file was opened: expected \d+, got \d+\. "
-        r"Open the data set again once nobody writes to it\.",
+        r"Open it again once no other program writes to it\.",
         str(error),
     )
 

@@ -119,7 +119,7 @@ def test_l02_shard_that_is_cut_off_under_a_reader_is_an_error_that_names_it(shar
     assert isinstance(error, ChangedFileError)
     assert str(error) == (
         f"{shards[3]}: size changed since the file was opened: expected {size}, got {size - 40}. "
-        "Open the data set again once nobody writes to it."
+        "Open it again once no other program writes to it."
     )
 
 

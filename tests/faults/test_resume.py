@@ -12,12 +12,18 @@ from PIL import Image
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.errors import OptionError, WriteError
+from penstock.errors import ChangedFileError, OptionError, WriteError
 from penstock.fields import Number
 from penstock.jobs.conversion import Conversion
 from penstock.jobs.convert import run_conversion
 from penstock.jobs.plan import PlanOverrides
+from penstock.jobs.restore import open_stored
 from penstock.jobs.settings import make_options
+from penstock.source.block import BLOCK_ROWS
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+from penstock.storage.cache import cache_path
+from penstock.storage.file import OpenFile
 from staged_writing import fingerprint
 
 NUM_ROWS = 60
@@ -348,3 +354,104 @@ def test_x02_zero_that_became_negative_between_kill_and_resume_is_refused(unfini
     assert not unfinished.exists()
     ps.convert(table(), unfinished, num_shards=3, resume=True)
     assert unfinished.exists()
+
+
+def edit_secretly(path: Path, old: bytes, new: bytes) -> None:
+    """Change a file in place, without a change of its size and of its modification time."""
+    before, data = path.stat(), path.read_bytes()
+    assert data.count(old) == 1
+    assert len(old) == len(new)
+    with path.open("r+b") as file:
+        file.seek(data.index(old))
+        file.write(new)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the clock of a file system has steps
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (
+        before.st_size,
+        before.st_mtime_ns,
+        before.st_ino,
+    )
+
+
+def write_long_csv(path: Path) -> Path:
+    path.write_text("row,name\n" + "".join(f"{row},name {row}\n" for row in range(5 * BLOCK_ROWS)))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_x02_file_edited_while_it_is_read_with_its_mtime_set_back_is_refused(tmp_path, suffix):
+    path = tmp_path / f"pets{suffix}"
+    if suffix == ".csv":
+        write_long_csv(path)
+    elif suffix == ".jsonl":
+        path.write_text("".join(f'{{"name": "name {row}"}}\n' for row in range(5 * BLOCK_ROWS)))
+    else:
+        frame = pd.DataFrame({"name": [f"name {row}" for row in range(5 * BLOCK_ROWS)]})
+        frame.to_parquet(path, row_group_size=BLOCK_ROWS, compression=None)
+    blocks = open_source(path, SourceOptions()).blocks()
+    next(blocks)
+    if suffix == ".parquet":
+        path.chmod(0o600 if path.stat().st_mode & 0o77 else 0o644)  # any change of the ctime
+    else:
+        edit_secretly(path, b"name 81000", b"NAME 81000")
+    with pytest.raises(ChangedFileError) as caught:
+        list(blocks)
+    assert caught.value.path == str(path)
+
+
+def test_x02_csv_edited_before_it_is_hashed_is_refused(tmp_path):
+    path = write_csv(tmp_path / "pets.csv")
+    source = open_source(path, SourceOptions())
+    list(source.blocks())
+    edit_secretly(path, b"owner 19,dog,2.375", b"OWNER 19,dog,2.375")
+    with pytest.raises(ChangedFileError):
+        source.provenance()
+
+
+def test_x02_conversion_of_a_csv_that_is_edited_meanwhile_leaves_no_data_set(tmp_path):
+    path, out, seen = write_long_csv(tmp_path / "pets.csv"), tmp_path / "out", []
+
+    def edit(progress) -> None:
+        if not seen:
+            edit_secretly(path, b"name 81000", b"NAME 81000")
+        seen.append(progress)
+
+    with pytest.raises(ChangedFileError):
+        run_conversion(path, out, PlanOverrides(), make_options(workers=1), edit)
+    assert not out.exists()
+
+
+def test_x02_tfrecords_edited_while_they_are_read_are_refused(tmp_path):
+    ps.convert({"row": list(range(100))}, tmp_path / "first")
+    dataset = open_stored(tmp_path / "first", PlanOverrides(), make_options())
+    blocks = dataset.blocks()
+    next(blocks)
+    path = dataset.paths[0]
+    data = path.read_bytes()
+    edit_secretly(path, data, data)
+    with pytest.raises(ChangedFileError) as caught:
+        list(blocks)
+    assert caught.value.path == str(path)
+
+
+def test_x02_shard_with_a_new_hard_link_is_still_read(tmp_path):
+    dataset = ps.convert({"row": list(range(100))}, tmp_path / "out")
+    loader = dataset["train"].loader(batch_size=10)
+    batches = iter(loader)
+    next(batches)
+    for path in dataset.paths:
+        os.link(path, tmp_path / path.name)
+    assert sum(1 for _ in batches) == len(loader) - 1
+    assert sum(1 for _ in loader) == len(loader)
+
+
+def test_x02_inflated_copy_of_a_file_edited_with_its_mtime_set_back_is_not_used(tmp_path):
+    path = tmp_path / "rows.tfrecord.gz"
+    path.write_bytes(b"content")
+    identity = OpenFile(path).identity
+    edit_secretly(path, b"content", b"CONTENT")
+    changed = OpenFile(path).identity
+    assert changed.is_like(identity)
+    assert cache_path("inflated", path, *changed) != cache_path("inflated", path, *identity)

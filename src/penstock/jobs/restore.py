@@ -26,6 +26,7 @@ from penstock.schema.refusal import show
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.shards.split import SplitOptions
+from penstock.storage.file import FileIdentity, OpenFile
 from penstock.types import Bytes, Columns, Dense
 
 _KEPT = "the splits of the source"
@@ -43,6 +44,7 @@ class StoredSource:
 
     def __init__(self, dataset: Dataset, told: PlanOverrides, options: ConvertOptions) -> None:
         self.paths = list(dataset.paths)
+        self._identities = {path: FileIdentity.from_status(path.stat()) for path in self.paths}
         self._dataset = dataset
         self.names = _name_fields(dataset.schema, told, options)
         self.schema = Schema({new: replace(dataset.schema[old], key=None) for old, new in self.names.items()})
@@ -100,7 +102,11 @@ class StoredSource:
         ]
 
     def blocks(self) -> Iterator[StoredRows]:
-        """Yield all records, split by split."""
+        """Yield all records, split by split.
+
+        Raises:
+            ChangedFileError: A file is no longer what it was when the source was opened.
+        """
         row = 0
         for name in self._dataset.splits:
             for columns, num_rows, num_bytes in self._dataset[name].blocks():
@@ -108,6 +114,8 @@ class StoredSource:
                     continue
                 yield StoredRows(row, num_rows, num_bytes, self._encode(columns, name))
                 row += num_rows
+        for path, identity in self._identities.items():
+            OpenFile(path).check_untouched(identity)
 
     def _encode(self, columns: Columns, split: str) -> EncodedRows:
         rows = EncodedRows({new: columns[old] for old, new in self.names.items()})

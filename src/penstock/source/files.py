@@ -28,7 +28,7 @@ from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.parquet import ParquetFile
-from penstock.storage.file import OpenFile
+from penstock.storage.file import FileIdentity, OpenFile
 from penstock.storage.paths import write_name
 
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
@@ -183,7 +183,7 @@ class FilesSource:
         first_row = 0
         for file, identity in zip(self._files, self._identities, strict=True):
             path, row_in_file, num_bytes = file.path, 0, 0
-            OpenFile(path).check_unchanged(identity)
+            OpenFile(path).check_untouched(identity)
             for piece in _name_exhausted(path, cut_tables(_as_schema(file, schema))):
                 num_bytes += piece.num_bytes
                 yield Block(
@@ -197,28 +197,34 @@ class FilesSource:
                 )
                 first_row += piece.num_rows
                 row_in_file += piece.num_rows
-            OpenFile(path).check_unchanged(identity)
+            OpenFile(path).check_untouched(identity)
             self._rows[path] = row_in_file
         if not first_row:
             raise SourceError("no rows", path=self._files[0].path, expected="at least one row", got="none")
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return name, size, SHA-256 and rows of each file; hashing reads each file once."""
+        """Return name, size, SHA-256 and rows of each file; hashing reads each file once.
+
+        Raises:
+            ChangedFileError: A file is no longer what it was when the source was opened.
+        """
         names = _relative_names([file.path for file in self._files])
         return [
             {
                 "name": name,
                 "bytes": identity.size,
-                "sha256": self._digest(file.path),
+                "sha256": self._digest(file.path, identity),
                 "rows": self._rows.get(file.path, file.num_rows),
             }
             for name, file, identity in zip(names, self._files, self._identities, strict=True)
         ]
 
-    def _digest(self, path: Path) -> str:
+    def _digest(self, path: Path, identity: FileIdentity) -> str:
         if path not in self._digests:
             with path.open("rb") as file:
-                self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            OpenFile(path).check_untouched(identity)
+            self._digests[path] = digest
         return self._digests[path]
 
 

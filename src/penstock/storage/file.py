@@ -15,11 +15,29 @@ from penstock.errors import ChangedFileError, NoSuchPathError, PathError
 
 
 class FileIdentity(NamedTuple):
-    """What changes when a file's content does."""
+    """What changes when a file's content does.
+
+    Attributes:
+        size: Size in bytes.
+        mtime_ns: Modification time. Programs may set it back.
+        inode: Number of the file in its file system.
+        ctime_ns: Time of the last change to content or metadata, which no program can set. Hard links, new
+            permissions and a new name change it too.
+    """
 
     size: int
     mtime_ns: int
     inode: int
+    ctime_ns: int = 0
+
+    @classmethod
+    def from_status(cls, status: os.stat_result) -> FileIdentity:
+        """Return the identity of a file by its status."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+
+    def is_like(self, other: FileIdentity) -> bool:
+        """Return whether two identities are equal in everything but the time of the last change."""
+        return self[:3] == other[:3]
 
 
 class Readable(Protocol):
@@ -43,12 +61,25 @@ class OpenFile:
     def check_unchanged(self, since: FileIdentity) -> None:
         """Compare with what the file was.
 
+        A shard may get a hard link or new permissions while it is read, for a backup perhaps: the time of
+        the last change does not count. See `check_untouched`.
+
         Raises:
             ChangedFileError: Its size or modification time is another.
         """
         facts = os.fstat(self.fd)  # once a read: kept short
         if facts.st_size != since.size or facts.st_mtime_ns != since.mtime_ns or facts.st_ino != since.inode:
             raise_changed(self.path, since, self._identity_now())
+
+    def check_untouched(self, since: FileIdentity) -> None:
+        """Compare with what the file was, where not even its modification time may be believed.
+
+        Raises:
+            ChangedFileError: Content or metadata were changed since.
+        """
+        now = self._identity_now()
+        if now != since:
+            raise_changed(self.path, since, now)
 
     @property
     def size(self) -> int:
@@ -68,8 +99,7 @@ class OpenFile:
         return b"".join(pieces)
 
     def _identity_now(self) -> FileIdentity:
-        facts = os.fstat(self.fd)
-        return FileIdentity(facts.st_size, facts.st_mtime_ns, facts.st_ino)
+        return FileIdentity.from_status(os.fstat(self.fd))
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
@@ -92,12 +122,14 @@ def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoRetur
         what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
     if expected == got:
         what, expected, got = "file behind the path", since.inode, now.inode
+    if expected == got:
+        what, expected, got = "content or metadata", since.ctime_ns, now.ctime_ns
     raise ChangedFileError(
         f"{what} changed since the file was opened",
         path=path,
         expected=expected,
         got=got,
-        advice="Open the data set again once nobody writes to it.",
+        advice="Open it again once no other program writes to it.",
     )
 
 

@@ -98,8 +98,8 @@ class KeptFile:
                 got="no file",
                 advice="Bring it back, or open the data set again.",
             ) from error
-        now = FileIdentity(facts.st_size, facts.st_mtime_ns, facts.st_ino)
-        if now != self._identity:
+        now = FileIdentity.from_status(facts)
+        if not now.is_like(self._identity):
             self._files.forget(self.path)
             raise_changed(self.path, self._identity, now)
 
