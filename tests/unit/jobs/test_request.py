@@ -42,6 +42,7 @@ OTHER_OPTIONS = {
     "delimiter": ";",
     "encoding": "latin-1",
     "missing": ("", "NA"),
+    "nan": "value",
     "short_rows": "fill",
     "workers": 2,
     "overwrite": True,
@@ -59,6 +60,7 @@ OTHER_OVERRIDES = {
     "drop": ("d",),
     "rename": {"d": "e"},
     "form": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
+    "nan": "value",
 }
 
 
@@ -111,6 +113,8 @@ def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
         "name": replace(one, name="z"),
         "field": replace(one, field=Number("float32")),
         "form": replace(one, form="date"),
+        "missing": replace(one, missing=("NA",)),
+        "nan": replace(one, nan="value"),
         "is_cautious": replace(one, is_cautious=True),
         "is_absent": replace(one, is_absent=True),
         "reason": replace(one, reason="other"),
