@@ -9,6 +9,7 @@ from typing import Final
 from penstock.batch.options import Shuffling
 from penstock.batch.stats import STAGES, LoaderStats
 from penstock.cli.live import LiveView
+from penstock.cli.planning import add_declaring, read_declaration
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import escape, write_count, write_size
@@ -78,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     values.add_argument("--no-pipeline", action="store_true", help="load values as they are stored")
     _add_measuring(parser.add_argument_group("measuring"), usual)
+    add_declaring(parser)
     add_json(parser)
 
 
@@ -110,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return the exit status."""
     options = BenchOptions(
         read=read_options(args),
+        declaration=read_declaration(args),
         split=args.split,
         batch_size=args.batch_size,
         shuffle=args.shuffle,

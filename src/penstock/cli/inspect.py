@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from penstock.cli.making import summarise_fields, write_making
+from penstock.cli.planning import add_declaring, read_declaration
 from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.table import format_table, shorten, terminal_width
-from penstock.cli.telling import add_telling, told_fields
 from penstock.cli.wording import complain, escape, write_count, write_size, write_value
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="with --pipeline: whose files the code reads; train, or the only one, if not given",
     )
-    add_telling(parser)
+    add_declaring(parser)
     add_json(parser)
 
 
@@ -83,7 +83,9 @@ def _parse_number(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Inspect, print, and return the exit status."""
-    options = InspectOptions(read=read_options(args), num_samples=args.head, **told_fields(args))
+    options = InspectOptions(
+        read=read_options(args), num_samples=args.head, declaration=read_declaration(args)
+    )
     if args.compare is not None:
         return _compare(args, options)
     for name, needed in (("pipeline", "tf"), ("split", "pipeline")):

@@ -1,37 +1,78 @@
-"""Options that tell what the columns of a source are: types, roles, names, what to leave out.
+"""Options that declare what columns and fields are: their types, shapes and roles; the same in every command.
 
-In: the parser of a command. Out: its options; `overrides.py` reads what it parsed.
+In: the parser of a command, and later what it parsed. Out: its options, and a `Declaration`; `overrides.py`
+reads what only a conversion takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from penstock.errors import SchemaError
+from penstock.errors import OptionError, SchemaError
+from penstock.jobs.declaration import Declaration
 from penstock.schema.told import Told, TypeName, declare_field
 
 PLAIN_TYPES: Final[tuple[TypeName, ...]] = ("image", "text", "category", "number", "sequence", "bytes")
-# NAME[:64x64x3[:float32]]; a name may hold colons itself.
-_TENSOR = re.compile(r"(?P<name>.+?)(:(?P<shape>\d+(x\d+)*)(:(?P<dtype>\w+))?)?", re.DOTALL)
+# NAME[:64x64x3[:float32[:raw]]]; a name may hold colons itself.
+_TENSOR = re.compile(
+    r"(?P<name>.+?)(:(?P<shape>\d+(x\d+)*)(:(?P<dtype>\w+))?(:(?P<encoding>auto|list|raw))?)?", re.DOTALL
+)
+
+
+def add_declaring(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the types and roles that can be declared."""
+    group = parser.add_argument_group(
+        "columns and fields", "Each takes names, separated by commas, and may be given again."
+    )
+    for each in PLAIN_TYPES:
+        _add_list(group, f"--{each}", _split, "NAMES", f"those of type {each}")
+    shape = "those that are arrays of one shape, such as embedding or mask:64x64:uint8"
+    _add_list(group, "--tensor", _parse_tensors, "NAME[:DIMS[:DTYPE]]", shape)
+    _add_list(group, "--target", _split, "NAMES", "those that a model predicts")
+    group.add_argument("--weight", metavar="NAME", help="the one that weighs each row")
+    group.add_argument("--id", metavar="NAME", help="the one that identifies each row")
+    return group
 
 
 def add_planning(parser: argparse.ArgumentParser) -> None:
-    """Add what can be told of columns."""
-    group = parser.add_argument_group(
-        "columns", "Each takes names of columns, with commas between them, and may come again."
-    )
-    for each in PLAIN_TYPES:
-        _add_list(group, f"--{each}", _split, "NAMES", f"columns that are of type {each}")
-    shape = "columns that are arrays of one shape, such as embedding or mask:64x64:uint8"
-    _add_list(group, "--tensor", _parse_tensors, "NAME[:DIMS[:DTYPE]]", shape)
-    _add_list(group, "--target", _split, "NAMES", "columns that a model predicts")
-    group.add_argument("--weight", metavar="NAME", help="the column that weighs each row")
-    group.add_argument("--id", metavar="NAME", help="the column that names each row")
-    _add_list(group, "--drop", _split, "NAMES", "columns to leave out")
+    """Add the same, and what is left out or renamed."""
+    group = add_declaring(parser)
+    _add_list(group, "--drop", _split, "NAMES", "those to leave out")
     _add_list(group, "--rename", _parse_renames, "OLD=NEW", "other names for columns")
+
+
+def read_declaration(args: argparse.Namespace) -> Declaration:
+    """Return what was declared.
+
+    Raises:
+        OptionError: A name was given two types.
+    """
+    types: dict[str, TypeName | Told] = {}
+    for name, tensor in flatten(args.tensor):
+        put_once(types, name, tensor, "type")
+    for each in PLAIN_TYPES:
+        for name in flatten(getattr(args, each)):
+            put_once(types, name, each, "type")
+    return Declaration(types=types, target=flatten(args.target) or None, weight=args.weight, id=args.id)
+
+
+def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return the items of an option that was given several times."""
+    return [item for items in lists for item in items]
+
+
+def put_once(given: dict[str, Any], name: str, what: object, noun: str) -> None:
+    """Add what was given for a name.
+
+    Raises:
+        OptionError: Something else was given for it before.
+    """
+    if name in given and given[name] != what:
+        raise OptionError(f"{name!r}", field=name, expected=f"one {noun}", got="two", advice="Give it once.")
+    given[name] = what
 
 
 def _add_list(
@@ -57,8 +98,7 @@ def _parse_tensor(text: str) -> tuple[str, Told]:
     attributes: dict[str, Any] = {}
     if match["shape"] is not None:
         attributes["shape"] = [int(dim) for dim in match["shape"].split("x")]
-    if match["dtype"] is not None:
-        attributes["dtype"] = match["dtype"]
+    attributes |= {key: match[key] for key in ("dtype", "encoding") if match[key] is not None}
     try:
         declare_field(match["name"], "tensor", {"shape": [1], **attributes})
     except SchemaError as error:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
-from penstock.cli.planning import PLAIN_TYPES
+from penstock.cli.planning import flatten, read_declaration
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
+from penstock.jobs.declaration import Declaration
 from penstock.jobs.sourcekind import is_stored
-from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training
+from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training, recall_fields
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
@@ -40,7 +41,7 @@ _TRAIN: Final = (
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
-    *("nan", "short_rows", "weight", "id", "rename", "tensor", *PLAIN_TYPES),
+    *("nan", "short_rows", "rename"),
 )
 _MODEL: Final = {
     "preset": "preset",
@@ -130,8 +131,8 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     elif config.get("model") == OWN_MODEL:
         advice = "Its code is not in the file: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
-    targets = [name for names in args.target for name in names]
-    left_out = dict.fromkeys(name for names in args.drop for name in names)  # of a data set
+    left_out = dict.fromkeys(flatten(args.drop))  # of a data set
+    declared = read_declaration(args)
     return TrainJob(
         out=args.out,
         model=model,
@@ -139,7 +140,8 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         groups=_table(config, "groups"),
         model_options=ModelOptions.from_json(form) if form else None,
         choices=choices,
-        target=targets or config.get("target"),
+        target=declared.target or config.get("target"),
+        declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
         resume=args.resume,
     )
 

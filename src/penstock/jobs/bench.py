@@ -20,10 +20,10 @@ from penstock.batch.options import LoadOptions
 from penstock.batch.stats import LoaderStats
 from penstock.batch.stored import StoredValues
 from penstock.dataset import Dataset, Split
-from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.jobs.advice import Measured
 from penstock.jobs.benchoptions import BenchOptions
+from penstock.jobs.declaration import open_declared
 from penstock.jobs.figures import BenchReport, leave_out_ahead, subtract
 from penstock.jobs.footprint import count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.schema.refusal import list_choices
@@ -75,7 +75,7 @@ def prepare_bench(
     options = options or BenchOptions()
     tell = on_stage or (lambda _: None)
     tell("opening the files")
-    dataset = open_dataset(paths, options=options.read)
+    dataset = open_declared(paths, options.declaration, read=options.read)
     split = dataset[_choose_split(dataset)] if options.split is None else dataset[options.split]
     if options.is_stored:
         return Bench(split, None, options)

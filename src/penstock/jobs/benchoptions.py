@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.batch.options import LoadOptions, Shuffling
 from penstock.errors import OptionError
+from penstock.jobs.declaration import Declaration
 from penstock.read.options import ReadOptions
 from penstock.schema.refusal import show
 
@@ -25,6 +26,7 @@ class BenchOptions:
 
     Attributes:
         read: How to read.
+        declaration: Types, shapes and roles of fields.
         split: Which split; "train", or the only one, if not said.
         batch_size: Records of a batch.
         shuffle: As for a loader; True, if not said, since models are trained so.
@@ -39,6 +41,7 @@ class BenchOptions:
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
+    declaration: Declaration = field(default_factory=Declaration)
     split: str | None = None
     batch_size: int = 128
     shuffle: bool | Shuffling = True

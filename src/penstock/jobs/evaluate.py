@@ -19,10 +19,10 @@ from penstock.errors import (
     NotTFRecordError,
     OptionError,
     PenstockError,
-    SchemaError,
     UnknownNameError,
     importing,
 )
+from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.recipe import find_recipe
 from penstock.model.facts import read_trained
 from penstock.model.score.engine import evaluate_split
@@ -30,6 +30,7 @@ from penstock.model.score.evaluation import Evaluation
 from penstock.model.score.judging import OnProgress
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
+from penstock.schema.field import Field
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
 from penstock.storage.paths import PathLike
@@ -130,9 +131,9 @@ def run_evaluation(
         PenstockError: See `evaluate`.
     """
     opened = _open_run(run, model, functions)
-    chosen, notes = _open_split(opened, data, split)
     folder = opened.data if isinstance(opened.data, Path) else None
     recipe = find_recipe(opened.pipeline, getattr(opened, "settings", {}), folder)
+    chosen, notes = _open_split(opened, data, split, recipe.schema)
     found = evaluate_split(opened.predictor(), opened.pipeline, opened.tasks, chosen, options, on_progress)
     return replace(found, notes=(*notes, *found.notes)).with_forms(recipe.forms)
 
@@ -150,11 +151,13 @@ def _open_run(
     return open_run(run, model, functions)
 
 
-def _open_split(run: EvaluatedRun, data: Data, split: str) -> tuple[Split, list[str]]:
-    """Return the split, and what to know of it."""
+def _open_split(
+    run: EvaluatedRun, data: Data, split: str, schema: Mapping[str, Field]
+) -> tuple[Split, list[str]]:
+    """Return the split, and what to know about it."""
     if isinstance(data, Split):
         return data, _note_change(run, data)
-    dataset = data if isinstance(data, Dataset) else _open_data(run, data)
+    dataset = data if isinstance(data, Dataset) else _open_data(run, data, schema)
     if split not in dataset:
         there = ", ".join(show(name) for name in dataset.splits)
         raise UnknownNameError(
@@ -191,13 +194,15 @@ def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
     return all(not own.isdisjoint((path.resolve(), path.resolve().parent)) for path in paths)
 
 
-def _open_data(run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None) -> Dataset:
+def _open_data(
+    run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None, schema: Mapping[str, Field]
+) -> Dataset:
     path = run.data if data is None else data
     if not isinstance(path, str | os.PathLike | list | tuple):
         expected = "a split, a data set, or the path of one"
         raise OptionError("data", expected=expected, got=show(data), advice=_CONVERT)
     try:
-        dataset = open_dataset(path)
+        return open_as_trained(path, schema)
     except NotTFRecordError as error:
         expected = "a data set, or TFRecords"
         raise OptionError(
@@ -208,14 +213,3 @@ def _open_data(run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None) ->
             raise
         advice = "The run was trained on it. Name where it is now: penstock evaluate RUN DATASET."
         raise NoSuchPathError("the data set is not there any more", path=error.path, advice=advice) from error
-    if dataset.manifest is not None:
-        return dataset
-    try:
-        run.pipeline.check_schema(dataset.schema)
-    except SchemaError:
-        # What bytes cannot tell, such as a category from a text, is as it was when the run was trained.
-        known = {name: field for name, field in run.pipeline.schema.items() if name in dataset.schema}
-        return open_dataset(path, fields=known)
-    except UnknownNameError:
-        pass  # the loader says it
-    return dataset

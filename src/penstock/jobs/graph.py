@@ -33,7 +33,7 @@ def write_graph(
         pipeline: The file that `Pipeline.save` wrote. Long vocabularies are not in the code: it reads them
             from a file of this name beside itself.
         split: Whose files are read: those of "train", or of the only split, if not given.
-        options: What is told of the fields. If nothing is, and no manifest tells, the pipeline does.
+        options: What is declared about the fields; if nothing is, the manifest or the pipeline decides.
 
     Raises:
         OptionError: TensorFlow has no operations for something.
@@ -42,8 +42,9 @@ def write_graph(
     options = options or InspectOptions()
     given = [paths] if isinstance(paths, str | Path) else list(paths)  # type: ignore[arg-type]
     fitted = Pipeline.load(pipeline)
-    is_told = bool(options.fields or options.types) or declared_schema(list_files(given).folders) is not None
-    schema = read_schema(given, options) if is_told else fitted.schema
+    given_types = options.declaration.fields or options.declaration.types
+    is_declared = bool(given_types) or declared_schema(list_files(given).folders) is not None
+    schema = read_schema(given, options) if is_declared else fitted.schema
     dataset = open(given, schema=schema, options=options.read)
     name = _choose_split(dataset) if split is None else split
     source = find_source(dataset[name].as_source(), dataset.payload)

@@ -6,22 +6,21 @@ grow with the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.jobs.check import FileCheck, Tally, check_file
+from penstock.jobs.declaration import Declaration
 from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
-from penstock.jobs.told import FieldType, declare_fields
 from penstock.read.folder import declared_schema
 from penstock.read.listing import list_files
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
-from penstock.schema.field import Field
 from penstock.schema.naming import name_entries
 from penstock.schema.resolve import resolve_schema
 from penstock.schema.schema import Schema
@@ -34,30 +33,19 @@ _EXAMPLE_BYTES = 4 << 20  # of records, to find a value of each field to show
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions:
-    """What is told of the fields, and how much is wanted.
+    """What is declared about the fields, and how much is wanted.
 
     Attributes:
         read: How to read.
-        fields: Whole declarations by field name, as in `penstock.open`.
-        types: Types by field name; what the type leaves open is taken from the records.
-        target: The field or fields that a model is to predict.
-        weight: The field that weighs each record.
-        id: The field that identifies each record.
+        declaration: Types, shapes and roles of fields.
         num_samples: How many samples are wanted.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
-    fields: Mapping[str, Field] = field(default_factory=dict)
-    types: Mapping[str, FieldType] = field(default_factory=dict)
-    target: str | Sequence[str] | None = None
-    weight: str | None = None
-    id: str | None = None
+    declaration: Declaration = field(default_factory=Declaration)
     num_samples: int = 0
 
     def __post_init__(self) -> None:
-        twice = next((name for name in self.types if name in self.fields), None)
-        if twice is not None:
-            raise OptionError(f"field {twice!r}", field=twice, expected="one type", got="two")
         if self.num_samples < 0:
             raise OptionError("num_samples", expected="a whole number of at least 0", got=self.num_samples)
 
@@ -69,7 +57,7 @@ class Inspection:
     Attributes:
         splits: The files by split.
         survey: The counts over all sound records.
-        schema: The fields, told or inferred. What has no one type is not in it.
+        schema: The fields, declared or inferred. What has no one type is not in it.
         samples: The first samples, at least as many as were asked for if there are so many.
         payloads: The first payloads, where the records are no Examples.
         num_samples: How many samples were asked for.
@@ -170,8 +158,8 @@ def inspect(
         NoSuchPathError: A path leads to no file.
         MissingShardError: A file of an `-of-N` set is missing.
         NotTFRecordError: A file is no TFRecord.
-        UnknownNameError: Something was told of a field that is not there.
-        SchemaError: The records cannot hold a field as it was told.
+        UnknownNameError: Something is declared about a field that does not exist.
+        SchemaError: The records cannot hold a field as it is declared.
 
     Example:
         >>> found = inspect("pets/")
@@ -189,9 +177,7 @@ def inspect(
         with meter.open(path) as file:
             splits[name].append(check_file(file, options.read, tally))
     survey = tally.survey()
-    fields = {**declare_fields(survey, options.types), **options.fields}
-    declared = declared_schema(folders)
-    schema = resolve_schema(survey, declared, fields, options.target, options.weight, options.id).schema
+    schema = _resolve(survey, declared_schema(folders), options.declaration)
     frames = read_head(in_order, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
     is_other = survey.payload == "other"
     samples = [] if is_other else decode_frames(frames, schema)
@@ -210,9 +196,12 @@ def read_schema(paths: PathLike | Iterable[PathLike], options: InspectOptions | 
     """
     options = options or InspectOptions()
     opened = open_files(paths, options.read)
-    declared = opened.declared_schema()
-    if declared is not None and opened.is_described and not (options.fields or options.types):
-        return declared.with_roles(options.target, options.weight, options.id)
-    survey = opened.survey()
-    fields = {**declare_fields(survey, options.types), **options.fields}
-    return resolve_schema(survey, declared, fields, options.target, options.weight, options.id).schema
+    declared, given = opened.declared_schema(), options.declaration
+    if declared is not None and opened.is_described and not (given.fields or given.types):
+        return declared.with_roles(given.target, given.weight, given.id)
+    return _resolve(opened.survey(), declared, given)
+
+
+def _resolve(survey: Survey, declared: Schema | None, given: Declaration) -> Schema:
+    fields = given.list_fields(survey)
+    return resolve_schema(survey, declared, fields, given.target, given.weight, given.id).schema

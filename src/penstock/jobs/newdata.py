@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.dataset import Dataset, Split
-from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, SourceError
+from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.pieces import NewRows
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.rawbatches import RawRows
@@ -60,7 +60,7 @@ def open_new_data(
 def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
     if isinstance(data, Split):
         return data
-    dataset = data if isinstance(data, Dataset) else _open_stored(data, recipe, options)
+    dataset = data if isinstance(data, Dataset) else open_as_trained(data, recipe.schema, options.on_error)
     if options.split is None and len(dataset) == 1:
         return dataset[dataset.splits[0]]
     if options.split is None:
@@ -71,15 +71,6 @@ def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
             advice="Name one: split='test', on the command line --split test.",
         )
     return dataset[options.split]
-
-
-def _open_stored(data: Any, recipe: Recipe, options: PredictOptions) -> Dataset:
-    dataset = open_dataset(data, on_error=options.on_error)
-    if dataset.manifest is not None:
-        return dataset
-    # Files that say nothing of themselves are read as those were that the model was trained on.
-    known = {name: field for name, field in recipe.schema.items() if name in dataset.schema}
-    return open_dataset(data, fields=known, on_error=options.on_error)
 
 
 def _open_raw(data: Any, options: SourceOptions) -> tuple[Source, bool]:

@@ -1,7 +1,7 @@
 """TFRecords and data sets as the source of a conversion: written anew in other shards, splits, names.
 
-In: paths, and what is told of the fields. Out: blocks of columns. Splits that the source has are kept, unless
-others are asked for.
+In: paths, and what is declared about the fields. Out: blocks of columns. Splits that the source has are kept,
+unless others are asked for.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from penstock.dataset import Dataset
-from penstock.dataset import open as open_dataset
 from penstock.encode.fault import CellFault
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
+from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.rowwork import EncodedRows
 from penstock.jobs.settings import ConvertOptions
@@ -134,23 +134,18 @@ def open_stored(source: Any, told: PlanOverrides, options: ConvertOptions) -> St
         PayloadError: The records are no Examples.
         PenstockError: See `penstock.open`.
     """
-    if told.types:
+    if told.form is not None:
         raise OptionError(
-            f"field {next(iter(told.types))!r}",
-            expected="types that the records have",
-            got="another type",
-            advice="Tell it in Python, with fields=; or convert by way of a .parquet.",
+            "plan",
+            expected="raw data beside it",
+            got="TFRecords, whose fields are known",
+            advice="Declare types with --image, --text, --tensor and so on, in Python with fields=.",
         )
-    dataset = open_dataset(
-        source,
-        None if told.schema is None else Schema(told.schema),
-        dict(told.fields) or None,
-        told.target,
-        told.weight,
-        told.id,
-        options.on_error,
-        ReadOptions(max_skipped=options.max_rejects),
+    declared = Declaration(
+        types=told.types, fields=told.fields, target=told.target, weight=told.weight, id=told.id
     )
+    read = ReadOptions(max_skipped=options.max_rejects)
+    dataset = open_declared(source, declared, options.on_error, read, told.schema)
     if dataset.payload == "other":
         raise PayloadError("records cannot be converted", expected="Examples", got="other payloads")
     return StoredSource(dataset, told, options)

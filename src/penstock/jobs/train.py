@@ -16,6 +16,7 @@ from typing import Any, Final, Unpack
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError, importing
+from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
@@ -24,6 +25,8 @@ from penstock.model.progress import Watcher
 from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.model.train import COMPILED, Training, is_compiled_by_owner
 from penstock.model.training import TrainChoices, make_options
+from penstock.schema.field import Field
+from penstock.schema.form import VERSION, dump_fields, load_fields
 from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
 from penstock.storage.atomic import write_failure
@@ -116,6 +119,7 @@ class TrainJob:
         model_options: How to build a model.
         choices: Of `TrainOptions`.
         target: What to predict, if the data does not say.
+        declaration: What is declared about the fields of TFRecords.
         settings: Further tables for `run.yaml`.
         resume: Whether to go on with a run.
         callbacks: Of Keras.
@@ -130,6 +134,7 @@ class TrainJob:
     model_options: ModelOptions | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     target: str | Sequence[str] | None = None
+    declaration: Declaration = field(default_factory=Declaration)
     settings: Mapping[str, Any] = field(default_factory=dict)
     resume: bool = False
     callbacks: Sequence[Any] = ()
@@ -264,15 +269,31 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
         expected = "a data set, or the path of one"
         advice = "Convert other data first: ps.convert(frame, 'pets/', target='adopted')."
         raise OptionError("dataset", expected=expected, got=show(data), advice=advice)
+    declared = job.declaration or Declaration(fields=recall_fields(known))
     target = job.target or known.get("target")
-    opened = open_dataset(data)
-    if target is None or opened.schema.targets == tuple([target] if isinstance(target, str) else target):
-        return opened
+    if not declared:
+        opened = open_dataset(data)
+        if target is None or opened.schema.targets == tuple([target] if isinstance(target, str) else target):
+            return opened
     try:
-        return open_dataset(data, target=target)
+        return open_declared(data, replace(declared, target=target))
     except UnknownNameError as error:
         error.path = str(data)
         raise
+
+
+def recall_fields(tables: Mapping[str, Any]) -> dict[str, Field]:
+    """Return the fields that were declared, as `run.yaml` has them."""
+    form = _read_table(tables, "declared")
+    return dict(load_fields({"version": VERSION, "fields": form})) if form else {}
+
+
+def _describe_declared(job: TrainJob, data: Dataset) -> dict[str, Any]:
+    """Return what was declared as `run.yaml` has it: fields in the form of a schema, all attributes known."""
+    given = job.declaration
+    names = dict.fromkeys([*given.types, *given.fields, *filter(None, (given.weight, given.id))])
+    chosen = {name: data.schema[name] for name in names if name in data.schema}
+    return {"declared": dict(dump_fields(chosen)["fields"])} if chosen else {}
 
 
 def _describe(
@@ -290,6 +311,8 @@ def _describe(
     targets = list(data.schema.targets)
     if "convert" not in tables and targets:
         tables["target"] = targets if len(targets) > 1 else targets[0]
+    if "convert" not in tables:
+        tables |= _describe_declared(job, data)
     form = pipeline.to_json()
     # What each field becomes, without what was fitted; functions over columns are no settings.
     tables["fields"] = {name: _list_choices(form["transforms"].get(name)) for name in data.schema}

@@ -22,8 +22,11 @@ CONFIG_NAME: Final = "run.yaml"
 OWN_MODEL: Final = "own"
 """What stands for a model that a run was given: its code is nowhere in the run."""
 
-TABLES: Final = ("source", "data", "target", "convert", "fields", "groups", "model", "train", "facts")
-"""`source` and `data` are paths; `facts` are what came of the others: another run has its own."""
+TABLES: Final = (
+    *("source", "data", "target", "declared", "convert", "fields", "groups", "model", "train", "facts"),
+)
+"""`source` and `data` are paths; `declared` are fields of TFRecords, as a schema has them; `facts` are what
+came of the others: another run has its own."""
 
 _WORDS: Final = ("source", "data", "target")
 

@@ -132,7 +132,7 @@ def test_inspect_folder_with_a_missing_shard_is_failed_data(tmp_path, capsys) ->
         (["--target", "nmae"], "no field 'nmae'. Did you mean 'name'?"),
         (["--number", "name"], "field 'name' as Number: expected float values"),
         (["--tensor", "tags:3"], "field 'tags' as Tensor: expected 12 bytes"),
-        (["--image", "photo", "--bytes", "photo"], "field 'photo': expected one type, got two"),
+        (["--image", "photo", "--bytes", "photo"], "'photo': expected one type, got two"),
     ],
 )
 def test_inspect_told_what_cannot_be_is_a_wrong_call(argv, said, zoo, capsys) -> None:

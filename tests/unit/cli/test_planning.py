@@ -45,6 +45,7 @@ def test_every_plain_type_has_its_flag(type_name):
         ("a:64x64", {"a": Told("tensor", {"shape": [64, 64]})}),
         ("a:8:uint8", {"a": Told("tensor", {"shape": [8], "dtype": "uint8"})}),
         ("a:b:8", {"a:b": Told("tensor", {"shape": [8]})}),
+        ("a:8:uint8:raw", {"a": Told("tensor", {"shape": [8], "dtype": "uint8", "encoding": "raw"})}),
         ("a:8,b", {"a": Told("tensor", {"shape": [8]}), "b": Told("tensor")}),
     ],
 )
@@ -84,7 +85,7 @@ def test_roles_names_and_columns_to_drop_are_told():
 def test_column_told_twice_is_refused(argv, noun):
     with pytest.raises(OptionError) as caught:
         tell(*argv)
-    assert str(caught.value) == f"column 'a': expected one {noun}, got two. Tell it once."
+    assert str(caught.value) == f"'a': expected one {noun}, got two. Give it once."
 
 
 def test_plan_file_is_read(tmp_path):
@@ -106,5 +107,5 @@ def test_plan_file_with_a_fault_is_named_with_its_line(tmp_path):
     assert str(caught.value).startswith(f"{path}: line 2: plan at columns.a.type: expected 'number',")
     assert "Did you mean 'text'?" in str(caught.value)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SchemaError, match="plan file: expected UTF-8, got byte 0"):
+    with pytest.raises(SchemaError, match="expected UTF-8, got the byte 0xff at offset 0"):
         tell("--plan-file", str(path))

@@ -210,14 +210,10 @@ def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
         ("--split-by", "age"),
         ("--time", "age"),
         ("--delimiter", ";"),
-        ("--weight", "age"),
-        ("--id", "age"),
         ("--rename", "age=old"),
         ("--encoding", "latin-1"),
         ("--missing", "-"),
         ("--short-rows", "fill"),
-        ("--text", "age"),
-        ("--tensor", "age"),
     ],
 )
 def test_option_of_raw_data_beside_a_data_set_is_refused(run_folder, capsys, option):

@@ -13,6 +13,7 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.fields import Tensor
+from penstock.jobs.declaration import Declaration
 from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.wire.example import write_example
 from penstock.wire.feature import Feature
@@ -148,7 +149,7 @@ def test_inspect_told_types_take_the_rest_from_the_records(tmp_path) -> None:
     payloads = [example(a=n % 2, b=float(n), c=f"word {n % 3}", d=n % 2, e="x") for n in range(40)]
     path = write_plain(tmp_path / "a.tfrecord", payloads)
     types = {"a": "number", "c": "text", "d": "sequence", "e": "bytes"}
-    found = inspect(path, InspectOptions(types=types, target="a", id="c"))
+    found = inspect(path, InspectOptions(declaration=Declaration(types=types, target="a", id="c")))
     form = found.to_json()["fields"]
     names = {name: form[name]["type"] for name in form}
     assert names == {"a": "number", "b": "number", "c": "text", "d": "sequence", "e": "bytes"}
@@ -158,31 +159,31 @@ def test_inspect_told_types_take_the_rest_from_the_records(tmp_path) -> None:
 
 def test_inspect_told_tensor_gives_the_samples_its_shape(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(t=[1.0, 2.0, 3.0, 4.0])])
-    found = inspect(path, InspectOptions(fields={"t": Tensor((2, 2))}))
+    found = inspect(path, InspectOptions(declaration=Declaration(fields={"t": Tensor((2, 2))})))
     assert found.samples[0]["t"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_inspect_told_name_that_is_not_there_is_refused_with_the_nearest(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with pytest.raises(UnknownNameError, match=r"no field 'txet'\. Did you mean 'text'\?"):
-        inspect(path, InspectOptions(types={"txet": "text"}))
+        inspect(path, InspectOptions(declaration=Declaration(types={"txet": "text"})))
 
 
 def test_inspect_told_type_that_the_records_contradict_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with pytest.raises(SchemaError, match="field 'text' as Number: expected float values in the records"):
-        inspect(path, InspectOptions(types={"text": "number"}))
+        inspect(path, InspectOptions(declaration=Declaration(types={"text": "number"})))
 
 
 def test_inspect_told_field_of_other_payloads_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [b"hello world"])
     with pytest.raises(PayloadError, match="expected Examples, got other payloads"):
-        inspect(path, InspectOptions(target="x"))
+        inspect(path, InspectOptions(declaration=Declaration(target="x")))
 
 
 def test_inspect_options_with_two_types_for_one_field_are_refused() -> None:
     with pytest.raises(OptionError, match="field 'a': expected one type, got two"):
-        InspectOptions(fields={"a": Tensor((2,))}, types={"a": "image"})
+        Declaration(fields={"a": Tensor((2,))}, types={"a": "image"})
 
 
 def test_inspect_options_with_a_negative_number_of_samples_are_refused() -> None:

@@ -1,0 +1,167 @@
+"""What a user declares about the fields of TFRecords: types, shapes and roles that bytes cannot show.
+
+In: paths and a `Declaration`. Out: fields, or the data set opened with them. What a declaration leaves open
+is taken from the records. Every command that reads TFRecords takes declarations, and all use this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
+from penstock.errors import OptionError, SchemaError
+from penstock.read.opening import open_files
+from penstock.read.options import OnError, ReadOptions
+from penstock.schema.array import Sequence
+from penstock.schema.field import Field
+from penstock.schema.infer import infer_fields
+from penstock.schema.naming import name_entries
+from penstock.schema.refusal import show
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
+from penstock.schema.schema import Schema
+from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
+from penstock.schema.told import Told, TypeName, declare_field
+from penstock.storage.paths import PathLike
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What is declared about some fields; nothing by default.
+
+    Attributes:
+        types: Types by field name, with attributes or without.
+        fields: Whole fields by name, as in `penstock.open`.
+        target: The field or fields that a model predicts.
+        weight: The field that weighs each record.
+        id: The field that identifies each record.
+    """
+
+    types: Mapping[str, TypeName | Told] = field(default_factory=dict)
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    target: str | SequenceOf[str] | None = None
+    weight: str | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        twice = next((name for name in self.types if name in self.fields), None)
+        if twice is not None:
+            raise OptionError(f"field {twice!r}", field=twice, expected="one type", got="two")
+
+    def __bool__(self) -> bool:
+        """Whether anything is declared."""
+        return self != Declaration()
+
+    def list_fields(self, survey: Survey) -> dict[str, Field]:
+        """Return all declared fields; `resolve_schema` decides whether the records can hold them."""
+        return {**declare_fields(survey, self.types), **self.fields}
+
+
+def declare_fields(survey: Survey, types: Mapping[str, TypeName | Told]) -> dict[str, Field]:
+    """Return a field for each declared type.
+
+    Raises:
+        OptionError: The shape of a tensor is neither declared nor known from the records.
+    """
+    guesses = infer_fields(survey).fields
+    entries = name_entries(survey)
+    fields: dict[str, Field] = {}
+    for name, given in types.items():
+        wanted, attributes = (given.type_name, given.attributes) if isinstance(given, Told) else (given, {})
+        guess = guesses.get(name)
+        if guess is not None and wanted in (None, guess.type_name) and not attributes:
+            fields[name] = guess
+            continue
+        entry = entries.get(name)
+        counted = entry.steps if isinstance(entry, ListSurvey) else entry
+        if wanted == "tensor":
+            fields[name] = _declare_tensor(name, attributes, counted)
+        elif attributes:
+            fields[name] = declare_field(name, wanted or "bytes", attributes)
+        else:
+            fields[name] = _declare(wanted, counted)
+    return fields
+
+
+def _declare_tensor(name: str, attributes: Mapping[str, Any], entry: FieldSurvey | None) -> Field:
+    kind = None if entry is None else entry.kind
+    found = {"dtype": "int64"} if kind == "int64" else {}
+    if "shape" not in attributes:
+        if entry is None or kind == "bytes" or entry.min_len != entry.max_len:
+            raise OptionError(
+                f"shape of tensor {show(name)}",
+                field=name,
+                expected="a shape, as the records do not show one",
+                got="none",
+                advice=f"Declare it: --tensor {name}:64x64, in Python fields={{{name!r}: Tensor((64, 64))}}.",
+            )
+        return declare_field(name, "tensor", {"shape": [entry.max_len], **found, **attributes})
+    return declare_field(name, "tensor", {**found, **attributes})
+
+
+def _declare(wanted: TypeName | None, entry: FieldSurvey | None) -> Field:
+    kind = None if entry is None else entry.kind
+    if wanted == "number":
+        return Number("int64" if kind == "int64" else "float32")
+    if wanted == "category":
+        return Category("int64" if kind == "int64" else "string")
+    if wanted == "sequence":
+        if kind == "bytes":
+            return Sequence("string" if entry is not None and entry.is_text else "bytes")
+        return Sequence("float32" if kind == "float" else "int64")
+    return {"text": Text(), "image": Image()}.get(wanted or "", Bytes())
+
+
+def open_declared(
+    paths: PathLike | Iterable[PathLike],
+    declaration: Declaration,
+    on_error: OnError = "raise",
+    read: ReadOptions | None = None,
+    schema: Mapping[str, Field] | None = None,
+) -> Dataset:
+    """Open TFRecords with what is declared about their fields.
+
+    Raises:
+        PenstockError: See `penstock.open` and `declare_fields`.
+    """
+    read = read or ReadOptions()
+    fields = dict(declaration.fields)
+    if declaration.types:
+        fields = declaration.list_fields(open_files(paths, read, on_error).survey())
+    return open_dataset(
+        paths,
+        None if schema is None else Schema(schema),
+        fields or None,
+        declaration.target,
+        declaration.weight,
+        declaration.id,
+        on_error,
+        read,
+    )
+
+
+def open_as_trained(
+    paths: PathLike | Iterable[PathLike], schema: Mapping[str, Field], on_error: OnError = "raise"
+) -> Dataset:
+    """Open records with the fields that a run was trained with, where the records do not describe themselves.
+
+    A manifest describes its records; of its fields, those count anew that are of another type in the run.
+    """
+    dataset = open_dataset(paths, on_error=on_error)
+    there = dataset.schema
+    known = {
+        name: each
+        for name, each in schema.items()
+        if name in there and (dataset.manifest is None or there[name].type_name != each.type_name)
+    }
+    if all(there[name] == each for name, each in known.items()):
+        return dataset
+    try:
+        return open_dataset(paths, fields=known, on_error=on_error)
+    except SchemaError:
+        if dataset.manifest is None:
+            raise
+        return dataset  # the pipeline refuses what is of another type
