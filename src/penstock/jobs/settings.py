@@ -52,7 +52,7 @@ class ConvertOptions:
         resize: Shrink images so that their shorter side has so many pixels.
         delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
         encoding: Of a CSV.
-        missing: Cells of a CSV that mean a missing value.
+        missing: Cells of a CSV that mean a missing value; in other sources texts, but for the empty one.
         nan: What NaN means in a column of single numbers: "missing", like an empty cell, or "value", which is
             stored, and which training refuses unless its transform takes it: `Scale(nan="missing")`.
         short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".

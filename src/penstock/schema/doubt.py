@@ -6,11 +6,12 @@ In: facts of a column and the field that it becomes. Out: warnings, one sentence
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.facts import ColumnFacts
+from penstock.schema.facts import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
 from penstock.schema.refusal import count, list_texts, show
@@ -26,6 +27,20 @@ MIN_ROWS_PER_NAMED_CODE: Final = 3
 
 MIN_UNIQUE_ROWS: Final = 1_000
 """Whole numbers of which none comes twice in so many rows are more often keys than amounts."""
+
+MAX_MISFITS: Final = 3
+"""So few different texts among numbers are more likely to mean a missing value than something else."""
+
+_STYLE_DOUBTS: Final[Mapping[NumberStyle, str]] = {
+    "currency": "amounts with a currency sign, such as {example}, are kept as text: "
+    "remove the sign, and any thousands separators, to make it a column of numbers.",
+    "percent": "numbers with a percent sign, such as {example}, are kept as text: "
+    "remove the sign to make it a column of numbers.",
+    "grouped": "numbers with thousands separators, such as {example}, are kept as text: "
+    "remove the separators to make it a column of numbers.",
+    "comma": "numbers with a decimal comma, such as {example}, are kept as text: "
+    "write a decimal point to make it a column of numbers.",
+}
 
 _FLOAT32_WHOLE: Final = 2**24
 _CODE_NAME: Final = re.compile(
@@ -118,21 +133,15 @@ def _are_plain_dates(facts: ColumnFacts) -> bool:
 
 
 def _doubt_number(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if facts.text is not None:
+        yield from _doubt_digits(column, facts.text, field)
     if facts.reads_as not in ("int", "float"):
         return
-    text = facts.text
-    if text is not None and text.num_leading_zeros:
-        if isinstance(field, Number):
-            yield f"{text.num_leading_zeros} texts have leading zeros, which a number loses: is it a code?"
-        else:
-            yield f"leading zeros, as codes have them: kept as text. '--number {column}' makes numbers of it."
-    if text is not None and text.num_beyond_int64 and isinstance(field, Number):
+    if facts.kind == "int" and isinstance(facts.high, int) and facts.high >= 2**63:
         yield (
-            f"{count(text.num_beyond_int64, 'whole number')} beyond 64 bits, where the conversion will stop: "
+            f"up to {facts.high}, which 64 bits with a sign do not hold: the conversion will stop there. "
             f"'--text {column}' keeps them as they are."
         )
-    if facts.kind == "int" and isinstance(facts.high, int) and facts.high >= 2**63:
-        yield f"up to {facts.high}, which 64 bits with a sign do not hold: the conversion will stop there."
     if facts.num_nan:
         yield f"{facts.num_nan} of {facts.num_rows} are NaN, and stay NaN: a loss that meets one is NaN too."
     if isinstance(field, Number):
@@ -141,6 +150,24 @@ def _doubt_number(column: str, facts: ColumnFacts, field: Field) -> Iterator[str
         isinstance(field, Category) and field.role == "target" and (facts.num_distinct or 0) > MAX_FEW_NUMBERS
     ):
         yield f"{facts.num_distinct} classes, or amounts? '--number {column}' in that case."
+
+
+def _doubt_digits(column: str, text: TextFacts, field: Field) -> Iterator[str]:
+    if text.num_leading_zeros:
+        if isinstance(field, Number):
+            yield f"{text.num_leading_zeros} texts have leading zeros, which a number loses: is it a code?"
+        else:
+            yield f"leading zeros, as codes have them: kept as text. '--number {column}' makes numbers of it."
+    if not text.num_beyond_int64:
+        return
+    numbers = f"{count(text.num_beyond_int64, 'whole number')} beyond 64 bits"
+    if isinstance(field, Number) and field.dtype == "int64":
+        yield f"{numbers}, where the conversion will stop: '--text {column}' keeps them as they are."
+    elif not isinstance(field, Number):
+        yield (
+            f"{numbers}, so that it is kept as text. In a plan file, "
+            "'type: number, dtype: float64' rounds them to 16 digits."
+        )
 
 
 def _doubt_amount(column: str, facts: ColumnFacts, field: Number) -> Iterator[str]:
@@ -172,11 +199,8 @@ def _doubt_text(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
     text = facts.text
     if text is None or facts.kind != "text" or facts.reads_as != "text":
         return
-    if 10 * text.num_numbers >= 9 * text.num_tried > 0 and not isinstance(field, Number):
-        yield (
-            f"{text.num_numbers} of {text.num_tried} texts are numbers, but not {show(text.misfit)}: "
-            f"'--missing' if that means a missing value, then '--number {column}'."
-        )
+    if not isinstance(field, Number) and not text.num_beyond_int64 and not text.num_leading_zeros:
+        yield from _doubt_misfits(column, text)
     if 0 < text.num_image_names < facts.num_present and field.type_name != "image":
         yield (
             f"{text.num_image_names} of {facts.num_present} texts name image files, but not "
@@ -191,6 +215,30 @@ def _doubt_text(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
     if isinstance(field, Text) and distinct and 2 * distinct <= facts.num_present and text.mean_words < 3:
         often = f"{facts.num_present / distinct:.0f} times on average"
         yield f"{distinct} different texts, each {often}: '--category {column}'?"
+
+
+def _doubt_misfits(column: str, text: TextFacts) -> Iterator[str]:
+    """Yield why texts that are mostly numbers are kept as text, and what makes numbers of them."""
+    num_words = text.num_tried - text.num_markers
+    if text.style is not None and 10 * (text.num_numbers + text.num_styled) >= 9 * num_words > 0:
+        example = show(text.misfit)
+        if text.style == "spaced":
+            yield f"numbers with white space around them, such as {example}: '--number {column}' reads them."
+        else:
+            yield _STYLE_DOUBTS[text.style].format(example=example)
+    elif text.misfits and text.num_numbers and _are_few_misfits(text, num_words):
+        flags = " ".join(f"--missing {shlex.quote(word)}" for word in text.misfits)
+        more = "" if text.num_misfits == len(text.misfits) else ", and so on,"
+        yield (
+            f"{text.num_numbers} of {text.num_tried} texts are numbers, but not {list_texts(text.misfits)}: "
+            f"kept as text. '{flags}'{more} if that means a missing value."
+        )
+
+
+def _are_few_misfits(text: TextFacts, num_words: int) -> bool:
+    if 10 * text.num_numbers >= 9 * num_words:
+        return True
+    return text.num_misfits <= MAX_MISFITS and 2 * text.num_numbers >= num_words
 
 
 def _doubt_items(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:

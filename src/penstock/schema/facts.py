@@ -33,6 +33,9 @@ struct of bytes and path; `mixed` is values of several kinds; `other` is what no
 TextKind: TypeAlias = Literal["int", "float", "bool", "date", "time", "list"]
 """What every text of a column can be read as."""
 
+NumberStyle: TypeAlias = Literal["currency", "percent", "grouped", "comma", "spaced"]
+"""How a text writes a number that is not read as one: `$5.10`, `12 %`, `1,234`, `3,14`, ` 7`."""
+
 MAX_VALUES: Final = 256
 """A domain is listed up to here, as the survey of TFRecords does it."""
 
@@ -55,6 +58,11 @@ class TextFacts:
         num_numbers: How many can be read as numbers, where only some can; of the texts that were looked at.
         num_tried: How many texts were looked at for that.
         misfit: The first text that is no number, or no name of an image, where most are.
+        misfits: The most frequent texts that are neither numbers nor known to mean a missing value.
+        num_misfits: How many different ones there are.
+        style: How most of them write a number that is not read as one, or None.
+        num_styled: How many texts are written so.
+        num_markers: How many texts are known to mean a missing value, where only some others are numbers.
         markers: How often each text occurs that is known to mean a missing value, such as `NA`, where all
             others are numbers or dates. Those rows count as missing.
         num_leading_zeros: How many are whole numbers that begin with a 0, such as 00501.
@@ -71,6 +79,11 @@ class TextFacts:
     num_numbers: int = 0
     num_tried: int = 0
     misfit: str | None = None
+    misfits: tuple[str, ...] = ()
+    num_misfits: int = 0
+    style: NumberStyle | None = None
+    num_styled: int = 0
+    num_markers: int = 0
     markers: Mapping[str, int] = field(default_factory=dict)
     num_leading_zeros: int = 0
     num_beyond_int64: int = 0

@@ -129,7 +129,7 @@ def _decide_number(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
     if text is not None and text.num_leading_zeros:
         zeros = f"digits, {text.num_leading_zeros} of {facts.num_present} with leading zeros"
         return ("category" if _is_domain(facts) else "text"), f"{zeros}: codes, not numbers"
-    if text is not None and 2 * text.num_beyond_int64 > facts.num_present:
+    if text is not None and text.num_beyond_int64:
         return ("category" if _is_domain(facts) else "text"), "digits, too many for a number of 64 bits"
     if is_target and facts.is_whole and not facts.num_nan and _are_classes(facts):
         return "category", f"target of {count(facts.num_distinct or 0, 'whole number')}, {_show_range(facts)}"

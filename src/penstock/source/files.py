@@ -101,6 +101,9 @@ class FilesSource:
     The columns of the first file are those of all; their order in other files does not matter. JSONL files
     may lack some: a field that no line of a file has is missing there. Types that differ become the type
     that holds both, where there is one.
+
+    Attributes:
+        is_csv: Whether all are CSV files, in which the texts of `SourceOptions.missing` are null already.
     """
 
     is_repeatable = True
@@ -119,6 +122,7 @@ class FilesSource:
         self.forms: Mapping[str, Form] = forms or {}
         self._identities = [OpenFile(path).identity for path in paths]
         self._files = [open_file(path, options) for path in paths]
+        self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
         self._notes = notes
         self._rows: dict[Path, int] = {}
         self._digests: dict[Path, str] = {}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +18,51 @@ import pyarrow as pa
 from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.schema.refusal import show
 from penstock.source.arrays import open_dict, open_pandas
-from penstock.source.block import Source
+from penstock.source.block import Block, Source
+from penstock.source.column import drop_words
 from penstock.source.files import FilesSource
 from penstock.source.folder import find_tables, open_folder
+from penstock.source.images import ImageFolderSource
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
 from penstock.storage.paths import find_files
 
 
+class _WordSource:
+    """A source in which some texts mean a missing value; a CSV knows them itself."""
+
+    def __init__(self, source: Source, words: tuple[str, ...]) -> None:
+        self._source = source
+        self._words = words
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows from the first to the last."""
+        for block in self._source.blocks():
+            columns = {name: drop_words(raw, self._words) for name, raw in block.columns.items()}
+            yield replace(block, columns=columns)
+
+
 def open_source(given: object, options: SourceOptions) -> Source:
+    """Open raw data of any kind, in which the texts of `options.missing` are missing values.
+
+    Args:
+        given: See `_open_any`.
+        options: Choices for text files, and those texts. The empty text is missing in a CSV only.
+
+    Raises:
+        PenstockError: See `_open_any`.
+    """
+    source = _open_any(given, options)
+    words = tuple(word for word in options.missing if word)
+    knows_words = isinstance(source, ImageFolderSource) or getattr(source, "is_csv", False)
+    return cast("Source", _WordSource(source, words)) if words and not knows_words else source
+
+
+def _open_any(given: object, options: SourceOptions) -> Source:
     """Open raw data of any kind.
 
     Args:

@@ -21,7 +21,8 @@ class SourceOptions:
             A backslash followed by t, as a shell passes it, means a tab.
         encoding: Of the text. A UTF-8 byte order mark is dropped in any case.
         missing: The unquoted cells of a CSV that hold no value. Only the empty one by default: "NA" and
-            "null" are names of people and places too. What is in quotes is always a value.
+            "null" are names of people and places too. What is in quotes is always a value. In other sources,
+            the texts that mean a missing value; the empty text is a value there.
         short_rows: What a CSV row with too few cells gets: "raise" an error, or "fill" the rest as missing.
 
     Example:

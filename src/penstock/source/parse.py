@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MARKERS, TextFacts, TextKind
+from penstock.schema.facts import MARKERS, NumberStyle, TextFacts, TextKind
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 """A column, block by block."""
@@ -27,6 +27,15 @@ _INT = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE
 )
+_STYLES: Final[dict[NumberStyle, re.Pattern[str]]] = {
+    "grouped": re.compile(r"[+-]?[0-9]{1,3}([,' ][0-9]{3})+(\.[0-9]+)?"),
+    "comma": re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+"),
+    "currency": re.compile(r"[+-]?[$€£¥₹] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[$€£¥₹]"),
+    "percent": re.compile(r"[+-]?[0-9]+([.,][0-9]+)? ?%"),
+    "spaced": re.compile(r"\s+[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*|[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s+"),
+}
+_STYLED = re.compile("|".join(f"(?:{style.pattern})" for style in _STYLES.values()))
+_NUM_MISFITS: Final = 3
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(
     _DATE.pattern + r"([T ][0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
@@ -57,11 +66,11 @@ def read_texts(texts: Chunks) -> Reading:
         reading = _read_numbers(texts, probe, facts)
         if reading is not None:
             return reading
-    # A word for a missing number makes texts of all the others: count the numbers, to tell the person.
     facts["mean_words"] = sum(len(text.split()) for text in probe) / max(1, len(probe))
-    if num_numbers * 2 > len(probe):
-        facts |= _count_numbers(texts)
-        return Reading(TextFacts(**facts))
+    # A word for a missing number makes texts of all the others: count the numbers, so that a warning says it.
+    num_numeric = num_numbers + sum(map(_is_numeric, probe)) if num_numbers < len(probe) else num_numbers
+    if num_numeric * 2 > len(probe) and (num_numeric > num_numbers or num_numbers):
+        return Reading(TextFacts(**facts, **_count_numbers(texts)))
     if _all(_TIME, probe):
         return Reading(TextFacts(reads_as=_read_times(texts), **facts))
     if _all(_OTHER_DATE, probe):
@@ -144,11 +153,37 @@ def _read_numbers(texts: Chunks, probe: list[str], facts: dict[str, Any]) -> Rea
     return Reading(TextFacts(reads_as="float", **facts), values)
 
 
+def _is_numeric(text: str) -> bool:
+    """Whether a text that is no number means one, or a missing one."""
+    if _NUMBER.fullmatch(text):
+        return False
+    return _STYLED.fullmatch(text) is not None or text.strip().lower() in MARKERS
+
+
 def _count_numbers(texts: Chunks) -> dict[str, Any]:
+    """Count the texts that are numbers, and describe the others."""
     is_number = pc.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$", ignore_case=True)
-    misfits = texts.filter(pc.invert(is_number)).slice(0, 1).to_pylist()
-    num_numbers = _count_true(is_number)
-    return {"num_numbers": num_numbers, "num_tried": len(texts), "misfit": misfits[0] if misfits else None}
+    others = texts.filter(pc.invert(is_number))
+    words = others.filter(pc.invert(_are_markers(others)))
+    found: Any = pc.value_counts(words)
+    counts = {each["values"]: each["counts"] for each in found.to_pylist()}
+    misfits = sorted(counts, key=lambda word: (-counts[word], word))[:_NUM_MISFITS]
+    styled = {
+        style: sum(number for word, number in counts.items() if pattern.fullmatch(word))
+        for style, pattern in _STYLES.items()
+    }
+    style = max(styled, key=lambda each: styled[each])
+    first = (words if len(words) else others).slice(0, 1).to_pylist()
+    return {
+        "num_numbers": len(texts) - len(others),
+        "num_tried": len(texts),
+        "misfit": first[0] if first else None,
+        "misfits": tuple(misfits),
+        "num_misfits": len(counts),
+        "style": style if styled[style] else None,
+        "num_styled": styled[style],
+        "num_markers": len(others) - len(words),
+    }
 
 
 def _count_image_names(texts: Chunks) -> dict[str, Any]:

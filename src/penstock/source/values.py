@@ -83,6 +83,7 @@ def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = Tr
         found = survey_texts(drop_markers(column), folder, finds_markers=False)
         if _is_counted(found.facts):
             return _count_markers(found, markers)
+        text = _keep_digits(text, found.facts.text)
     is_numeric = reading.numbers is not None and not text.num_leading_zeros and not text.num_beyond_int64
     if reading.numbers is not None and is_numeric:
         counted = _count_numbers(reading.numbers)
@@ -107,6 +108,14 @@ def _is_counted(facts: ColumnFacts) -> bool:
     text = facts.text
     is_number = facts.reads_as in ("int", "float", "date", "time")
     return is_number and text is not None and not text.num_leading_zeros and not text.num_beyond_int64
+
+
+def _keep_digits(text: TextFacts, others: TextFacts | None) -> TextFacts:
+    """Return the facts of all texts with what was found in those that do not mean a missing value."""
+    if others is None:
+        return text
+    zeros, beyond = others.num_leading_zeros, others.num_beyond_int64
+    return replace(text, num_leading_zeros=zeros, num_beyond_int64=beyond)
 
 
 def _count_markers(found: Found, markers: dict[str, int]) -> Found:

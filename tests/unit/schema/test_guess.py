@@ -75,7 +75,7 @@ GUESSES = [
     (texts(1000, 400, **CODES), "text", "digits, 3 of 1000 with leading zeros: codes, not numbers"),
     (texts(1000, 40, **CODES), "category", "digits, 3 of 1000 with leading zeros: codes, not numbers"),
     (texts(reads_as="int", num_beyond_int64=999), "text", "digits, too many for a number of 64 bits"),
-    (texts(reads_as="int", num_beyond_int64=1), "number", "whole numbers"),
+    (texts(reads_as="int", num_beyond_int64=1), "text", "digits, too many for a number of 64 bits"),
     (
         plain("bytes", "binary", formats={"jpeg": 90, "png": 10}),
         "image",
@@ -221,9 +221,9 @@ DOUBTS = [
     (ints(high=2**63), Number("int64"), "which 64 bits with a sign do not hold"),
     (texts(reads_as="int", num_beyond_int64=1), Number("int64"), "1 whole number beyond 64 bits"),
     (
-        texts(num_numbers=95, num_tried=100, misfit="n/a"),
+        texts(num_numbers=95, num_tried=100, misfits=("tbd",), num_misfits=1),
         Text(),
-        "95 of 100 texts are numbers, but not 'n/a'",
+        "95 of 100 texts are numbers, but not 'tbd': kept as text. '--missing tbd'",
     ),
     (texts(**IMAGES), Text(), "names of image files, but none of the first 20 was found: '--image c'"),
     (items("array", "uint8", (8, 8, 3)), Tensor((8, 8, 3), "uint8"), "may be pixels: '--image c'"),
