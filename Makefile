@@ -77,6 +77,7 @@ fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missi
 bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training against TensorFlow, Keras, OpenCV and others
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/write.py
+	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/images.py
 	$(BIN)/python benchmarks/train.py

@@ -23,7 +23,7 @@ from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import Request
-from penstock.jobs.rowwork import Incoming, MeasurableRows, RowWork, WorkedRows
+from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
@@ -129,7 +129,7 @@ class Conversion:
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
         self._content = ContentDigest()
-        self._held: list[MeasurableRows] = []
+        self._held: list[WorkedRows] = []
         self._held_bytes = 0
         self._num_blocks = 0
         self._read_bytes = 0
@@ -158,7 +158,6 @@ class Conversion:
         self._store.append(worked.rows, worked.columns, worked.tentative)
         self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
         self._residents.add(worked.incoming.first_row, worked.resident)
-        self._statistics.merge(worked.statistics)
         self._hold(worked)
         for name, count in worked.missing.items():
             self._missing[name] += count
@@ -173,10 +172,15 @@ class Conversion:
     def _hold(self, worked: WorkedRows) -> None:
         """Keep the columns of a small source until its splits are known, which then go by rank."""
         self._held_bytes += worked.num_bytes
+        self._held.append(worked)
         if self._store.num_rows >= RANK_BELOW or self._held_bytes > _MOST_HELD_BYTES:
-            self._held.clear()
-        else:
-            self._held.append(worked.measurable)
+            self._merge_held()
+
+    def _merge_held(self) -> None:
+        """Measure the rows that were kept by the splits that their keys give, and let go of them."""
+        for worked in self._held:
+            self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
+        self._held.clear()
 
     def finish(self, settle: Settle, facts: Facts) -> Manifest:
         """Write the data set.
@@ -269,13 +273,14 @@ class Conversion:
         is_moved = assignment.num_duplicates > 0
         is_tentative = assignment.method.startswith("hash threshold") and not is_moved
         if is_tentative and name == assignment.names[self._work.measured]:
+            self._merge_held()
             return self._statistics.to_json()
         if self._held:
             is_wanted = assignment.codes == assignment.names.index(name)
             statistics, start = Statistics(schema), 0
-            for rows in self._held:
-                stop = start + rows.num_sound
-                statistics.merge(rows.measure(schema, is_wanted[start:stop]))
+            for worked in self._held:
+                stop = start + len(worked.rows)
+                statistics.merge(worked.measurable.measure(schema, is_wanted[start:stop]))
                 start = stop
             return statistics.to_json()
         return measure_shards(self._staging.folder, splits[name], schema, self._split.seed)

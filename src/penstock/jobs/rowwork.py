@@ -21,6 +21,7 @@ from penstock.errors import OutOfMemoryError, PenstockError
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import BlockStatistics, measure_block
+from penstock.shards.assign import RANK_BELOW
 from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
 from penstock.shards.split import SplitOptions, split_hashes
@@ -89,7 +90,7 @@ class WorkedRows:
         extra: What else the split needs: a time, or the hash of a stratum.
         splits: Its split, where that is told.
         tentative: The split that its key alone gives.
-        statistics: Of the rows that would be in the train split by that.
+        statistics: Statistics of the rows that would be in the train split by that; None if not measured yet.
         missing: How many of the sound rows lack each field.
         num_bytes: What the records take, about.
         faults: What does not fit.
@@ -107,12 +108,18 @@ class WorkedRows:
     extra: NDArray[np.int64] | None
     splits: list[bytes] | str | None
     tentative: NDArray[np.uint8]
-    statistics: BlockStatistics
+    statistics: BlockStatistics | None
     missing: dict[str, int]
     num_bytes: int
     faults: list[CellFault]
     streams: Mapping[str, Stream]
     measurable: MeasurableRows
+
+    def measure(self, schema: Schema, measured: int) -> BlockStatistics:
+        """Return the statistics of the rows that would be in the split of that number."""
+        if self.statistics is not None:
+            return self.statistics
+        return self.measurable.measure(schema, self.tentative == measured)
 
 
 @dataclass(frozen=True)
@@ -187,7 +194,9 @@ class RowWork:
         sound = _sound_rows(encoded.faults, num_rows)
         measured = codes == self.measured if sound is None else (codes == self.measured) & sound
         order = _native.mix_rows(self._split.seed, incoming.first_row, num_rows)
-        statistics = measure_block(self.schema, columns, measured, order)
+        # The splits of a small source become others: its first rows are measured once those are known.
+        is_early = incoming.first_row < RANK_BELOW
+        statistics = None if is_early else measure_block(self.schema, columns, measured, order)
         deferred = {name: column for name, column in columns.items() if isinstance(column, Deferred)}
         kept: list[ByteColumn] = [
             bodies,

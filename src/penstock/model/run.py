@@ -28,6 +28,7 @@ from penstock.model.task import Task, find_tasks
 from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.json_text import write_json
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
@@ -134,7 +135,7 @@ def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) ->
     Raises:
         WriteError: The disk is full, or fails.
     """
-    text = json.dumps({"schema": schema.to_json(), "plan": plan}, indent=1)
+    text = write_json({"schema": schema.to_json(), "plan": plan}, 1)
     with AtomicFile(folder / FIELDS_NAME, overwrite=True) as file:
         file.write(text.encode() + b"\n")
 

@@ -21,6 +21,7 @@ from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
 from penstock.shards.node import Node
 from penstock.storage.file import OpenFile
+from penstock.storage.json_text import write_json
 
 MANIFEST_NAME: Final = "penstock.json"
 FORMAT: Final = 1
@@ -100,7 +101,7 @@ def dump(manifest: Manifest) -> bytes:
         "source": list(manifest.source),
         **({} if manifest.request is None else {"request": manifest.request}),
     }
-    text = json.dumps(form, indent=1, allow_nan=False)
+    text = write_json(form, 1)
     # Statistics have thousands of numbers: on one line they are ten times faster to write, and to pass over.
     statistics = json.dumps(manifest.statistics, allow_nan=False)
     return f'{text[:-2]},\n "statistics": {statistics}\n}}\n'.encode("ascii")

@@ -6,7 +6,6 @@ knows no missing values, no feature lists and no compression.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
+from penstock.storage.json_text import write_json
 
 INFO_NAME: Final = "dataset_info.json"
 FEATURES_NAME: Final = "features.json"
@@ -126,4 +126,4 @@ def _shape(shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _dump(form: dict[str, Any]) -> bytes:
-    return json.dumps(form, indent=4).encode("ascii") + b"\n"
+    return write_json(form, 4).encode("ascii") + b"\n"

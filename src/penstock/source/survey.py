@@ -23,6 +23,8 @@ from penstock.source.parse import Chunks
 from penstock.source.twin import Labels, Target
 from penstock.source.values import Found, survey_bytes, survey_numbers, survey_texts, survey_times
 
+_TEXT_ID = pa.string().id
+
 
 def survey_blocks(
     blocks: SequenceOf[Block],
@@ -71,6 +73,9 @@ def survey_column(
     if words:
         parts = [drop_words(part, words) for part in parts]
     survey = partial(_survey_arrow, folder=folder, finds_markers=words is None)
+    if len(parts) == 1 and not isinstance(parts[0], np.ndarray) and parts[0].type.id == _TEXT_ID:
+        # A column of a small CSV, which may have a hundred thousand of them.
+        return survey_texts(pa.chunked_array([parts[0]]), folder, finds_markers=words is None)
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):

@@ -20,6 +20,7 @@ from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.json_text import write_json
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.form import (
@@ -89,7 +90,7 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
 
 def write_pipeline(assembly: Assembly, path: str | os.PathLike[str]) -> None:
     """Write a file, which takes the place of one that is there."""
-    text = json.dumps(dump_pipeline(assembly), allow_nan=False, indent=1)
+    text = write_json(dump_pipeline(assembly), 1)
     with AtomicFile(Path(path), overwrite=True) as file:
         file.write(f"{text}\n".encode("ascii"))
 

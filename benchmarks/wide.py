@@ -1,0 +1,52 @@
+"""The time that `penstock convert` takes for a CSV of many columns and three rows.
+
+In: a number of columns. Out: processor and elapsed seconds of the whole command, and its memory. The promise
+is 100,000 columns in less than 10 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+NUM_ROWS = 3
+COMMAND = (sys.executable, "-c", "import sys; from penstock.cli.main import main; sys.exit(main())")
+
+
+def write_source(path: Path, num_columns: int) -> None:
+    """Write a CSV of whole numbers."""
+    with path.open("w") as file:
+        file.write(",".join(f"c{i}" for i in range(num_columns)) + "\n")
+        for row in range(NUM_ROWS):
+            file.write(",".join(str((7 * i + 13 * row) % 1000) for i in range(num_columns)) + "\n")
+
+
+def main() -> None:
+    """Measure, and print one line per number of columns."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("columns", type=int, nargs="*", default=[10_000, 100_000])
+    print(f"{'columns':>9}  {'CPU s':>7}  {'elapsed s':>9}  {'peak MB':>7}")
+    for num_columns in parser.parse_args().columns:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "wide.csv"
+            write_source(source, num_columns)
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                [*COMMAND, "convert", str(source), str(Path(folder) / "out")], stdout=subprocess.DEVNULL
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            elapsed = time.perf_counter() - began
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise SystemExit(process.returncode)
+        cpu = usage.ru_utime + usage.ru_stime
+        print(f"{num_columns:>9,}  {cpu:>7.1f}  {elapsed:>9.1f}  {usage.ru_maxrss / 1024:>7.0f}")
+
+
+if __name__ == "__main__":
+    main()
