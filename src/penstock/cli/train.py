@@ -52,6 +52,11 @@ def _add_training(group: argparse._ArgumentGroup, usual: TrainOptions) -> None:
     add("--patience", int, "N", "stop after N epochs without a better one; -1 for never", usual.patience)
     add("--monitor", str, "NAME", "which number of the history decides the best epoch", usual.monitor)
     add("--hold-out", float, "X", "to validate with, if there is no split for it", usual.hold_out)
+    group.add_argument(
+        "--unlabelled",
+        choices=("drop", "error"),
+        help=f"records without a target: leave them out, or refuse the data (default: {usual.unlabelled})",
+    )
     add("--seed", int, "N", "of everything random, and of the splits of raw data", usual.seed)
     group.add_argument(
         "--class-weights",

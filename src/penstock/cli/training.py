@@ -37,7 +37,7 @@ from penstock.storage.atomic import AtomicFile
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
-    *("hold_out", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
+    *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),

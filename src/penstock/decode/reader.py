@@ -27,13 +27,28 @@ BLOCK_ROWS = 1024
 BLOCK_BYTES = 4 << 20
 
 
-def read_columns(rows: Rows, plan: DecodePlan, losses: Losses, start: int, stop: int) -> tuple[Columns, int]:
+def read_columns(
+    rows: Rows,
+    plan: DecodePlan,
+    losses: Losses,
+    start: int,
+    stop: int,
+    chosen: NDArray[np.int64] | None = None,
+) -> tuple[Columns, int]:
     """Decode a range of rows; bad ones are raised or left out.
+
+    Args:
+        rows: The rows.
+        plan: Which columns are read.
+        losses: What becomes of bad records.
+        start: First row of the range.
+        stop: Exclusive end of the range.
+        chosen: Rows of the range to decode, in order; all of them if not given.
 
     Returns:
         The columns, and how many rows they have: a plan of no fields has no column that would tell.
     """
-    return _read_sound(rows, plan.decode, losses, plan.names, (start, stop))
+    return _read_sound(rows, plan.decode, losses, plan.names, (start, stop), chosen)
 
 
 def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator[bytes]:
@@ -68,13 +83,20 @@ def _fetch(
 
 
 def _read_sound(
-    rows: Rows, read: _Read[_T], losses: Losses, names: Sequence[str], span: tuple[int, int]
+    rows: Rows,
+    read: _Read[_T],
+    losses: Losses,
+    names: Sequence[str],
+    span: tuple[int, int],
+    chosen: NDArray[np.int64] | None = None,
 ) -> tuple[_T, int]:
     start, stop = span
     damages = {row: damage.error(shard.path) for row, shard, damage in rows.damages(start, stop)}
-    wanted: NDArray[np.int64] | None = None  # None: the whole range
+    wanted = chosen  # None: the whole range
     if damages:
-        wanted = np.array([row for row in range(start, stop) if row not in damages], np.int64)
+        among = range(start, stop) if chosen is None else chosen.tolist()
+        wanted = np.array([row for row in among if row not in damages], np.int64)
+        damages = {row: damages[row] for row in among if row in damages}
     errors: dict[int, PenstockError] = dict(damages)
     while True:
         segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)

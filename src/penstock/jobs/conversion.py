@@ -27,6 +27,7 @@ from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
+from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics
 from penstock.shards.assign import RANK_BELOW, assign
@@ -205,6 +206,11 @@ class Conversion:
         assignment = assign(self._ledger, self._split, self._names.in_order() or None)
         splits = self._write_shards(assignment)
         schema = settle(self._missing)
+        for name in schema.targets:
+            if number := self._missing.get(name):
+                rows = "row has" if number == 1 else "rows have"
+                note = f"{number:,} {rows} no target {show(name)}: kept in the data set, left out by training"
+                self.notes.append(note)
         manifest = Manifest(
             schema=schema,
             payload="sequence_example" if self._work.encoder.is_sequence else "example",

@@ -23,7 +23,7 @@ from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
 from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
-from penstock.model.train import COMPILED, Training, is_compiled_by_owner
+from penstock.model.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.model.training import TrainChoices, make_options
 from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
@@ -173,11 +173,14 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         known = read_run_config(folder / CONFIG_NAME)
     choices = {**_read_table(known, "train"), **job.choices}
     data = _open_data(job, folder, known)
+    options = make_options(**choices)
     pipeline = job.pipeline
     if pipeline is None and known:
         pipeline = Pipeline.load(folder / PIPELINE_NAME)
     if pipeline is None:
-        pipeline = Pipeline.fit_config(data, {"fields": job.fields, "groups": job.groups})
+        share = find_hold_out(data, options)
+        part = (share, 1.0) if share else None
+        pipeline = Pipeline.fit_config(data, {"fields": job.fields, "groups": job.groups}, part=part)
     if job.model is not None and is_compiled_by_owner(job.model):
         _refuse_compiling(job.choices)
     model_options = job.model_options
@@ -190,7 +193,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         data=data,
         pipeline=pipeline,
         folder=folder,
-        options=make_options(**choices),
+        options=options,
         model=job.model,
         model_options=model_options,
         settings=_describe(job, data, pipeline, folder, known),

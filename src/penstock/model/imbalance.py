@@ -1,62 +1,80 @@
 """How many records each class has, and what the classes weigh.
 
-In: a split, a pipeline, its tasks, and what was chosen. Out: class weights by target.
+In: the targets of the records to train on, tasks, and what was chosen. Out: counts and weights by target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.model.labels import LabelSource
 from penstock.model.task import Task
 from penstock.model.weights import balance, choose_class_weights
 from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import is_finite, show
-from penstock.transform.pipeline import Pipeline
 
-_BLOCK_ROWS: Final = 1 << 16
+_SINGLE: Final = ("binary", "multiclass")  # kinds of task with one class per record
+_MOST_NAMED: Final = 5
 
 
 def weigh_classes(
-    split: LabelSource, pipeline: Pipeline, tasks: Mapping[str, Task], chosen: str | Mapping[str, Any]
+    counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task], chosen: str | Mapping[str, Any]
 ) -> dict[str, tuple[float, ...]]:
     """Return the class weights of the targets that have any.
 
     Args:
-        split: The records to train on.
-        pipeline: What codes their classes.
+        counts: How many records to train on each class has, by target.
         tasks: What is predicted.
         chosen: "auto", "balanced", "none", or weights by label by target.
 
     Raises:
         OptionError: Weights were given for what is no target, or no label.
     """
-    single = {name: task for name, task in tasks.items() if task.kind in ("binary", "multiclass")}
+    single = {name: task for name, task in tasks.items() if task.kind in _SINGLE}
     if isinstance(chosen, Mapping):
         return {str(name): _read_weights(str(name), given, single) for name, given in chosen.items()}
     weights: dict[str, tuple[float, ...]] = {}
-    for name, task in single.items() if chosen != "none" else ():
-        counts = count_classes(split, pipeline, task)
-        found = balance(counts) if chosen == "balanced" else choose_class_weights(counts)
+    for name in single if chosen != "none" else ():
+        found = balance(counts[name]) if chosen == "balanced" else choose_class_weights(counts[name])
         if found is not None:
             weights[name] = found
     return weights
 
 
-def count_classes(split: LabelSource, pipeline: Pipeline, task: Task) -> tuple[int, ...]:
-    """Return how many records of a split have each label of a task."""
-    counts: NDArray[np.int64] = np.zeros(len(task.labels), np.int64)
-    transform = pipeline.transforms.get(task.name)
-    for start in range(0, len(split), _BLOCK_ROWS) if transform is not None else ():
-        columns = split.columns(start, start + _BLOCK_ROWS, [task.name])
-        codes = transform.apply(task.name, columns[task.name], None)[task.name]  # type: ignore[union-attr]
-        counts += np.bincount(np.asarray(codes).astype(np.int64), minlength=len(counts))
-    return tuple(counts.tolist())
+def count_classes(
+    batches: Iterable[Mapping[str, NDArray[Any]]], tasks: Mapping[str, Task]
+) -> dict[str, tuple[int, ...]]:
+    """Return how many records have each label, by target; of targets with one class per record.
+
+    Args:
+        batches: The targets of all records to train on, as a pipeline codes them.
+        tasks: What is predicted.
+    """
+    counts: dict[str, NDArray[np.int64]] = {
+        name: np.zeros(len(task.labels), np.int64) for name, task in tasks.items() if task.kind in _SINGLE
+    }
+    for targets in batches if counts else ():
+        for name, found in counts.items():
+            codes = np.asarray(targets[name]).astype(np.int64)
+            np.add(found, np.bincount(codes, minlength=len(found))[: len(found)], out=found)
+    return {name: tuple(found.tolist()) for name, found in counts.items()}
+
+
+def list_single(counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task]) -> Iterator[str]:
+    """Yield a note for each target that has classes with a single record to train on."""
+    for name, found in counts.items():
+        labels = [label for label, number in zip(tasks[name].labels, found, strict=True) if number == 1]
+        if labels:
+            shown = ", ".join(map(show, labels[:_MOST_NAMED])) + (", …" if len(labels) > _MOST_NAMED else "")
+            one = "class has" if len(labels) == 1 else "classes have"
+            yield (
+                f"target {name!r}: {len(labels)} {one} a single record to train on, too few to learn "
+                f"anything that holds for others: {shown}"
+            )
 
 
 def _read_weights(name: str, given: Any, tasks: Mapping[str, Task]) -> tuple[float, ...]:

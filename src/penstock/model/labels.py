@@ -14,6 +14,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
 from penstock.model.outputs import find_losses, name_loss
 from penstock.model.ports import find_outputs, is_graph, name_outputs
@@ -93,11 +94,13 @@ def check_labels(
 def _check_codes(split: LabelSource, name: str, transform: Encode) -> None:
     for start in range(0, len(split), _BLOCK_ROWS):
         column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
+        # Records without a label are counted and left out elsewhere.
+        rows = np.arange(len(column)) if column.present is None else np.flatnonzero(column.present)
         try:
-            transform.apply(name, column, None)
+            transform.apply(name, take_column(column, rows), None)
         except FieldError as error:
             error.what = f"{error.what} of split {split.name!r}"
-            error.record = start + (error.record or 0)
+            error.record = start + int(rows[error.record or 0])
             error.args = (str(error),)
             raise
 

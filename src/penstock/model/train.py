@@ -5,7 +5,7 @@ In: an opened data set, a pipeline, a model or none, options, a folder. Out: a `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.model.finite import check_finite
 from penstock.model.fitting import Fitting, build_state, check_monitor
 from penstock.model.history import read_history
-from penstock.model.imbalance import weigh_classes
+from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.labels import check_labels, read_tasks
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
@@ -32,6 +32,7 @@ from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, sa
 from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
+from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
@@ -45,7 +46,9 @@ COMPILED: Final = (
 )
 """Options of which a model that its owner has compiled takes none."""
 
-_FREE: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps")  # weights are the same
+# With any of these the weights are the same.
+_FREE: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled")
+_LABEL_ROWS: Final = 1 << 16
 _OURS: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # another one than that of the model: neither knows of the other
 
@@ -114,7 +117,10 @@ class Training:
         logits = find_logits(model, tasks, self.pipeline)
         for split in self._list_splits():
             check_labels(model, tasks, self.pipeline, split)
-        weights = self._compile(model, tasks, loaders.train, logits)
+        counts = count_classes(loaders.read_targets(), tasks)
+        for note in list_single(counts, tasks):
+            self.watcher.note(note)
+        weights = self._compile(model, tasks, loaders.train, logits, counts)
         build_state(model, loaders.train)
         if loaders.validation is not None and not self.callbacks:
             check_monitor(model, self.options.monitor)
@@ -176,33 +182,77 @@ class Training:
         options = self.options
         name, held = _find_train(self.data), _find_validation(self.data)
         split = self.data[name]
-        share = 0.0 if held is not None else options.hold_out
-        if share and len(split) * share < _LEAST_HELD_OUT:
-            self.watcher.note(f"no validation: {len(split)} records are too few to hold some out")
-            share = 0.0
-        elif share:
-            self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
-        elif held is None:
-            self.watcher.note(
-                "no split to validate with: all epochs are trained, and the last weights kept "
-                "(--hold-out 0.1, in Python hold_out=0.1, validates with a tenth)"
+        share = find_hold_out(self.data, options)
+        self._note_validation(share)
+        labelled = self._find_labelled(split)
+        if not labelled.num_records:
+            advice = "Name another target: --target NAME, in Python target='NAME'."
+            got = f"none in all {labelled.num_missing} records"
+            what = f"target {labelled.targets[0]!r} of split {name!r}"
+            raise OptionError(
+                what, field=labelled.targets[0], expected="a value at least", got=got, advice=advice
             )
-        size = options.choose_batch_size(round(len(split) * (1 - share)))
+        size = options.choose_batch_size(round(labelled.num_records * (1 - share)))
         choices = {"num_threads": options.num_threads, "batch_size": size, "cache": options.cache}
+        rows: dict[str, Any] = {"filter": labelled.filter, "part": (share, 1.0) if share else None}
         train = split.loader(
             self.pipeline,
             shuffle=options.shuffle,
             seed=options.seed + _LOADER_SEED,
-            part=(share, 1.0) if share else None,
             augment=True if self.pipeline.augments else None,
+            **rows,
             **choices,
         )
+        labels = split.loader(
+            self.pipeline.without_inputs(),
+            batch_size=_LABEL_ROWS,
+            num_threads=options.num_threads,
+            **rows,
+        )
+        kept = split, {"filter": labelled.filter, "part": (0.0, share)}
         if held is not None:
-            return _Loaders(train, self.data[held].loader(self.pipeline, augment=False, **choices))
-        if not share:
-            return _Loaders(train, None)
-        part = (0.0, share)
-        return _Loaders(train, split.loader(self.pipeline, augment=False, part=part, **choices))
+            found = self._find_labelled(self.data[held])
+            if not found.num_records:
+                self.watcher.note(f"no validation: no record of {held!r} has a target")
+                return _Loaders(train, labels, None)
+            kept = self.data[held], {"filter": found.filter}
+        elif not share:
+            return _Loaders(train, labels, None)
+        validated, rows = kept
+        return _Loaders(train, labels, validated.loader(self.pipeline, augment=False, **rows, **choices))
+
+    def _note_validation(self, share: float) -> None:
+        """Note what the best epoch is decided by, where there is no split for that."""
+        name, wanted = _find_train(self.data), self.options.hold_out
+        if _find_validation(self.data) is not None:
+            return
+        if share:
+            self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
+        elif wanted:
+            number = len(self.data[name])
+            self.watcher.note(f"no validation: {number} records are too few to hold some out")
+        else:
+            self.watcher.note(
+                "no split to validate with: all epochs are trained, and the last weights kept "
+                "(--hold-out 0.1, in Python hold_out=0.1, validates with a tenth)"
+            )
+
+    def _find_labelled(self, split: Any) -> Labelled:
+        """Find the records that have all targets, and note the others.
+
+        Raises:
+            FieldError: Records lack a target, and none may.
+        """
+        threads = self.options.num_threads
+        found = find_labelled(split.as_source(), self.pipeline, 1 if threads is None else threads)
+        if found.num_missing:
+            if self.options.unlabelled == "error":
+                raise found.make_error(split.name)
+            self.watcher.note(
+                f"{found.describe(split.name)}: they are left out (--unlabelled error, in Python "
+                "unlabelled='error', refuses such data)"
+            )
+        return found
 
     def _make_model(self, tasks: Mapping[str, Task]) -> tuple[Any, ModelOptions | None]:
         """Return the model, and what it was built from, if Penstock built it."""
@@ -214,20 +264,24 @@ class Training:
         return self.model, getattr(self.model, "built_from", None)
 
     def _compile(
-        self, model: Any, tasks: Mapping[str, Task], loader: Loader, logits: Mapping[str, bool]
+        self,
+        model: Any,
+        tasks: Mapping[str, Task],
+        loader: Loader,
+        logits: Mapping[str, bool],
+        counts: Mapping[str, tuple[int, ...]],
     ) -> dict[str, Any]:
         if is_compiled_by_owner(model):
             self.watcher.note("the model is compiled: it is trained with its own optimizer and losses")
             return {}
         options = self.options
-        split = self.data[_find_train(self.data)]
-        weights = weigh_classes(split, self.pipeline, tasks, options.class_weights)
+        weights = weigh_classes(counts, tasks, options.class_weights)
         for name, given in weights.items():
             pairs = zip(tasks[name].labels, given, strict=True)
-            counts = ", ".join(
+            shown = ", ".join(
                 f"{show(label)} counts {weight:.2g}" for label, weight in islice(pairs, _MOST_TOLD)
             )
-            self.watcher.note(f"class weights of {name!r}, in its losses too: {counts}")
+            self.watcher.note(f"class weights of {name!r}, in its losses too: {shown}")
         total = loader.num_steps(0) * options.epochs
         plan = CompilePlan(
             optimizer=options.optimizer,
@@ -297,8 +351,31 @@ def is_compiled_by_owner(model: Any) -> bool:
 
 
 class _Loaders(NamedTuple):
+    """Loaders of a run: of the batches to train on, of the targets of the same records, of the validation."""
+
     train: Loader
+    labels: Loader
     validation: Loader | None
+
+    def read_targets(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the targets of all records to train on, without reading their inputs."""
+        with self.labels.read(0) as batches:
+            for batch in batches:
+                yield batch[1]
+
+
+def find_hold_out(data: TrainingData, options: TrainOptions) -> float:
+    """Return which part of the train split is held out: none where there is a split to validate with.
+
+    Held out are the records below this share, and the others are trained on, as the option `part` of a loader
+    selects them.
+    """
+    if (
+        _find_validation(data) is not None
+        or len(data[_find_train(data)]) * options.hold_out < _LEAST_HELD_OUT
+    ):
+        return 0.0
+    return options.hold_out
 
 
 def _find_train(data: TrainingData) -> str:

@@ -18,6 +18,7 @@ from penstock.schema.refusal import is_finite, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Balance: TypeAlias = Literal["auto", "balanced", "none"]
+Unlabelled: TypeAlias = Literal["drop", "error"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
@@ -53,7 +54,10 @@ class TrainOptions:
         loss_weights: How much the loss of each target counts, where there are several; 1, if not said.
         hold_out: Which part of the train split to validate with, if there is no split for that. 0, as the
             records are worth more to a model than a better epoch to stop at (docs/training.md has figures).
-            The pipeline is fitted to the whole split, that part among it.
+            The pipeline and the class weights are fitted without that part; a pipeline that is given is taken
+            as it is.
+        unlabelled: What happens to records without a target: "drop" leaves them out, with a note that counts
+            them; "error" refuses the data. Where there are several targets, a record needs all of them.
         seed: Of everything random: first weights, dropout, the order of records.
         shuffle: Whether records come in another order in each epoch.
         num_threads: How many threads make batches; as many as there are cores, if not said.
@@ -78,6 +82,7 @@ class TrainOptions:
     class_weights: Balance | Mapping[str, Any] = "auto"
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     hold_out: float = 0.0
+    unlabelled: Unlabelled = "drop"
     seed: int = 0
     shuffle: bool = True
     num_threads: int | None = None
@@ -105,6 +110,9 @@ class TrainOptions:
         if self.optimizer not in get_args(Optimizer):
             choices = list_choices(get_args(Optimizer))
             raise OptionError("optimizer", expected=choices, got=show(self.optimizer))
+        if self.unlabelled not in get_args(Unlabelled):
+            choices = list_choices(get_args(Unlabelled))
+            raise OptionError("unlabelled", expected=choices, got=show(self.unlabelled))
         if not isinstance(self.shuffle, bool):
             raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
         if not isinstance(self.monitor, str) or not self.monitor:
@@ -167,6 +175,7 @@ class TrainChoices(TypedDict, total=False):
     class_weights: Balance | Mapping[str, Any]
     loss_weights: Mapping[str, float]
     hold_out: float
+    unlabelled: Unlabelled
     seed: int
     shuffle: bool
     num_threads: int | None

@@ -144,7 +144,8 @@ class Encode(Padded):
         usual = self._find_usual(field)
         resolved = replace(self, **usual)
         values = () if self.output == "hash" else resolved._find_values(name, field, derived["dtype"], source)
-        if derived["can_lack"] and resolved.missing == "error":
+        # Training leaves out records without a target; a loader raises at the first of them.
+        if derived["can_lack"] and resolved.missing == "error" and field.role != "target":
             refuse_gaps(self, name, source, "Give the field a default, or say Encode(missing='slot').")
         fitted = EncodeFit(**derived, values=values)
         found = replace(resolved, fitted=fitted)
@@ -247,5 +248,7 @@ class Encode(Padded):
             values = tuple(sorted(frequent, key=sort_key) if self.order == "value" else frequent)
         if not values and self.unknown == "error":
             advice = "Give Encode(vocabulary=…), or leave the field out: give None for it."
+            if field.role == "target":
+                advice = "Name another target: --target NAME, in Python target='NAME'."
             raise misfit(self, name, field, "a value at least in the train split", advice)
         return values

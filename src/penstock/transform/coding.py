@@ -227,5 +227,6 @@ def _refuse_missing(name: str, row: int) -> NoReturn:
         record=row,
         expected="a value",
         got="nothing",
-        advice="Give the field a default, or say Encode(missing='slot').",
+        advice="Give the field a default, or use Encode(missing='slot'). Records without a target are left "
+        f"out by train; with a loader: filter='`{name}` is not None'.",
     )

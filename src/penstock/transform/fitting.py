@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
 from penstock.errors import OptionError
+from penstock.read.bitmap import Bitmap
+from penstock.read.part import choose_part
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -59,14 +63,20 @@ class SplitFit:
         source: The split.
         known: The statistics that its manifest has.
         names: Fields whose statistics will be asked for: those that are not known are taken in one pass.
+        rows: Which records to fit on; all of them if not given.
     """
 
     def __init__(
-        self, source: Source, known: Mapping[str, FieldStatistics], names: Collection[str] = ()
+        self,
+        source: Source,
+        known: Mapping[str, FieldStatistics],
+        names: Collection[str] = (),
+        rows: Bitmap | None = None,
     ) -> None:
         self._source = source
         self._known = dict(known)
         self._names = names
+        self._rows = rows
 
     @property
     def schema(self) -> Schema:
@@ -76,7 +86,7 @@ class SplitFit:
     @property
     def num_rows(self) -> int:
         """How many records there are."""
-        return len(self._source.rows)
+        return len(self._source.rows if self._rows is None else self._rows)
 
     def expect(self, names: Collection[str]) -> None:
         """Say which fields' statistics will be asked for, so that one pass gives them all."""
@@ -103,12 +113,19 @@ class SplitFit:
         source = self._source
         plan = DecodePlan(source.schema.select(names), strict=source.strict)
         rows = source.rows.in_order()
+        mask = None if self._rows is None else self._rows.to_mask()
         for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
-            yield read_columns(rows, plan, source.losses, start, stop)[0]
+            chosen = None if mask is None else start + np.flatnonzero(mask[start:stop])
+            if chosen is None or len(chosen):
+                yield read_columns(rows, plan, source.losses, start, stop, chosen)[0]
 
 
-def find_source(data: Any) -> SplitFit:
+def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:
     """Return what to fit on: the split "train" of a data set, or its only one; or the split that is given.
+
+    Args:
+        data: A data set or a split.
+        part: Two shares, as a loader takes them: fit on that part of the records alone.
 
     Raises:
         OptionError: It is neither, the data set has several splits and none is called so, or has no records.
@@ -118,7 +135,11 @@ def find_source(data: Any) -> SplitFit:
     if not hasattr(data, "as_source"):
         advice = "Open one: ps.open('pets/')."
         raise OptionError("data", expected="a Dataset or a Split", got=show(data), advice=advice)
-    found = SplitFit(data.as_source(), _find_known(data))
+    source = data.as_source()
+    if part is None:
+        found = SplitFit(source, _find_known(data))
+    else:
+        found = SplitFit(source, {}, rows=choose_part(len(source.rows), part))
     if not found.num_rows:
         raise OptionError("data", expected="a record at least", got="none", advice="Fit on another split.")
     return found

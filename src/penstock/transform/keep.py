@@ -109,7 +109,7 @@ class Keep(Transform):
     def fit(self, name: str, field: Field, source: FitSource) -> Keep:
         """Return the transform for a field."""
         fitted = KeepFit(**self.derive(name, field), spread=_find_spread(name, field, source))
-        if fitted.can_lack and self.missing == "error":
+        if fitted.can_lack and self.missing == "error" and field.role != "target":
             advice = "Give the field a default, or say what they get: Keep(missing=0)."
             refuse_gaps(self, name, source, advice)
         return replace(self, fitted=fitted)
@@ -189,7 +189,8 @@ class Keep(Transform):
                 record=int(np.argmin(present)),
                 expected="a value",
                 got="nothing",
-                advice="Give the field a default, or say what it gets: Keep(missing=0).",
+                advice="Give the field a default, or set what it gets: Keep(missing=0). Records without a "
+                f"target are left out by train; with a loader: filter='`{name}` is not None'.",
             )
         filled = values.copy()
         filled[~present] = self.missing

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import join_place
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
+from penstock.transform.category import Encode
 from penstock.transform.fitting import SplitFit, find_source
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.settings import Settings, load_settings
@@ -24,8 +26,16 @@ from penstock.transform.settings import Settings, load_settings
 _log = logging.getLogger("penstock")
 
 
-def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str]]:
+def fit_assembly(
+    data: Any, settings: Settings, part: tuple[float, float] | None = None
+) -> tuple[Assembly, dict[str, str]]:
     """Fit a transform for each field of a data set, or of a split.
+
+    Args:
+        data: The data set or split.
+        settings: What was chosen for its fields.
+        part: Two shares, as a loader takes them: fit on that part of the records alone. The classes of a
+            target are those of all records: which classes there are is not learned.
 
     Returns:
         The assembly, and why fields are not fed, or what to know of those that are.
@@ -34,7 +44,8 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
         UnknownNameError: There is no such field, or input.
         OptionError: A transform does not fit its field, or there is nothing to fit on.
     """
-    source = find_source(data)
+    source = find_source(data, part)
+    whole = source if part is None else find_source(data)
     schema = source.schema
     for name in settings.fields:
         if name not in schema:
@@ -47,7 +58,10 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
         if each.is_measured(schema[name]) or isinstance(schema[name], Number)
     ]
     source.expect(measured)
-    fitted = {name: _fit(name, each, source) for name, each in chosen.items()}
+    fitted = {
+        name: _fit(name, each, whole if _has_classes(each, schema[name]) else source)
+        for name, each in chosen.items()
+    }
     places = [join_place("$.groups", name) for name in settings.groups]
     assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)
     for name, each in fitted.items():
@@ -59,8 +73,14 @@ def fit_assembly(data: Any, settings: Settings) -> tuple[Assembly, dict[str, str
     return assembly, notes
 
 
+def _has_classes(transform: Transform, field: Field) -> bool:
+    return isinstance(transform, Encode) and field.role == "target"
+
+
 def fit_by_config(
-    data: Any, config: str | os.PathLike[str] | Mapping[str, Any]
+    data: Any,
+    config: str | os.PathLike[str] | Mapping[str, Any],
+    part: tuple[float, float] | None = None,
 ) -> tuple[Assembly, dict[str, str]]:
     """Fit transforms as a YAML file says, or a mapping; see `fit_assembly`.
 
@@ -68,7 +88,7 @@ def fit_by_config(
         SchemaError: It has another form; of a file, the message names the line.
     """
     if isinstance(config, Mapping):
-        return fit_assembly(data, load_settings(config))
+        return fit_assembly(data, load_settings(config), part)
     try:
         # YAML is read with a package that a training machine need not have.
         from penstock.schema.safe_yaml import add_line, read_yaml  # noqa: PLC0415
@@ -76,7 +96,7 @@ def fit_by_config(
         raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
     form, lines = read_yaml(config)
     try:
-        return fit_assembly(data, load_settings(form))
+        return fit_assembly(data, load_settings(form), part)
     except PenstockError as error:
         named = error.field or ""
         place = named if named.startswith("$") else join_place("$.fields", named)

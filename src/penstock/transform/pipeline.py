@@ -68,13 +68,21 @@ class Pipeline:
         return cls(*fit_assembly(dataset, Settings(overrides, {})))
 
     @classmethod
-    def fit_config(cls, dataset: Any, config: str | os.PathLike[str] | Mapping[str, Any]) -> Pipeline:
+    def fit_config(
+        cls,
+        dataset: Any,
+        config: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        part: tuple[float, float] | None = None,
+    ) -> Pipeline:
         """Fit transforms as a YAML file says, or a mapping of the same form.
 
         Args:
             dataset: As for `fit`.
             config: Has the tables `fields`, with what `fit` takes as overrides, and `groups`, with the
                 members of each.
+            part: Two shares such as (0.1, 1), as for `Split.loader`: fit on that part of the records alone.
+                The classes of a target are those of all records.
 
         Raises:
             NoSuchPathError: There is no such file.
@@ -82,7 +90,7 @@ class Pipeline:
             UnknownNameError: As for `fit`.
             OptionError: As for `fit`.
         """
-        return cls(*fit_by_config(dataset, config))
+        return cls(*fit_by_config(dataset, config, part))
 
     @property
     def schema(self) -> Schema:
@@ -248,6 +256,14 @@ class Pipeline:
         ]
         groups = [(each.name, each.members) for each in now.groups]
         return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)
+
+    def without_inputs(self) -> Pipeline:
+        """Return a pipeline that makes the same targets, and reads nothing else."""
+        now = self._assembly
+        targets = set(now.schema.targets)
+        transforms = {name: each for name, each in now.transforms.items() if name in targets}
+        maps = [each for each in now.maps if targets.issuperset(each.fields)]
+        return Pipeline(Assembly(now.schema, transforms, maps))
 
     def copy(self) -> Pipeline:
         """Return a pipeline of its own, which later changes to this one do not reach."""

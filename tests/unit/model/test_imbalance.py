@@ -1,104 +1,66 @@
 """Class weights: what classes count, what is chosen by itself, what a person may say."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fit_sources import fit, numbers, strings
 from penstock.errors import OptionError
-from penstock.model import imbalance
-from penstock.model.imbalance import count_classes, weigh_classes
+from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.task import Task
-from penstock.schema.scalar import Category, Number
-from penstock.transform import Encode, Keep
 
-YES_NO = ["no"] * 9 + ["yes"]
 SOLD = Task("sold", "binary", ("no", "yes"))
+YES_NO = [{"sold": np.array([0] * 5, np.int32)}, {"sold": np.array([0, 0, 0, 0, 1], np.int32)}]
 
 
-class Split:
-    """A split of columns in memory."""
-
-    name = "train"
-
-    def __init__(self, make, values):
-        self._make = make
-        self._values = values
-        self.spans = []
-
-    def __len__(self):
-        return len(self._values)
-
-    def columns(self, start=0, stop=None, fields=None):
-        (name,) = fields
-        self.spans.append((start, stop))
-        return {name: self._make(self._values[start:stop])}
-
-
-def make(values, task=SOLD):
-    """Return a split with a target, and a pipeline that codes it."""
-    transform = fit(Encode(unknown="error", missing="error"), Category("string"), strings(values), task.name)
-    return Split(strings, values), SimpleNamespace(transforms={task.name: transform})
-
-
-def test_records_of_each_class_are_counted_over_all_blocks(monkeypatch):
-    monkeypatch.setattr(imbalance, "_BLOCK_ROWS", 4)
-    split, pipeline = make(YES_NO)
-    labels = pipeline.transforms["sold"].fitted.values
-    counts = count_classes(split, pipeline, Task("sold", "binary", labels))
-    assert dict(zip(labels, counts, strict=True)) == {"no": 9, "yes": 1}
-    assert split.spans == [(0, 4), (4, 8), (8, 12)]
-
-
-def test_numbers_that_are_kept_are_counted_as_they_are():
-    kept = fit(Keep(), Number("int64"), numbers([0, 1, 1], "int64"), "sold")
-    split = Split(lambda values: numbers(values, "int64"), [0, 1, 1, 1])
-    pipeline = SimpleNamespace(transforms={"sold": kept})
-    assert count_classes(split, pipeline, Task("sold", "binary", (0, 1))) == (1, 3)
+def test_records_of_each_class_are_counted_over_all_batches():
+    assert count_classes(YES_NO, {"sold": SOLD}) == {"sold": (9, 1)}
+    numbers = [{"sold": np.array([0.0, 1.0, 1.0, 1.0], np.float32)}]
+    assert count_classes(numbers, {"sold": SOLD}) == {"sold": (1, 3)}
 
 
 def test_class_without_records_counts_none():
-    split, pipeline = make(["a", "b", "c"], Task("sold", "multiclass", ("a", "b", "c")))
-    labels = pipeline.transforms["sold"].fitted.values
-    split = Split(strings, [labels[0]] * 3)
-    task = Task("sold", "multiclass", labels)
-    assert count_classes(split, pipeline, task) == (3, 0, 0)
-    assert weigh_classes(split, pipeline, {"sold": task}, "balanced") == {"sold": (1.0, 1.0, 1.0)}
-    assert weigh_classes(split, pipeline, {"sold": task}, "auto") == {}
+    tasks = {"sold": Task("sold", "multiclass", ("a", "b", "c"))}
+    counts = count_classes([{"sold": np.zeros(3, np.int32)}], tasks)
+    assert counts == {"sold": (3, 0, 0)}
+    assert weigh_classes(counts, tasks, "balanced") == {"sold": (1.0, 1.0, 1.0)}
+    assert weigh_classes(counts, tasks, "auto") == {}
 
 
 def test_balanced_classes_count_the_same_in_all():
-    split, pipeline = make(YES_NO)
-    labels = pipeline.transforms["sold"].fitted.values
-    tasks = {"sold": Task("sold", "binary", labels)}
-    (weights,) = weigh_classes(split, pipeline, tasks, "balanced").values()
-    assert dict(zip(labels, weights, strict=True)) == pytest.approx({"no": 10 / 18, "yes": 5.0})
-    assert weigh_classes(split, pipeline, tasks, "auto") == {"sold": weights}
-    assert weigh_classes(split, pipeline, tasks, "none") == {}
+    counts, tasks = {"sold": (9, 1)}, {"sold": SOLD}
+    (weights,) = weigh_classes(counts, tasks, "balanced").values()
+    assert weights == pytest.approx((10 / 18, 5.0))
+    assert weigh_classes(counts, tasks, "auto") == {"sold": weights}
+    assert weigh_classes(counts, tasks, "none") == {}
 
 
 def test_auto_weighs_nothing_where_no_class_is_rare():
-    split, pipeline = make(["no"] * 7 + ["yes"] * 3)
-    tasks = {"sold": Task("sold", "binary", pipeline.transforms["sold"].fitted.values)}
-    assert weigh_classes(split, pipeline, tasks, "auto") == {}
-    assert list(weigh_classes(split, pipeline, tasks, "balanced")) == ["sold"]
+    assert weigh_classes({"sold": (7, 3)}, {"sold": SOLD}, "auto") == {}
+    assert list(weigh_classes({"sold": (7, 3)}, {"sold": SOLD}, "balanced")) == ["sold"]
 
 
 @pytest.mark.parametrize("chosen", ["auto", "balanced"])
 def test_targets_without_one_class_a_record_are_passed_over(chosen):
     tasks = {"price": Task("price", "regression"), "tags": Task("tags", "multilabel", ("a", "b"), (2,))}
-    split = Split(strings, YES_NO)
-    assert weigh_classes(split, SimpleNamespace(transforms={}), tasks, chosen) == {}
-    assert split.spans == []
+    counts = count_classes(iter(()), tasks)
+    assert counts == {}
+    assert weigh_classes(counts, tasks, chosen) == {}
+
+
+def test_classes_with_a_single_record_are_noted():
+    tasks = {"sold": SOLD, "stars": Task("stars", "multiclass", (1, 2, 5))}
+    (note,) = list_single({"sold": (9, 2), "stars": (1, 5, 1)}, tasks)
+    assert "'stars'" in note
+    assert "1, 5" in note
+    assert list(list_single({"sold": (0, 2)}, tasks)) == []
 
 
 TASKS = {"sold": SOLD, "stars": Task("stars", "multiclass", (1, 2, 5)), "price": Task("price", "regression")}
 
 
 def weigh(chosen):
-    return weigh_classes(Split(strings, []), SimpleNamespace(transforms={}), TASKS, chosen)
+    return weigh_classes({}, TASKS, chosen)
 
 
 def test_weights_that_are_given_stand_in_the_order_of_the_labels():
@@ -146,7 +108,5 @@ def test_weights_that_cannot_be_are_refused(chosen, message):
 
 
 def test_counts_are_plain_numbers():
-    split, pipeline = make(YES_NO)
-    counts = count_classes(split, pipeline, SOLD)
+    counts = count_classes(YES_NO, {"sold": SOLD})["sold"]
     assert [type(each) for each in counts] == [int, int]
-    assert not isinstance(counts[0], np.generic)

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 import penstock as ps
-from penstock.errors import OptionError
+from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Pixels
@@ -180,20 +180,19 @@ def test_whole_target_that_float32_holds_is_not_told(tmp_path):
     assert Pipeline.fit(data).notes == {}
 
 
-def test_category_target_that_records_lack_is_refused_when_fitted(tmp_path):
+def test_category_target_that_records_lack_is_fitted_to_those_that_have_it(tmp_path):
     rows = [{"x": 1.0, "y": "a"}, {"x": 2.0}, {"x": 3.0, "y": "b"}]
     data = ps.convert(
         rows, tmp_path / "d", target="y", fields={"y": Category(optional=True)}, split="train=1"
     )
-    with pytest.raises(OptionError) as caught:
-        Pipeline.fit(data)
-    assert str(caught.value) == (
-        "Encode for field 'y': expected a value in each record, got 1 of 3 without one. "
-        "Give the field a default, or say Encode(missing='slot')."
-    )
+    pipeline = Pipeline.fit(data)
+    assert pipeline.transforms["y"].fitted.values == ("a", "b")
+    with pytest.raises(FieldError) as caught:
+        pipeline.apply(data["train"].columns(), 3)
+    assert (caught.value.field, caught.value.got) == ("y", "nothing")
     assert Pipeline.fit(data, y=Encode(missing="slot")).transforms["y"].num_codes == 3
     with pytest.raises(OptionError, match="1 of 3 without one"):
-        Pipeline.fit(data, y=Encode(vocabulary=["a", "b"]))
+        Pipeline.fit(ps.open(tmp_path / "d", target="x"), y=Encode(missing="error"))
 
 
 def test_default_counts_whether_the_manifest_or_a_pass_tells(tmp_path):

@@ -69,7 +69,7 @@ def evaluate_split(
     check_slices(options.slices, split.schema)
     source = split.as_source()
     judged = judge(predict, pipeline, tasks, source, options, tell)
-    notes = _note(tasks, judged, len(source.rows))
+    notes = _note(tasks, judged, source.name)
     slices, more = _score_slices(tasks, judged, split.schema)
     importance = Importance(0, {}, {})
     if options.importance:
@@ -99,9 +99,11 @@ def evaluate_split(
     )
 
 
-def _note(tasks: Mapping[str, Task], judged: Judged, num_records: int) -> list[str]:
+def _note(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[str]:
     notes = []
-    num_lost = num_records - len(judged.rows)
+    if judged.labelled.num_missing:
+        notes.append(f"{judged.labelled.describe(split)}: they are left out")
+    num_lost = judged.labelled.num_records - len(judged.rows)
     if num_lost:
         notes.append(f"{count(num_lost, 'bad record')} skipped")
     for name, task in tasks.items():

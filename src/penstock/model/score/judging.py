@@ -21,6 +21,7 @@ from penstock.model.score.options import EvaluateOptions
 from penstock.model.score.slices import Slicer
 from penstock.model.score.trace import Traced, trace
 from penstock.model.task import Task
+from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.schema.refusal import count, show
 from penstock.transform.pipeline import Pipeline
 
@@ -37,12 +38,14 @@ class Judged:
         truths: By target, as codes or stored numbers.
         predictions: By target, as probabilities or numbers.
         slicers: By field, with its values.
+        labelled: Which records have every target: others are left out.
     """
 
     rows: NDArray[np.int64]
     truths: dict[str, NDArray[Any]]
     predictions: dict[str, NDArray[Any]]
     slicers: dict[str, Slicer]
+    labelled: Labelled
 
 
 def judge(
@@ -53,18 +56,28 @@ def judge(
     options: EvaluateOptions,
     tell: OnProgress,
 ) -> Judged:
-    """Predict all records, in the order in which they are stored.
+    """Predict all records that have every target, in the order in which they are stored.
 
     Raises:
-        OptionError: There is no record, or none that can be read.
+        OptionError: There is no record with a target, or none that can be read.
         FieldError: A record has a target that no label stands for.
     """
+    labelled = find_labelled(source, pipeline)
+    if labelled.num_missing and not labelled.num_records:
+        raise OptionError(
+            f"target {labelled.targets[0]!r} of split {source.name!r}",
+            field=labelled.targets[0],
+            expected="a value at least, to compare predictions with",
+            got=f"none in all {count(labelled.num_missing, 'record')}",
+            advice="Predict without scores: penstock predict RUN DATA, in Python ps.predict(run, data).",
+        )
     slicers = {name: Slicer(source.schema[name]) for name in options.slices}
     rows: list[NDArray[np.int64]] = []
     truths: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     traced = Traced(pipeline, options.slices)
-    for batch in trace(source, traced, LoadOptions(batch_size=options.batch_size or 1, augment=False)):
+    choices = LoadOptions(batch_size=options.batch_size or 1, augment=False, filter=labelled.filter)
+    for batch in trace(source, traced, choices):
         if not len(batch.rows):
             continue
         found = predict(batch.inputs)
@@ -87,6 +100,7 @@ def judge(
         {name: np.concatenate(pieces) for name, pieces in truths.items()},
         {name: np.concatenate(pieces) for name, pieces in predictions.items()},
         slicers,
+        labelled,
     )
 
 
