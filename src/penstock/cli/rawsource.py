@@ -14,17 +14,22 @@ from typing import Any, Final
 
 from penstock.cli.converting import ConversionDisplay
 from penstock.cli.overrides import read_overrides
+from penstock.cli.table import format_table, terminal_width
+from penstock.cli.wording import complain, escape
 from penstock.dataset import Dataset
+from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.jobs.plan import PlanOverrides
-from penstock.jobs.rawtraining import RawData
+from penstock.jobs.rawtraining import RawData, list_more_notes, list_plan_warnings
 from penstock.jobs.settings import ConvertOptions, make_options
 from penstock.schema.nearest import find_nearest
+from penstock.schema.plan import Plan
 from penstock.schema.told import Told
 
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "nan", "short_rows"),
 )
+_MOST_COLUMNS: Final = 60  # that are printed: more scroll the rest of the output away
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")
 
 
@@ -50,11 +55,52 @@ def read_raw(args: argparse.Namespace, table: Mapping[str, Any], source: Any) ->
     return RawData(source, told, options, _describe(source, told, options))
 
 
-def convert_raw(raw: RawData, out: Path) -> Dataset:
-    """Convert, with a display of how far that has come."""
+def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Dataset, list[str]]:
+    """Convert, with a display of the plan and of how far it has come.
+
+    Args:
+        raw: What to convert.
+        out: The folder to write.
+        is_silent: Whether plan and warnings are not printed.
+
+    Returns:
+        The data set, and what a person should know about it.
+    """
+    shown: list[str] = []
+
+    def show_plan(plan: Plan) -> None:
+        shown.extend(list_plan_warnings(plan))
+        if not is_silent:
+            _print_plan(plan)
+            for warning in shown:
+                complain(f"warning: {warning}")
+
     display = ConversionDisplay()
     with display:
-        return raw.convert(out, display.tell)
+        done = raw.convert(out, show_plan, display.tell)
+    more = list_more_notes(done)
+    for note in () if is_silent else more:
+        complain(f"note: {note}")
+    return open_dataset(done.out), [*shown, *more]
+
+
+def _print_plan(plan: Plan) -> None:
+    """Print what becomes of each column."""
+    rows = [
+        [
+            escape(each.column),
+            each.field.type_name,
+            each.field.role,
+            escape(each.field.describe()),
+            each.reason,
+        ]
+        for each in plan.columns[:_MOST_COLUMNS]
+    ]
+    header = ("column", "type", "role", "values", "because")
+    print("\n".join(format_table(header, rows, width=terminal_width())))
+    if len(plan) > _MOST_COLUMNS:
+        print(f"… and {len(plan) - _MOST_COLUMNS:,} more: 'penstock convert --plan' prints all")
+    print(flush=True)
 
 
 def _read_told(args: argparse.Namespace, table: Mapping[str, Any]) -> PlanOverrides:

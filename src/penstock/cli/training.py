@@ -74,28 +74,52 @@ def run_train(args: argparse.Namespace) -> int:
     except PenstockError as error:
         error.path = args.config
         raise
+    warnings: list[str] = []
     with claim_folder(folder, may_hold=args.resume):
         try:
-            done = _train(args, config, replace(job, data=_one(paths) if paths else None), folder)
+            done = _train(args, config, replace(job, data=_one(paths) if paths else None), folder, warnings)
         except (Exception, KeyboardInterrupt) as error:
             _advise(folder, error)
             raise
-    _print_run(done, args.model, is_json=args.json)
+    _print_run(done, args.model, warnings if args.json else None)
     return 0
 
 
-def _train(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, folder: Path) -> Run:
+def _train(
+    args: argparse.Namespace,
+    config: Mapping[str, Any],
+    job: TrainJob,
+    folder: Path,
+    warnings: list[str],
+) -> Run:
+    """Train; add what a person should know about data and model to a list."""
     paths = args.paths or _find_source(config)
     if not (args.resume and (folder / CONFIG_NAME).is_file()):
-        data, tables = _find_data(args, config, paths, folder)
+        data, tables, found = _find_data(args, config, paths, folder)
+        warnings += found
         fields = (
             {name: each for name, each in job.fields.items() if name in data.schema} if tables else job.fields
         )
         job = replace(job, data=data, fields=fields, settings=tables)
     elif paths and not is_stored(paths):
         job = replace(job, data=folder / DATA_NAME)
-    with TrainingDisplay() as display:
-        return prepare_training(job, folder, display).run(resume=args.resume)
+    with _NotedDisplay(warnings) as display:
+        training = prepare_training(job, folder, display)
+        warnings += training.pipeline.warnings
+        return training.run(resume=args.resume)
+
+
+class _NotedDisplay(TrainingDisplay):
+    """A display that adds each note to a list, too."""
+
+    def __init__(self, notes: list[str]) -> None:
+        super().__init__()
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        """Write a line that stays."""
+        self._notes.append(text)
+        super().note(text)
 
 
 def _advise(folder: Path, error: BaseException) -> None:
@@ -108,8 +132,8 @@ def _advise(folder: Path, error: BaseException) -> None:
         error.add_note(f"To continue, run the same command with --resume --out {named}.")
     elif (folder / DATA_NAME).is_dir() and not has_run:
         complain(
-            f"{folder / DATA_NAME} is converted and is kept: to train on it, run the same command with "
-            f"--resume --out {named}"
+            f"{folder / DATA_NAME} is converted and is kept: once the cause is fixed, use it by the same "
+            f"command with --resume --out {named}"
         )
 
 
@@ -154,24 +178,25 @@ def _find_source(config: Mapping[str, Any]) -> list[str]:
 
 def _find_data(
     args: argparse.Namespace, config: Mapping[str, Any], paths: list[str], folder: Path
-) -> tuple[Any, dict[str, Any]]:
-    """Return the data set, converted if need be, and what run.yaml says of that."""
+) -> tuple[Any, dict[str, Any], list[str]]:
+    """Return the data set, converted if need be, what run.yaml has about that, and warnings."""
     if not paths:
         advice = "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
         raise OptionError("DATA", expected="what to train on", got="nothing", advice=advice)
     if is_stored(paths):
         _refuse_raw_options(args)
-        return _one(paths), {}
+        return _one(paths), {}, []
     # What reads raw data is loaded for raw data alone.
     with importing("penstock train on raw data"):
         from penstock.cli.rawsource import convert_raw, read_raw  # noqa: PLC0415
 
     raw = read_raw(args, _table(config, "convert"), _one(paths))
-    data = convert_raw(raw, folder / DATA_NAME)
-    if not (args.show_model or args.write_model):
+    is_training = not (args.show_model or args.write_model)
+    data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=args.json or not is_training)
+    if is_training:
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
         complain(f"converted to {folder / DATA_NAME}: {counts}")
-    return data, dict(raw.tables)
+    return data, dict(raw.tables), warnings
 
 
 def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:
@@ -183,7 +208,7 @@ def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJ
             raise OptionError("--write-model", expected="a model that is built", got="--model")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data, _ = _find_data(args, config, paths, folder)
+        data, _, _ = _find_data(args, config, paths, folder)
         training = prepare_training(replace(job, data=data, resume=False), folder, Silence())
         schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
         if args.write_model is not None:
@@ -217,7 +242,8 @@ def _shape(layer: Any) -> Any:
     return output.shape[1:] if hasattr(output, "shape") else "?"
 
 
-def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
+def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> None:
+    """Print what came of a run: as a table, or as JSON with warnings where these are given."""
     metrics = [name for name in run.history[-1] if name.startswith("val_")]
     best = run.history[-1]
     if metrics:
@@ -226,7 +252,7 @@ def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
         best = (min if options.is_lower_better(run.tasks) else max)(
             known, key=lambda row: row[options.monitor]
         )
-    if is_json:
+    if warnings is not None:
         facts = {
             "run": str(run.folder),
             "data": str(run.data),
@@ -236,6 +262,7 @@ def _print_run(run: Run, own_model: str | None, *, is_json: bool) -> None:
             "best": {name: best[name] if math.isfinite(best[name]) else None for name in _list_metrics(best)},
             "parameters": int(run.model.count_params()),
             "seconds": run.history[-1]["seconds"],
+            "warnings": warnings,
         }
         print(json.dumps(facts))
         return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,8 @@ from penstock.shards.tfds import describe_tfds
 
 Settle: TypeAlias = Callable[[Mapping[str, int]], Schema]
 """Returns the schema that is written, once it is known how many rows lack each field."""
+UNLABELLED: Final = "kept in the data set, left out by training"
+"""How the note ends that counts rows without a target; training gives counts of its own."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +211,7 @@ class Conversion:
         for name in schema.targets:
             if number := self._missing.get(name):
                 rows = "row has" if number == 1 else "rows have"
-                note = f"{number:,} {rows} no target {show(name)}: kept in the data set, left out by training"
-                self.notes.append(note)
+                self.notes.append(f"{number:,} {rows} no target {show(name)}: {UNLABELLED}")
         manifest = Manifest(
             schema=schema,
             payload="sequence_example" if self._work.encoder.is_sequence else "example",

@@ -112,7 +112,7 @@ def convert(
     """
     told = PlanOverrides(schema=schema, fields=fields or {}, target=target, weight=weight, id=id)
     done = run_conversion(source, out, told, make_options(**options))
-    for note in () if done.plan is None else list_losses(done.plan):
+    for note in done.notes:
         _log.warning("%s", note)
     return open_dataset(done.out)
 
@@ -123,8 +123,18 @@ def run_conversion(
     told: PlanOverrides,
     options: ConvertOptions,
     on_progress: OnProgress | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
 ) -> Converted:
     """Convert, and return what was done.
+
+    Args:
+        source: What `convert` takes.
+        out: The folder to write.
+        told: What was declared about the columns.
+        options: How to convert.
+        on_progress: Called with how far it has come.
+        on_plan: Called with the plan of raw data before rows are converted; what it raises ends the
+            conversion. A source that can be read once is planned and converted in one reading.
 
     Raises:
         PenstockError: See `convert`.
@@ -138,10 +148,10 @@ def run_conversion(
     if (place := find_finished(out, options)) is not None:
         if not opened.is_repeatable:
             raise refuse_unrepeatable(opened.name, place)
-        return _confirm(_prepare_raw(opened, told, options), place, options, on_progress)
+        return _confirm(_prepare_raw(opened, told, options, on_plan), place, options, on_progress)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
     with staging:  # from here on nobody else writes there, and now the source is read
-        return _run(_prepare_raw(opened, told, options), staging, options, on_progress)
+        return _run(_prepare_raw(opened, told, options, on_plan), staging, options, on_progress)
 
 
 def _run_stored(
@@ -194,9 +204,16 @@ class _Prepared:
     form: Mapping[str, Any] | None = None
 
 
-def _prepare_raw(source: Source, told: PlanOverrides, options: ConvertOptions) -> _Prepared:
+def _prepare_raw(
+    source: Source,
+    told: PlanOverrides,
+    options: ConvertOptions,
+    on_plan: Callable[[Plan], None] | None = None,
+) -> _Prepared:
     peeked = Peeked(source)
     plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
+    if on_plan is not None:
+        on_plan(plan)
     return _Prepared(
         request=request_raw(plan, options, split, work.late, peeked.name),
         work=work,

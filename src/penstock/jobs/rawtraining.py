@@ -5,20 +5,24 @@ In: a source, and what was told of it. Out: the data set, and what `run.yaml` sa
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from penstock.dataset import Dataset
-from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
-from penstock.jobs.conversion import OnProgress
-from penstock.jobs.convert import plan_conversion, run_conversion
+from penstock.jobs.conversion import UNLABELLED, OnProgress
+from penstock.jobs.convert import Converted, list_losses, run_conversion
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.settings import ConvertOptions
 from penstock.schema.plan import Plan
+from penstock.schema.refusal import show
+
+_log = logging.getLogger("penstock")
+
+_MOST_NAMED: Final = 10
 
 
 @dataclass(frozen=True)
@@ -47,21 +51,49 @@ class RawData:
         tables["convert"] = {"seed": seed, **({"target": target} if target is not None else {})}
         return cls(source, PlanOverrides(target=target), ConvertOptions(seed=seed), tables)
 
-    def convert(self, out: Path, on_progress: OnProgress | None = None) -> Dataset:
+    def convert(
+        self, out: Path, on_plan: Callable[[Plan], None], on_progress: OnProgress | None = None
+    ) -> Converted:
         """Convert into a folder; what a killed run has left there is taken as far as it goes.
+
+        Args:
+            out: The folder.
+            on_plan: Called with what becomes of each column, before rows are converted.
+            on_progress: Called with how far it has come.
 
         Raises:
             OptionError: Nothing is to be predicted.
             PenstockError: See `convert`.
         """
-        plan = plan_conversion(self.source, self.told, self.options)
-        if not _list_targets(plan):
-            names = ", ".join(each.column for each in plan.columns[:10])
-            advice = f"Name it: --target NAME. There are {names}."
-            raise OptionError("target", expected="a column to predict", got="none", advice=advice)
-        done = run_conversion(self.source, out, self.told, replace(self.options, resume=True), on_progress)
-        return open_dataset(done.out)
+
+        def check(plan: Plan) -> None:
+            if not any(each.field.role == "target" for each in plan):
+                names = ", ".join(each.column for each in plan.columns[:_MOST_NAMED])
+                advice = f"Name it: --target NAME, in Python target='NAME'. There are {names}."
+                raise OptionError("target", expected="a column to predict", got="none", advice=advice)
+            on_plan(plan)
+
+        options = replace(self.options, resume=True)
+        return run_conversion(self.source, out, self.told, options, on_progress, check)
 
 
-def _list_targets(plan: Plan) -> list[str]:
-    return [each.name for each in plan.columns if each.field.role == "target"]
+def log_plan(plan: Plan) -> None:
+    """Log what becomes of each column, and as warnings what a person should check."""
+    for each in plan if _log.isEnabledFor(logging.INFO) else ():
+        kind = f"{each.field.type_name}, {each.field.role}"
+        _log.info(
+            "column %s becomes field %s: %s (%s)", show(each.column), show(each.name), kind, each.reason
+        )
+    for warning in list_plan_warnings(plan):
+        _log.warning("%s", warning)
+
+
+def list_plan_warnings(plan: Plan) -> list[str]:
+    """Return what a person should check about a plan: columns that are left out, and warnings."""
+    return [*list_losses(plan), *plan.warnings]
+
+
+def list_more_notes(done: Converted) -> list[str]:
+    """Return the notes of a conversion that neither its plan has given nor training will give."""
+    given = set() if done.plan is None else set(list_plan_warnings(done.plan))
+    return [note for note in done.notes if note not in given and not note.endswith(UNLABELLED)]

@@ -6,6 +6,7 @@ In: a data set, a model or none, choices. Out: a `Run` in a folder of its own.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from penstock.shards.lock import WriterLock
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
 
 RUNS: Final = "runs"
 """Where runs go that were given no folder."""
@@ -160,10 +163,13 @@ def _convert(job: TrainJob, folder: Path) -> TrainJob:
         return replace(job, data=folder / DATA_NAME)
     # What reads raw data is loaded for raw data alone.
     with importing("training on raw data"):
-        from penstock.jobs.rawtraining import RawData  # noqa: PLC0415
+        from penstock.jobs.rawtraining import RawData, list_more_notes, log_plan  # noqa: PLC0415
 
     raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
-    return replace(job, data=raw.convert(folder / DATA_NAME), settings=dict(raw.tables), target=None)
+    done = raw.convert(folder / DATA_NAME, log_plan)
+    for note in list_more_notes(done):
+        _log.warning("%s", note)
+    return replace(job, data=open_dataset(done.out), settings=dict(raw.tables), target=None)
 
 
 def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.schema.refusal import show
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
@@ -89,7 +90,7 @@ def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
             "targets of the pipeline",
             expected="a field to predict",
             got="none",
-            advice="Name one: ps.convert(…, target='price'), ps.open(…, target='price'), or --target price.",
+            advice="Name one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train.",
         )
     transforms = pipeline.transforms
     for name, transform in transforms.items():
@@ -130,7 +131,11 @@ def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
         expected = "classes coded from 0 on: Encode(unknown='error', missing='error'), or sets of them"
         raise _refuse(name, expected, repr(transform))
     if len(labels) < 2:
-        raise _refuse(name, "at least two classes", f"{len(labels)}")
+        got = f"{len(labels)}: {show(labels[0])} in all records" if labels else "none"
+        advice = (
+            "Name another target: --target NAME, in Python target='NAME'; or add records of other classes."
+        )
+        raise _refuse(name, "at least two classes", got, advice)
     return Task(name, "binary" if len(labels) == 2 else "multiclass", labels)
 
 

@@ -87,7 +87,9 @@ def _doubt_twin(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
 def _doubt_use(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
     if field.role != "input" and not (field.role == "target" and facts.num_distinct == 1):
         return
-    if facts.num_distinct == 1 and facts.num_rows > 1 and not facts.num_nan:
+    if facts.num_distinct == 1 and facts.num_rows > 1 and not facts.num_nan and field.role == "target":
+        yield "one value in all rows, so there is nothing to predict: name another with '--target NAME'."
+    elif facts.num_distinct == 1 and facts.num_rows > 1 and not facts.num_nan:
         yield f"one value in all rows: a model learns nothing from it. '--drop {column}'?"
     elif _is_key(column, facts):
         yield (

@@ -24,6 +24,9 @@ from penstock.transform.number import Scale
 from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
+IDENTIFIES: Final = "it identifies records"
+"""Why an id is not fed."""
+
 KINDS: Final[Mapping[str, type[Transform]]] = {
     cls.kind: cls for cls in (Scale, Encode, Tokenize, Image, Pad, Keep)
 }
@@ -41,7 +44,7 @@ def choose_transform(name: str, field: Field) -> Transform | str:
         OptionError: The field cannot have its role.
     """
     if field.role == "id":
-        return "it identifies records"
+        return IDENTIFIES
     if field.role == "weight":
         return _choose_weight(name, field)
     make = _TARGETS.get(type(field)) if field.role == "target" else None

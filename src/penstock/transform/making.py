@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import join_place
@@ -20,10 +21,19 @@ from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
 from penstock.transform.fitting import SplitFit, find_source
-from penstock.transform.kinds import choose_transform, load_override
+from penstock.transform.keep import Keep
+from penstock.transform.kinds import IDENTIFIES, choose_transform, load_override
+from penstock.transform.number import Scale
 from penstock.transform.settings import Settings, load_settings
 
 _log = logging.getLogger("penstock")
+
+_LEFT_OUT: Final = "it was left out"
+_ASKED_FOR: Final = (_LEFT_OUT, IDENTIFIES)
+_UNSCALED: Final = (
+    "vectors are fed as they are stored, while numbers are scaled: Scale(), in a config file {kind: scale}, "
+    "scales them; models that are built normalize them by a layer"
+)
 
 
 def fit_assembly(
@@ -65,12 +75,53 @@ def fit_assembly(
     places = [join_place("$.groups", name) for name in settings.groups]
     assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)
     for name, each in fitted.items():
-        # A pass for it alone would be dear; those that fitting took are there.
+        # A pass for it alone would be expensive; statistics that fitting took are there.
         caution = each.caution(schema[name], source.statistics(name)) if source.knows(name) else ""
         if caution:
-            _log.warning("field %r: %s", name, caution)
             notes[name] = caution
+    notes |= _note_vectors(schema, fitted, settings)
+    for warning in list_warnings(schema, notes):
+        _log.warning("%s", warning)
     return assembly, notes
+
+
+def list_warnings(schema: Schema, notes: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each field that is not fed although no one asked for that, or that needs care."""
+    for name, note in notes.items():
+        role = schema[name].role
+        if note in _ASKED_FOR:
+            continue
+        if note in _list_reasons(name, schema):
+            yield (
+                f"target {name!r} is not fed: {note}"
+                if role == "target"
+                else (f"field {name!r} is not used as an input: {note}")
+            )
+        else:
+            yield f"field {name!r}: {note}"
+
+
+def _list_reasons(name: str, schema: Schema) -> tuple[str, ...]:
+    found = choose_transform(name, schema[name])
+    return (found,) if isinstance(found, str) else ()
+
+
+def _note_vectors(schema: Schema, fitted: Mapping[str, Transform], settings: Settings) -> dict[str, str]:
+    """Return notes for vectors that are fed as stored by default, where numbers are scaled by default."""
+    inputs = {name: each for name, each in fitted.items() if schema[name].role == "input"}
+    numbers = [each for name, each in inputs.items() if isinstance(schema[name], Number)]
+    if not any(isinstance(each, Scale) for each in numbers):
+        return {}
+    vectors = [
+        name
+        for name, each in inputs.items()
+        if isinstance(each, Keep) and name not in settings.fields and _is_vector(schema[name])
+    ]
+    return dict.fromkeys(vectors, _UNSCALED)
+
+
+def _is_vector(field: Field) -> bool:
+    return isinstance(field, Tensor) and len(field.shape) == 1 and field.dtype.startswith("float")
 
 
 def _has_classes(transform: Transform, field: Field) -> bool:
@@ -122,11 +173,9 @@ def _choose(schema: Schema, settings: Settings) -> tuple[dict[str, Transform], d
     notes: dict[str, str] = {}
     for name, field in schema.items():
         if name in settings.fields:
-            found = load_override(name, field, settings.fields[name]) or "it was left out"
+            found = load_override(name, field, settings.fields[name]) or _LEFT_OUT
         else:
             found = choose_transform(name, field)
-            if isinstance(found, str) and field.role == "target":
-                _log.warning("target %r is not fed: %s", name, found)
         if isinstance(found, str):
             notes[name] = found
         else:

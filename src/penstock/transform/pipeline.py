@@ -21,7 +21,7 @@ from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.base import MeasureLengths, Transform
 from penstock.transform.draws import Draws
-from penstock.transform.making import fit_assembly, fit_by_config
+from penstock.transform.making import fit_assembly, fit_by_config, list_warnings
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
 from penstock.transform.pipelineform import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
@@ -91,6 +91,11 @@ class Pipeline:
             OptionError: As for `fit`.
         """
         return cls(*fit_by_config(dataset, config, part))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each field that is not fed although no one asked for that, or that needs care."""
+        return tuple(list_warnings(self._assembly.schema, self.notes))
 
     @property
     def schema(self) -> Schema:

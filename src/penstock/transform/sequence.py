@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
+from penstock.schema.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
@@ -22,6 +23,7 @@ from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Ragged
 
 _DTYPES: Final = ("float32", "float64", "int32", "int64")  # those that the core pads
+_WHOLE: Final = (None, "int32", "int64")
 _RANGES: Final = {"int32": 2**31, "int64": 2**63}
 
 
@@ -89,6 +91,28 @@ class Pad(Padded):
             expected = f"'float32' or 'float64' for field {name!r}"
             raise refuse_option("Pad", "dtype", expected, repr(self.dtype), "Floats are not cut to ints.")
         return {"dtype": field.dtype, "shape": step_shape(field)}
+
+    def is_measured(self, field: Field) -> bool:
+        """Whether fitting to such a field asks for its statistics: whole numbers may equal the padding."""
+        return self._may_collide(field)
+
+    def caution(self, field: Field, statistics: FieldStatistics) -> str:
+        """Return a note where the padding equals values of the data, and nothing tells them apart."""
+        values = statistics.values
+        if values is None or not values.num_zero or not self._may_collide(field):
+            return ""
+        return (
+            f"{values.num_zero} of {values.num_values} values are 0, as the padding is: Pad(mask=True), in a "
+            "config file {mask: true}, adds a mask that tells them apart, and built models use it; "
+            "Pad(value=-1) pads with another number. Without either, zeros at the end of a sequence count as "
+            "padding"
+        )
+
+    def _may_collide(self, field: Field) -> bool:
+        is_whole = (
+            isinstance(field, Sequence) and field.dtype == "int64" and self.dtype in (None, "int32", "int64")
+        )
+        return is_whole and field.role == "input" and self.value == 0 and not self.mask and not self.ragged
 
     def outputs(self, name: str) -> tuple[Output, ...]:
         """Return what `apply` will give."""

@@ -313,8 +313,7 @@ def test_column_that_no_field_can_hold_is_told(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "penstock"):
         dataset = ps.convert({"a": [1, 2], "b": [1 + 2j, 2]}, tmp_path / "out")
     assert list(dataset.schema) == ["a"]
-    assert len(caplog.messages) == 1
-    assert caplog.messages[0].startswith("'b' is left out: ")
+    assert len([each for each in caplog.messages if each.startswith("'b' is left out: ")]) == 1
 
 
 def test_source_of_which_no_column_can_be_kept_is_refused_with_the_reason(tmp_path):

@@ -144,7 +144,11 @@ def test_folder_is_free_again_behind_an_error(data, tmp_path):
     ("given", "message"),
     [
         (3, "source: expected a path, a table, a dict of arrays, "),
-        ({"x": [1]}, "target: expected a column to predict, got none. Name it: --target NAME. There are x."),
+        (
+            {"x": [1]},
+            "target: expected a column to predict, got none. "
+            "Name it: --target NAME, in Python target='NAME'. There are x.",
+        ),
         (np.zeros(1), "Name the column: {'values': array}."),
     ],
 )

@@ -125,13 +125,16 @@ def test_pipeline_without_a_target_is_refused(tmp_path):
         find_tasks(ps.Pipeline.fit(data))
     assert str(caught.value) == (
         "targets of the pipeline: expected a field to predict, got none. "
-        "Name one: ps.convert(…, target='price'), ps.open(…, target='price'), or --target price."
+        "Name one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train."
     )
 
 
 def test_target_with_one_class_is_refused(tmp_path):
     data = write(tmp_path / "set", ["no"] * 4)
-    assert refuse(data) == "target 'y': expected at least two classes, got 1."
+    assert refuse(data) == (
+        "target 'y': expected at least two classes, got 1: 'no' in all records. "
+        "Name another target: --target NAME, in Python target='NAME'; or add records of other classes."
+    )
 
 
 @pytest.mark.parametrize(

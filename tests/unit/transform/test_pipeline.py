@@ -103,7 +103,9 @@ def test_overrides_are_transforms_options_kinds_or_none(shelter):
     assert pipeline.inputs["age_missing"] == Output("age_missing", "float32")
     assert pipeline.inputs["size"] == Output("size", "float32", (4,))
     assert pipeline.inputs["steps"] == Output("steps", "int64", (4,))
-    assert pipeline.notes == {"note": "it was left out"}
+    assert pipeline.notes.keys() == {"note", "steps", "box"}
+    assert pipeline.notes["note"] == "it was left out"
+    assert len(pipeline.warnings) == 2  # of zeros in steps, and of the box that is not scaled
     assert "note" not in pipeline.fields
 
 

@@ -1,0 +1,143 @@
+"""Training on raw data shows what the plan of a conversion shows: types, and every warning, once."""
+
+import json
+import logging
+import os
+import random
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.cli.main import main
+from penstock.errors import OptionError
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+pytest.importorskip("keras")
+from penstock.jobs.train import TrainJob, _convert
+
+WARNED = {
+    "leak": "gives the target 'adopted' away",
+    "pid": "no value comes twice",
+    "same": "one value in all rows",
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A CSV with a column that gives the target away, one that names the rows, and one that is constant."""
+    draws = random.Random(7)  # noqa: S311
+    lines = ["pid,age,leak,same,adopted"]
+    for i in range(120):
+        label = draws.choice(["yes", "no"])
+        lines.append(f"p{i:04d},{draws.expovariate(0.3):.1f},L{label},x,{'' if i % 10 == 0 else label}")
+    path = tmp_path_factory.mktemp("warned") / "pets.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def train(path, out, *more):
+    argv = ["train", os.fspath(path), "--target", "adopted", "--out", os.fspath(out), "--epochs", "1"]
+    return main([*argv, "--preset", "small", *more])
+
+
+def test_x06_train_shows_types_and_every_warning_once(table, tmp_path, capsys):
+    assert train(table, tmp_path / "run") == 0
+    out, err = capsys.readouterr()
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[:3] for row in rows if row and row[0] in (*WARNED, "age", "adopted")] == [
+        ["pid", "text", "input"],
+        ["age", "number", "input"],
+        ["leak", "category", "input"],
+        ["same", "category", "input"],
+        ["adopted", "category", "target"],
+    ]
+    for name, text in WARNED.items():
+        assert len([line for line in err.splitlines() if f"'{name}'" in line and text in line]) == 1
+    assert len([line for line in err.splitlines() if "of 'train' have no 'adopted'" in line]) == 1
+    assert "no target 'adopted'" not in err  # the same of the conversion
+
+
+def test_x06_warnings_are_in_the_json(table, tmp_path, capsys):
+    assert train(table, tmp_path / "run", "--json") == 0
+    out, err = capsys.readouterr()
+    warnings = json.loads(out)["warnings"]
+    for name, text in WARNED.items():
+        assert len([each for each in warnings if each.startswith(f"'{name}'") and text in each]) == 1
+        assert text not in err
+    assert len([each for each in warnings if "of 'train' have no 'adopted'" in each]) == 1
+
+
+def test_x06_python_logs_types_and_every_warning_once(table, tmp_path, caplog):
+    with caplog.at_level(logging.INFO, logger="penstock"):
+        _convert(TrainJob(data=os.fspath(table), target="adopted"), tmp_path)
+    warned = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    told = [each.getMessage() for each in caplog.records if each.levelno == logging.INFO]
+    for name, text in WARNED.items():
+        assert len([each for each in warned if each.startswith(f"'{name}'") and text in each]) == 1
+    for name in ("pid", "age", "leak", "same", "adopted"):
+        assert len([each for each in told if each.startswith(f"column '{name}' becomes")]) == 1
+
+
+def test_convert_in_python_logs_the_warnings_of_its_plan(table, tmp_path, caplog):
+    ps.convert(os.fspath(table), tmp_path / "set", target="adopted")
+    for name, text in WARNED.items():
+        assert len([each for each in caplog.messages if each.startswith(f"'{name}'") and text in each]) == 1
+    assert [each for each in caplog.messages if each.startswith("12 rows have no target 'adopted'")]
+
+
+def test_x06_field_of_a_data_set_that_is_not_used_is_named_with_the_reason(tmp_path, caplog):
+    table = {"x": np.arange(9.0), "blob": [b"\xff%d" % i for i in range(9)], "y": np.arange(9.0)}
+    fields = {"blob": ps.fields.Bytes()}
+    data = ps.convert(table, tmp_path / "set", target="y", fields=fields, split="train=1.0")
+    caplog.clear()
+    pipeline = ps.Pipeline.fit(data)
+    (warning,) = pipeline.warnings
+    assert warning.startswith("field 'blob' is not used as an input: fields of type bytes")
+    assert caplog.messages == [warning]
+    assert ps.Pipeline.fit(data, blob=None).warnings == ()
+
+
+def test_rows_of_a_generator_are_all_trained_on(tmp_path):
+    rows = ({"x": float(i), "y": float(2 * i)} for i in range(3000))
+    job = _convert(TrainJob(data=rows, target="y"), tmp_path)
+    assert sum(len(job.data[name]) for name in job.data.splits) == 3000
+
+
+def test_raw_data_without_a_target_is_refused_before_it_is_converted(table, tmp_path):
+    with pytest.raises(OptionError) as caught:
+        _convert(TrainJob(data=os.fspath(table)), tmp_path)
+    assert caught.value.what == "target"
+    assert "--target NAME" in caught.value.advice
+    assert "target='NAME'" in caught.value.advice
+    assert not (tmp_path / "data").exists()
+
+
+def test_one_valued_target_advises_another_target(tmp_path, capsys):
+    path = tmp_path / "one.csv"
+    path.write_text("x,y\n" + "".join(f"{i},same\n" for i in range(30)))
+    assert main(["convert", "--plan", os.fspath(path), "--target", "y", "--json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["columns"]["y"]["warnings"]
+    assert "--target" in warning
+    assert "--drop" not in warning
+
+
+def test_zeros_that_equal_the_padding_are_noted_with_the_mask(tmp_path, caplog):
+    table = {"steps": [[1, 0], [2], [0, 0, 3]], "y": [1.0, 2.0, 3.0]}
+    fields = {"steps": ps.fields.Sequence("int64")}
+    data = ps.convert(table, tmp_path / "set", target="y", fields=fields, split="train=1.0")
+    pipeline = ps.Pipeline.fit(data)
+    assert pipeline.notes["steps"].startswith("3 of 6 values are 0")
+    assert "Pad(mask=True)" in pipeline.notes["steps"]
+    assert "Pad(value=-1)" in pipeline.notes["steps"]
+    for given in ({"mask": True}, {"value": -1}):
+        assert ps.Pipeline.fit(data, steps=given).notes == {}
+
+
+def test_vectors_that_are_not_scaled_where_numbers_are_get_a_note(tmp_path):
+    table = {"v": np.arange(12, dtype=np.float32).reshape(4, 3), "x": np.arange(4.0), "y": np.arange(4.0)}
+    data = ps.convert(table, tmp_path / "set", target="y", split="train=1.0")
+    assert "Scale()" in ps.Pipeline.fit(data).notes["v"]
+    assert ps.Pipeline.fit(data, v=ps.transform.Scale()).notes == {}
+    assert ps.Pipeline.fit(data, v=ps.transform.Keep()).notes == {}
+    assert "v" not in ps.Pipeline.fit(data, x=None).notes
