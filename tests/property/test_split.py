@@ -1,13 +1,17 @@
 """Laws of splitting: rows that are added move no other, nothing that belongs together is cut apart."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.shards.assign import assign
-from penstock.shards.ledger import Ledger
+from penstock import _native
+from penstock.shards import assign as assigning
+from penstock.shards import grouping, strata
+from penstock.shards import ledger as ledgers
+from penstock.shards.ledger import RowKeys
 from penstock.shards.rank import share_out, split_units
-from penstock.shards.split import SplitOptions, split_hashes
+from penstock.shards.split import Assignment, SplitOptions, split_hashes
 
 hash_arrays = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda found: np.array(found, np.uint64))
 
@@ -47,23 +51,93 @@ def test_units_go_to_splits_in_order_and_leave_none_empty(sizes, shares):
     assert len(set(codes.tolist())) == min(len(sizes), len(shares))
 
 
-@settings(max_examples=60)
+def hash_weakly(words: np.ndarray) -> np.ndarray:
+    """Return hashes of which many collide."""
+    return words % np.uint64(7) * np.uint64(2**61)
+
+
+def digest(words: np.ndarray, salt: int) -> np.ndarray:
+    return np.stack([_native.mix_hashes(salt, words), words], axis=1)
+
+
+@st.composite
+def row_tables(draw: st.DrawFn) -> np.ndarray:
+    """Return rows of (content, key, mark, other key), with many that are equal in some of them."""
+    most = draw(st.tuples(*[st.integers(1, 40)] * 4))
+    num_rows = draw(st.integers(0, 120))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return np.stack([rng.integers(0, each, num_rows) for each in most], axis=1).astype(np.uint64)
+
+
+@settings(max_examples=150)
 @given(
-    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 4)), max_size=120),
-    share_lists(),
-    st.sampled_from(["id", "group", "stratify", "time"]),
+    rows=row_tables(),
+    shares=share_lists(),
+    rule=st.sampled_from(["content", "key", "time", "split_by"]),
+    has_strata=st.booleans(),
+    limits=st.tuples(*[st.sampled_from([1, 5, 1000])] * 4),
+    cuts=st.tuples(st.integers(1, 6), st.integers(1, 6)),
 )
-def test_assignment_keeps_together_what_belongs_together(tmp_path_factory, rows, shares, way):
-    contents = np.array([row[0] for row in rows], np.uint64)
-    positions = np.array([row[1] for row in rows], np.uint64)
-    marks = np.array([row[2] for row in rows], np.int64)
-    options = options_of(shares) if way == "id" else options_of(shares, **{way: "column"})
-    with Ledger(tmp_path_factory.mktemp("ledger"), has_positions=True) as ledger:
-        for part in np.array_split(np.arange(len(rows)), 3):
-            ledger.append(contents[part], positions[part], marks[part])
-        result = assign(ledger, options)
-    together = positions if way == "group" else contents
-    for value in np.unique(together):
-        assert len(set(result.codes[together == value].tolist())) == 1
-    assert sum(result.counts) == len(rows)
-    assert list(result.counts) == np.bincount(result.codes, minlength=len(shares)).tolist()
+def test_every_deciding_value_is_in_one_split(tmp_path_factory, rows, shares, rule, has_strata, limits, cuts):
+    contents, keys, marks, others = np.ascontiguousarray(rows.T)
+    if rule == "split_by":
+        marks = marks % np.uint64(len(shares))
+    by_key = rule in ("content", "key")
+    way = {} if by_key and not has_strata else {"stratify" if by_key else rule: "column"}
+    options = options_of(shares, **way)
+    names = list(options.names) if rule == "split_by" else None
+    of_content = RowKeys(hash_weakly(contents), digest(contents, 1))
+    of_key = RowKeys(hash_weakly(keys), digest(keys, 2)) if rule == "key" else None
+    results = []
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in zip(
+            (assigning, strata, grouping, ledgers),
+            ("RANK_BELOW", "MAX_RANKED_ROWS", "PASS_ROWS", "SLICE_ROWS"),
+            limits,
+            strict=True,
+        ):
+            patch.setattr(module, name, value)
+        for num_parts in cuts:
+            folder = tmp_path_factory.mktemp("ledger")
+            with ledgers.Ledger(folder, has_key=of_key is not None, num_others=1) as ledger:
+                for part in np.array_split(np.arange(len(rows)), num_parts):
+                    ledger.append(
+                        RowKeys(*(each[part] for each in of_content)),
+                        None if of_key is None else RowKeys(*(each[part] for each in of_key)),
+                        marks[part].astype(np.int64),
+                        [digest(others[part], 3)[:, 0]],
+                    )
+                results.append(assigning.assign(ledger, options, names, "key", ["other"]))
+    first, second = results
+    assert np.array_equal(first.codes, second.codes)
+    assert first.notes == second.notes
+    assert list(first.counts) == np.bincount(first.codes, minlength=len(shares)).tolist()
+    deciding = {"content": contents, "key": keys}.get(rule, marks)
+    assert list_spread(deciding, first.codes) == []
+    assert first.num_equal == len(rows) - len(np.unique(contents))
+    check_identical_rows(contents, keys, first, rule)
+    spread = len(list_spread(others, first.codes))
+    assert any("values of 'other'" in note or "value of 'other'" in note for note in first.notes) == (
+        spread > 0
+    )
+
+
+def list_spread(values: np.ndarray, codes: np.ndarray) -> list[int]:
+    """Return the values that have rows in several splits."""
+    return [value for value in np.unique(values).tolist() if len(set(codes[values == value].tolist())) > 1]
+
+
+def check_identical_rows(contents: np.ndarray, keys: np.ndarray, result: Assignment, rule: str) -> None:
+    """Check that identical rows are together where keys allow it, or that a note says that they are not."""
+    if rule == "key" and not any("nearly all rows are alike" in note for note in result.notes):
+        # Rows whose key has one content only can always follow the others.
+        free = np.array([len(np.unique(contents[keys == key])) == 1 for key in keys], bool)
+        for content in np.unique(contents):
+            among = contents == content
+            bound = set(result.codes[among & ~free].tolist())
+            loose = set(result.codes[among & free].tolist())
+            assert len(loose) <= 1
+            assert not loose or not bound or loose <= bound
+    if list_spread(contents, result.codes):
+        assert rule != "content"
+        assert any("equal to some of another split" in note for note in result.notes)

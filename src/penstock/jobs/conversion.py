@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.remeasure import measure_shards
@@ -127,7 +128,13 @@ class Conversion:
             num_splits=len(split.shares) if split.split_by is None else MAX_SPLITS,
         )
         self._counts = np.zeros(len(split.shares), np.int64)
-        self._ledger = Ledger(staging.scratch, has_positions=bool(split.group or work.schema.id))
+        self._classes = [Classes(name) for name in work.keys.targets]
+        self._ledger = Ledger(
+            staging.scratch,
+            has_key=work.keys.key is not None,
+            num_others=len(work.keys.others),
+            num_targets=len(self._classes),
+        )
         self._residents = Residents()
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
@@ -157,7 +164,10 @@ class Conversion:
             marks = self._names.code(worked.splits, len(worked.rows))
         elif self._split.stratify is not None and marks is not None:
             marks = self._strata.code(marks)
-        self._ledger.append(worked.contents, worked.keys, marks)
+        identity = worked.identity
+        numbered = zip(self._classes, identity.classes, strict=True)
+        classes = [each.code(found) for each, found in numbered]
+        self._ledger.append(identity.contents, identity.keys, marks, identity.others, classes)
         self._store.append(worked.rows, worked.columns, worked.tentative)
         self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
         self._residents.add(worked.incoming.first_row, worked.resident)
@@ -205,7 +215,7 @@ class Conversion:
             )
         content = self._content.finish(self.rejects, facts.source)
         self._staging.journal.add_rows(content.num_rows, content.digest)
-        assignment = assign(self._ledger, self._split, self._names.in_order() or None)
+        assignment = self._assign()
         splits = self._write_shards(assignment)
         schema = settle(self._missing)
         for name in schema.targets:
@@ -229,6 +239,32 @@ class Conversion:
         self._write_beside(manifest)
         self._staging.commit()
         return manifest
+
+    def _assign(self) -> Assignment:
+        """Return the split of every row.
+
+        Raises:
+            OptionError: A split that the user named would have no row.
+        """
+        keys = self._work.keys
+        names = self._names.in_order() or None
+        assignment = assign(self._ledger, self._split, names, keys.key, keys.others)
+        pairs = zip(assignment.names, assignment.counts, strict=True)
+        empty = [name for name, count in pairs if not count]
+        if empty and self._options.split is not None:
+            raise OptionError(
+                "split",
+                expected=f"at least one row in {' and '.join(map(repr, assignment.names))}",
+                got=f"none in {' and '.join(map(repr, empty))}",
+                advice=_advise_empty(self._split, keys.key, self._store.num_rows),
+            )
+        has_strata = self._split.stratify is not None
+        absent = [
+            note
+            for classes, column in zip(self._classes, self._ledger.classes, strict=True)
+            for note in classes.list_absent(column, assignment, has_strata)
+        ]
+        return replace(assignment, notes=(*assignment.notes, *absent))
 
     def _write_shards(self, assignment: Assignment) -> dict[str, SplitEntry]:
         self._store.finish(assignment.codes)
@@ -277,9 +313,7 @@ class Conversion:
         have become others, they are taken of the columns, if those are few, or else the shards are read.
         """
         name = "train" if "train" in splits else next(iter(splits))
-        is_moved = assignment.num_duplicates > 0
-        is_tentative = assignment.method.startswith("hash threshold") and not is_moved
-        if is_tentative and name == assignment.names[self._work.measured]:
+        if assignment.is_by_hash and name == assignment.names[self._work.measured]:
             self._merge_held()
             return self._statistics.to_json()
         if self._held:
@@ -336,6 +370,16 @@ class Conversion:
             pool.shutdown(wait=True, cancel_futures=True)
         self._store.close()
         self._ledger.close()
+
+
+def _advise_empty(split: SplitOptions, key: str | None, num_rows: int) -> str:
+    """Say what to change where a split has no row."""
+    by = split.time or key
+    few = f"values of {by!r}" if by is not None else "different rows"
+    return (
+        f"A split takes whole {few}, and {num_rows} rows have too few of them for these shares: "
+        "give fewer splits, or give those that are empty a larger share."
+    )
 
 
 def _give_back() -> None:

@@ -28,7 +28,7 @@ from penstock.jobs.request import (
     request_raw,
     request_stored,
 )
-from penstock.jobs.restore import StoredSource, open_stored
+from penstock.jobs.restore import StoredSource, is_orderable, open_stored
 from penstock.jobs.rowwork import Incoming, RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
@@ -45,6 +45,7 @@ from penstock.source.block import LARGE_BYTES, Block, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
 from penstock.source.peek import Peeked
+from penstock.source.survey import survey_column
 from penstock.storage.paths import PathLike
 
 _NAMES_SPLITS: Final = "names the splits"
@@ -336,7 +337,7 @@ def prepare(
         if name is not None and name not in schema
     ]
     if split.time is not None:
-        sides += _plan_time(split.time, schema, plan)
+        sides += _plan_time(split.time, schema, plan, head)
     late = [each.name for each in plan if each.form == "path" or _is_heavy(each, head)]
     work = RowWork(schema, split, late, {each.name: each.field for each in sides})
     raw = RawPlan(plan.columns, tuple(sides), split_by, options.encode, options.source)
@@ -367,13 +368,19 @@ def _find_column(name: str, plan: Plan, columns: Sequence[str]) -> str:
     return name
 
 
-def _plan_time(name: str, schema: Schema, plan: Plan) -> list[ColumnPlan]:
-    """Check that a column can be told in time, and return its plan if it is not written."""
+def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> list[ColumnPlan]:
+    """Check that a column can be ordered in time, and return its plan if it is not written."""
     field = schema.get(name)
-    if isinstance(field, Number):
+    if field is not None and is_orderable(field):
         return []
     if field is None:
         column = _find_column(name, plan, [*(each.column for each in plan), *plan.dropped])
+        parts = [block.columns[column] for block in head if block.num_rows]
+        reads_as = survey_column(parts).facts.reads_as
+        if reads_as == "int":
+            return [ColumnPlan(column, name, Number("int64"))]
+        if reads_as == "float":
+            return [ColumnPlan(column, name, Number("float64"))]
         return [ColumnPlan(column, name, Number("int64"), "time")]
     raise OptionError(
         "time",

@@ -23,7 +23,7 @@ from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
-from penstock.schema.scalar import Number
+from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.shards.split import SplitOptions
 from penstock.storage.file import FileIdentity, OpenFile
@@ -62,7 +62,7 @@ class StoredSource:
     def _refuse_timeless(self, name: str | None) -> None:
         """Refuse to split by the time of a field that has none."""
         field = None if name is None else self.schema.get(name, self.sides.get(name))
-        if field is not None and not isinstance(field, Number):
+        if field is not None and not is_orderable(field):
             raise OptionError(
                 "time",
                 field=name,
@@ -125,6 +125,11 @@ class StoredSource:
         elif self._split_by is not None:
             rows.splits = _as_names(self._split_by, columns[self._split_by])
         return rows
+
+
+def is_orderable(field: Field) -> bool:
+    """Return whether rows can be ordered in time by a field: it holds one number per row."""
+    return isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64")
 
 
 def open_stored(source: Any, told: PlanOverrides, options: ConvertOptions) -> StoredSource:

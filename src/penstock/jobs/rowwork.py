@@ -18,6 +18,7 @@ from penstock.encode.fault import CellFault
 from penstock.encode.late import make_references, materialize
 from penstock.encode.records import EncodableColumns, RecordEncoder
 from penstock.errors import OutOfMemoryError, PenstockError
+from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import BlockStatistics, measure_block
@@ -85,8 +86,7 @@ class WorkedRows:
         rows: Numbers of the rows that are sound.
         columns: For each of them its body, and a reference for each late field.
         resident: Of late fields whose values are in memory, those values; a row of the block each.
-        contents: Hash of what each row holds, but for its id and weight.
-        keys: Hash of what its split is made by.
+        identity: What identifies each row: content, keys, classes.
         extra: What else the split needs: a time, or the hash of a stratum.
         splits: Its split, where that is told.
         tentative: The split that its key alone gives.
@@ -103,8 +103,7 @@ class WorkedRows:
     rows: NDArray[np.uint64]
     columns: list[ByteColumn]
     resident: dict[str, list[bytes | memoryview]]
-    contents: NDArray[np.uint64]
-    keys: NDArray[np.uint64]
+    identity: IdentifiedRows
     extra: NDArray[np.int64] | None
     splits: list[bytes] | str | None
     tentative: NDArray[np.uint8]
@@ -149,6 +148,7 @@ class RowWork:
 
     Attributes:
         late: The fields whose values may be fetched late, in the order of their references.
+        keys: What identifies rows.
         measured: Number of the split that statistics are taken of: the train split, if there is one.
     """
 
@@ -161,7 +161,7 @@ class RowWork:
         self.measured = split.names.index("train") if "train" in split.names else 0
         self._split = split
         self._sides = RecordEncoder(Schema(sides))
-        self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
+        self.keys = KeyWork(schema, split, self.encoder, self._sides)
 
     def __call__(self, incoming: Incoming) -> WorkedRows:
         """Work on a block.
@@ -188,9 +188,8 @@ class RowWork:
         if self._split.time is not None:
             encoded.faults += _find_timeless(self._split.time, columns, encoded.sides)
         bodies = self.encoder.encode(columns, num_rows)
-        contents = self.encoder.hash_rows(columns, num_rows, self._content or list(self.schema))
-        keys = self._hash_keys(columns, encoded.sides, num_rows, contents)
-        codes = split_hashes(keys, self._split)
+        identity = self.keys(columns, encoded.sides, num_rows)
+        codes = split_hashes(identity.deciding.hashes, self._split)
         sound = _sound_rows(encoded.faults, num_rows)
         measured = codes == self.measured if sound is None else (codes == self.measured) & sound
         order = _native.mix_rows(self._split.seed, incoming.first_row, num_rows)
@@ -209,7 +208,7 @@ class RowWork:
         if sound is not None:
             sides = [_keep_strings(column, sound) for column in sides]
             kept = [_keep_strings(column, sound) for column in kept]
-            rows, contents, keys, codes = rows[sound], contents[sound], keys[sound], codes[sound]
+            rows, identity, codes = rows[sound], identity.keep(sound), codes[sound]
             extra = None if extra is None else extra[sound]
             if isinstance(splits, list):
                 splits = [split for split, is_sound in zip(splits, sound.tolist(), strict=True) if is_sound]
@@ -222,8 +221,7 @@ class RowWork:
             rows=rows,
             columns=kept,
             resident={name: column.values for name, column in deferred.items() if column.values is not None},
-            contents=contents,
-            keys=keys,
+            identity=identity,
             extra=extra,
             splits=splits,
             tentative=codes,
@@ -247,22 +245,6 @@ class RowWork:
             name: materialize(column) if isinstance(column, Deferred) and name not in self.late else column
             for name, column in columns.items()
         }
-
-    def _hash_keys(
-        self,
-        columns: EncodableColumns,
-        sides: EncodableColumns,
-        num_rows: int,
-        contents: NDArray[np.uint64],
-    ) -> NDArray[np.uint64]:
-        """Return the hash that a row's split is made by: of its group, else its id, else its content."""
-        name = self._split.group or self.schema.id
-        if name is None:
-            return contents
-        encoder, where = (self.encoder, columns) if name in columns else (self._sides, sides)
-        hashes = encoder.hash_rows(where, num_rows, [name], is_named=False)
-        present = where[name].present
-        return hashes if present is None else np.where(present, hashes, contents)
 
     def _take_extra(
         self, columns: EncodableColumns, sides: EncodableColumns, num_rows: int

@@ -5,6 +5,7 @@ In: samples, as a program makes them. Out: a data set, when the writer is closed
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 from penstock.source.snapshot import own_sample
 from penstock.storage.paths import PathLike
+
+_log = logging.getLogger("penstock")
 
 
 class Writer:
@@ -119,11 +122,13 @@ class Writer:
             self._flush()
             conversion = self._begin()
             source = {"name": "samples", "kind": "writer", "rows": self.num_samples}
-            conversion.finish(lambda _: self._written, Facts(self._request, None, (source,)))
+            manifest = conversion.finish(lambda _: self._written, Facts(self._request, None, (source,)))
         except BaseException as error:
             self._abandon(error)
             raise
         self._end()
+        for note in manifest.split.get("notes", ()):
+            _log.warning("%s", note)
 
     @property
     def dataset(self) -> Dataset:

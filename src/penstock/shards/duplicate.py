@@ -1,7 +1,7 @@
-"""Rows that equal each other belong into one split: what a model was trained on must not test it.
+"""Identical rows belong into one split: what a model was trained on must not test it.
 
-In: a hash of each row's contents, and each row's split. Out: how many rows equal one of another split, and if
-asked for, their splits set right. Memory is bounded by passes over ranges of the hash.
+In: a digest of each row's content, and each row's split. Out: how many rows equal one of another split, and
+if asked for, the splits of those that may move. Memory is bounded, see `grouping`.
 """
 
 from __future__ import annotations
@@ -11,73 +11,88 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.shards.ledger import LedgerColumn
-
-PASS_ROWS = 1 << 21
+from penstock.shards.grouping import group_rows, slice_rows
+from penstock.shards.ledger import Ledger, LedgerColumn
+from penstock.shards.scratch import make_row_array
+from penstock.types import Mask
 
 
 class Duplicates(NamedTuple):
-    """Rows that equal an earlier one, and those among them whose split is another than that one's."""
+    """Counts of identical rows.
+
+    Attributes:
+        num_equal: Rows that equal an earlier one.
+        num_apart: Those of them that are in another split.
+        num_bound: Those of the latter that may not move.
+    """
 
     num_equal: int
     num_apart: int
+    num_bound: int
 
 
-def settle_duplicates(contents: LedgerColumn, codes: NDArray[np.uint8], *, move: bool) -> Duplicates:
-    """Count the rows that equal an earlier one; if asked, move those that are apart to its split."""
-    num_passes = -(-len(contents) // PASS_ROWS)
-    num_equal = num_apart = 0
-    for number in range(num_passes):
-        low, high = ((2**64 * n) // num_passes for n in (number, number + 1))
-        search = _Pass(codes, move=move)
-        for start, hashes in contents.slices():
-            if num_passes == 1:
-                search.add(hashes, np.arange(start, start + len(hashes)))
-            else:
-                found = np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high - 1)))
-                search.add(hashes[found], found + start)
-        search.settle()
-        num_equal += search.num_equal
-        num_apart += search.num_apart
-    return Duplicates(num_equal, num_apart)
+def find_bound(ledger: Ledger) -> Mask:
+    """Return which rows may not follow an identical row, for other rows of their id or group would stay.
+
+    The rows of an id (a group) may move together as long as all of them have the same content.
+    """
+    keys, contents = ledger.position_digests, ledger.content_digests
+    is_bound = make_row_array(ledger.folder, ledger.num_rows, np.bool_)
+
+    # The first word is enough for a key: two keys that share it are both taken as bound, which is safe.
+    def read_key(start: int, stop: int) -> NDArray[np.uint64]:
+        return _first_word(keys, start, stop)
+
+    for groups in group_rows(read_key, contents.read, ledger.num_rows):
+        if not groups.is_mixed.any():
+            continue
+        for start, stop in slice_rows(ledger.num_rows):
+            inside, group_of = groups.find(read_key(start, stop))
+            is_bound[start + inside[groups.is_mixed[group_of]]] = True
+    return is_bound
 
 
-class _Pass:
-    """The rows of one range of hashes, in source order."""
+def settle_duplicates(
+    contents: LedgerColumn, codes: NDArray[np.uint8], is_bound: Mask | None, *, move: bool
+) -> Duplicates:
+    """Count the rows that equal another one; if asked, move those that may to its split.
 
-    def __init__(self, codes: NDArray[np.uint8], *, move: bool) -> None:
-        self.num_equal = 0
-        self.num_apart = 0
-        self._codes = codes
-        self._move = move
-        self._hashes = [np.empty(0, np.uint64)]
-        self._rows = [np.empty(0, np.int64)]
-        self._num_rows = 0
+    Identical rows follow the first of them that is bound, or else the first of them.
 
-    def add(self, hashes: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
-        self._hashes.append(hashes)
-        self._rows.append(rows)
-        self._num_rows += len(rows)
-        # Many rows of few hashes are not spread over the passes: of each hash only the first is kept.
-        if self._num_rows > 2 * PASS_ROWS:
-            hashes, rows = self.settle()
-            kept, first = np.unique(hashes, return_index=True)
-            self._hashes, self._rows, self._num_rows = [kept], [rows[first]], 0
+    Args:
+        contents: The digest of each row's content.
+        codes: The split of each row.
+        is_bound: Which rows may not move; None if none may.
+        move: Whether to move rows.
+    """
+    num_rows = len(contents)
+    num_equal = num_apart = num_bound = 0
 
-    def settle(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Give rows of one hash the split of the first of them; return the rows that were looked at."""
-        hashes, rows = np.concatenate(self._hashes), np.concatenate(self._rows)
-        ordered = np.sort(hashes)
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        self.num_equal += len(again)
-        if len(again):
-            # Only hashes that occur more than once, few as a rule, are put together with their rows.
-            found = np.flatnonzero(np.isin(hashes, again))
-            codes = self._codes[rows[found]]
-            _, first, unit_of = np.unique(hashes[found], return_index=True, return_inverse=True)
-            wanted = codes[first][unit_of]
-            is_wrong = codes != wanted
-            self.num_apart += int(np.count_nonzero(is_wrong))
-            if self._move:
-                self._codes[rows[found[is_wrong]]] = wanted[is_wrong]
-        return hashes, rows
+    def read_values(start: int, stop: int) -> NDArray[np.uint64]:
+        second = contents.read(start, stop)[:, 1]
+        return np.stack([second, codes[start:stop].astype(np.uint64)], axis=1)
+
+    def read_key(start: int, stop: int) -> NDArray[np.uint64]:
+        return _first_word(contents, start, stop)
+
+    for groups in group_rows(read_key, read_values, num_rows, is_bound):
+        num_equal -= len(groups.keys)
+        for start, stop in slice_rows(num_rows):
+            words = contents.read(start, stop)
+            inside, group_of = groups.find(words[:, 0])
+            # Rows that share the first word only are different; the first of them stands for itself.
+            is_equal = words[inside, 1] == groups.firsts[group_of, 0]
+            rows, wanted = start + inside[is_equal], groups.firsts[group_of[is_equal], 1].astype(np.uint8)
+            is_apart = codes[rows] != wanted
+            is_fixed = is_apart if is_bound is None else is_apart & is_bound[rows]
+            num_equal += len(rows)
+            num_apart += int(np.count_nonzero(is_apart))
+            num_bound += int(np.count_nonzero(is_fixed))
+            if move:
+                moved = is_apart & ~is_fixed
+                codes[rows[moved]] = wanted[moved]
+    return Duplicates(num_equal, num_apart, num_bound)
+
+
+def _first_word(column: LedgerColumn, start: int, stop: int) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(column.read(start, stop)[:, 0])

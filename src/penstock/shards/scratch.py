@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import WriteError
 
+RESIDENT_BYTES = 1 << 24
+"""An array with one item per row lies in memory up to this size, and on disk above it."""
+
 
 class Scratch:
     """An unnamed file in a folder: one thread appends, any number read what was appended.
@@ -104,6 +107,19 @@ class Scratch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return an array of zeros, one per row, which lies on disk where there are many rows.
+
+    Raises:
+        WriteError: There is no room for it.
+    """
+    num_bytes = num_rows * np.dtype(dtype).itemsize
+    if num_bytes <= RESIDENT_BYTES:
+        return np.zeros(num_rows, dtype)
+    with Scratch(folder) as scratch:
+        return scratch.map(num_bytes).view(dtype)
 
 
 def _as_bytes(array: NDArray[Any]) -> memoryview:

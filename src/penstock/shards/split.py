@@ -34,11 +34,11 @@ class SplitOptions:
 
     Attributes:
         shares: The share of each split, in their order. They must add up to 1.
-        group: A column; rows that are equal in it go to one split.
+        group: A column; rows that are equal in it go to one split, unless `split_by` or `time` decides.
         stratify: A column; each of its values gets the shares by itself.
         split_by: A column that names each row's split.
         time: A column; the oldest rows go to the first split, the newest to the last.
-        seed: Of the hash that decides.
+        seed: Seed of the hash that decides.
 
     Example:
         >>> SplitOptions(shares={"train": 0.9, "test": 0.1}).names
@@ -54,18 +54,17 @@ class SplitOptions:
 
     def __post_init__(self) -> None:
         _check_shares(self.shares)
-        told = []
-        for name in ("group", "stratify", "split_by", "time"):
+        given = []
+        for name in ("stratify", "split_by", "time"):
             column = getattr(self, name)
-            if column is None:
-                continue
-            if not isinstance(column, str) or not column:
-                raise OptionError(name, expected="the name of a column", got=show(column))
-            told.append(name)
-        if len(told) > 1:
-            advice = "Each of them decides alone where a row goes."
+            _check_column(name, column)
+            if column is not None:
+                given.append(name)
+        _check_column("group", self.group)
+        if len(given) > 1:
+            advice = "Each of them decides where a row goes; only group can be given beside them."
             raise OptionError(
-                "the split", expected="one way to make it", got=" and ".join(told), advice=advice
+                "the split", expected="one way to make it", got=" and ".join(given), advice=advice
             )
         is_whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
         if not is_whole or not 0 <= self.seed < 2**64:
@@ -75,6 +74,11 @@ class SplitOptions:
     def names(self) -> tuple[str, ...]:
         """The splits, in their order."""
         return tuple(self.shares)
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether a key or the content decides the split, rather than a time or a column of names."""
+        return self.split_by is None and self.time is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,7 @@ class Assignment:
         num_duplicates: Rows that equal a row of another split, and were moved to it, unless `notes` say why
             not.
         num_equal: Rows that equal an earlier row, whatever split they would have been in.
+        is_by_hash: Whether each row is where its hash alone puts it.
         notes: What else a person should know.
     """
 
@@ -98,6 +103,7 @@ class Assignment:
     method: str
     num_duplicates: int = 0
     num_equal: int = 0
+    is_by_hash: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -140,10 +146,14 @@ def check_split_names(names: Sequence[str]) -> None:
 
 def split_hashes(hashes: NDArray[np.uint64], options: SplitOptions) -> NDArray[np.uint8]:
     """Return the number of the split that each hash gives by itself, whatever other rows there are."""
-    places = _native.mix_hashes(options.seed, hashes)
-    codes = np.zeros(len(places), np.uint8)
+    return split_positions(_native.mix_hashes(options.seed, hashes), options)
+
+
+def split_positions(positions: NDArray[np.uint64], options: SplitOptions) -> NDArray[np.uint8]:
+    """Return the number of the split that each position (a hash mixed with the seed) belongs to."""
+    codes = np.zeros(len(positions), np.uint8)
     for bound in split_bounds(options):
-        codes += places >= bound
+        codes += positions >= bound
     return codes
 
 
@@ -156,6 +166,11 @@ def split_bounds(options: SplitOptions) -> list[np.uint64]:
         part = math.fsum(shares[:number]) / total
         bounds.append(np.uint64(min(int(part * 2.0**64), 2**64 - 1)))
     return bounds
+
+
+def _check_column(name: str, column: object) -> None:
+    if column is not None and (not isinstance(column, str) or not column):
+        raise OptionError(name, expected="the name of a column", got=show(column))
 
 
 def _check_shares(shares: object) -> None:

@@ -91,8 +91,8 @@ def test_stratify_alone_means_the_target(monkeypatch):
         (("--split", "train=0.5"), "shares: expected a sum of 1, got 0.5"),
         (("--split", "train"), "split: expected NAME=SHARE"),
         (
-            ("--group", "a", "--split-by", "b"),
-            "the split: expected one way to make it, got group and split_by",
+            ("--time", "a", "--split-by", "b"),
+            "the split: expected one way to make it, got split_by and time",
         ),
     ],
 )

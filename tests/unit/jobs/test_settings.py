@@ -36,7 +36,7 @@ def test_texts_stand_for_what_they_mean():
         ({"split": {"train": 2}}, "share of 'train': expected a number above 0, up to 1, got 2"),
         ({"split": {"a/b": 1}}, "the name of a split: expected letters, digits and _, got 'a/b'"),
         ({"split": 7}, "split: expected {'train': 0.9, …}, got 7"),
-        ({"group": "a", "time": "b"}, "the split: expected one way to make it, got group and time"),
+        ({"stratify": "a", "time": "b"}, "the split: expected one way to make it, got stratify and time"),
         ({"group": 5}, "group: expected the name of a column, got 5"),
         ({"stratify": 3}, "stratify: expected the name of a column, got 3"),
         ({"seed": -1}, "seed: expected a whole number of at least 0 and at most 9223372036854775807, got -1"),

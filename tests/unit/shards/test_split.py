@@ -7,10 +7,9 @@ import pytest
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.shards import assign as assigning
-from penstock.shards import chronology, duplicate, ledger
+from penstock.shards import chronology, grouping, ledger, scratch, strata
 from penstock.shards.assign import RANK_BELOW, assign
-from penstock.shards.ledger import Ledger, order_times
+from penstock.shards.ledger import Ledger, RowKeys, order_times
 from penstock.shards.rank import share_out, split_units
 from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
 
@@ -21,15 +20,20 @@ def hashes(numbers) -> np.ndarray:
     return _native.mix_hashes(99, np.asarray(numbers, np.uint64))
 
 
+def keys(words) -> RowKeys:
+    return RowKeys(words, np.stack([words, words], axis=1))
+
+
 @pytest.fixture
 def make(tmp_path):
     """Make a ledger of rows, closed at the end."""
     made = []
 
-    def make_ledger(contents, positions=None, marks=None) -> Ledger:
-        facts = Ledger(tmp_path, has_positions=positions is not None)
+    def make_ledger(contents, positions=None, marks=None, others=()) -> Ledger:
+        facts = Ledger(tmp_path, has_key=positions is not None, num_others=len(others))
         made.append(facts)
-        facts.append(contents, positions, None if marks is None else np.asarray(marks, np.int64))
+        marks = None if marks is None else np.asarray(marks, np.int64)
+        facts.append(keys(contents), None if positions is None else keys(positions), marks, others)
         return facts
 
     yield make_ledger
@@ -53,9 +57,9 @@ def make(tmp_path):
         ),
         ({"shares": {}}, "splits: expected 1 to 255 of them, got 0."),
         (
-            {"group": "user", "time": "when"},
-            "the split: expected one way to make it, got group and time. Each of them decides alone "
-            "where a row goes.",
+            {"stratify": "breed", "time": "when"},
+            "the split: expected one way to make it, got stratify and time. Each of them decides where a row "
+            "goes; only group can be given beside them.",
         ),
         ({"stratify": ""}, "stratify: expected the name of a column, got ''."),
         ({"seed": -1}, "seed: expected a whole number from 0 to 2**64 - 1, got -1."),
@@ -169,7 +173,7 @@ def test_groups_are_in_one_split_each(make, num_rows):
 
 
 def test_strata_meet_the_shares_each(make, monkeypatch):
-    monkeypatch.setattr(assigning, "_PASS_ROWS", 300)
+    monkeypatch.setattr(strata, "_PASS_ROWS", 300)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 64)
     marks = np.repeat([0, 1, 2, 3, 4], [100, 1000, 10, 2, 1])
     np.random.default_rng(0).shuffle(marks)
@@ -180,7 +184,7 @@ def test_strata_meet_the_shares_each(make, monkeypatch):
 
 
 def test_large_strata_go_by_the_hash_alone(make, monkeypatch):
-    monkeypatch.setattr(assigning, "MAX_RANKED_ROWS", 50)
+    monkeypatch.setattr(strata, "MAX_RANKED_ROWS", 50)
     marks = np.repeat([0, 1], [1000, 50])
     contents = hashes(range(1050))
     result = assign(make(contents, marks=marks), SplitOptions(stratify="breed"))
@@ -226,7 +230,7 @@ def test_column_names_the_splits(make):
 
 @pytest.mark.parametrize("pass_rows", [10, 1 << 22])
 def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, pass_rows):
-    monkeypatch.setattr(duplicate, "PASS_ROWS", pass_rows)
+    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 50)
     contents = hashes(np.arange(1000) % 600)
     ids = hashes(np.arange(1000) + 5000)
@@ -239,7 +243,7 @@ def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, 
 
 
 def test_many_rows_of_one_content_go_to_one_split(make, monkeypatch):
-    monkeypatch.setattr(duplicate, "PASS_ROWS", 10)
+    monkeypatch.setattr(grouping, "PASS_ROWS", 10)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 7)
     ids = hashes(range(200))
     alone = assign(make(ids), SplitOptions())
@@ -258,18 +262,98 @@ def test_rows_that_are_nearly_all_alike_are_left_where_they_are(make):
     assert result.notes[0].endswith("left there, for nearly all rows are alike")
 
 
-@pytest.mark.parametrize("way", ["split_by", "group"])
-def test_duplicates_are_only_counted_where_a_column_has_the_word(make, way):
-    contents = hashes([1, 2, 1, 1])
-    options = SplitOptions(**{way: "fold"})
-    positions = hashes([7, 8, 9, 7]) if way == "group" else None
-    facts = make(contents, positions, [0, 0, 1, 0])
-    result = assign(facts, options, names=["train", "test"])
-    assert len(set(result.codes[[0, 3]].tolist())) == 1
-    if way == "split_by":
-        assert result.codes.tolist() == [0, 0, 1, 0]
-    assert result.num_duplicates == 1
+def test_duplicates_are_only_counted_where_a_column_decides(make):
+    facts = make(hashes([1, 2, 1, 1]), marks=[0, 0, 1, 0])
+    result = assign(facts, SplitOptions(split_by="fold"), names=["train", "test"])
+    assert result.codes.tolist() == [0, 0, 1, 0]
+    assert (result.num_duplicates, result.num_equal) == (1, 2)
     assert result.notes[0] == "1 row equal to some of another split: left where 'fold' puts them"
+
+
+def test_duplicates_are_only_counted_where_a_time_decides(make):
+    contents = hashes([*range(60), *range(60)])
+    result = assign(make(contents, marks=np.arange(120)), SplitOptions(time="when"))
+    assert result.codes.tolist() == [0] * 96 + [1] * 12 + [2] * 12
+    assert result.num_duplicates == 24
+    assert result.notes[0] == "24 rows equal to some of another split: left where 'when' puts them"
+
+
+def test_group_of_one_content_follows_an_identical_row_and_any_other_group_stays(make):
+    # Rows 0 to 99 are groups of two contents; 100 to 199 repeat their contents, each in a group of its own.
+    contents = hashes([*range(100), *range(100)])
+    groups = hashes([*(np.arange(100) // 2), *range(200, 300)])
+    result = assign(make(contents, groups), SplitOptions(group="user"))
+    assert np.array_equal(result.codes[100:], result.codes[:100])
+    assert np.array_equal(result.codes[0:100:2], result.codes[1:100:2])
+    assert result.notes == ()
+    assert result.num_duplicates > 10
+
+
+def test_identical_rows_of_groups_that_may_not_move_are_counted_apart(make):
+    contents = hashes([*range(100), *range(100)])
+    groups = hashes(np.arange(200) // 2)
+    alone = assign(make(groups), SplitOptions())
+    result = assign(make(contents, groups), SplitOptions(group="user"))
+    assert np.array_equal(result.codes, alone.codes)
+    assert result.num_duplicates == np.count_nonzero(alone.codes[100:] != alone.codes[:100]) > 10
+    assert result.notes == (
+        f"{result.num_duplicates} rows equal to some of another split: left where 'user' puts them",
+    )
+
+
+@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
+def test_value_in_several_strata_is_in_one_split(make, monkeypatch, pass_rows):
+    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 50)
+    ids = np.random.default_rng(3).integers(0, 40, 300)
+    marks = np.random.default_rng(4).integers(0, 3, 300)
+    facts = make(hashes(range(300)), hashes(ids), marks)
+    result = assign(facts, SplitOptions(stratify="breed"))
+    for each in range(40):
+        assert len(set(result.codes[ids == each].tolist())) == 1
+    assert all(result.counts)
+
+
+@pytest.mark.parametrize("num_rows", [300, 20_000])
+def test_different_values_of_one_hash_are_placed_by_their_digests(make, monkeypatch, num_rows):
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 5000)
+    facts = make(hashes([]))
+    digests = np.stack([hashes(range(num_rows)), hashes(range(num_rows))], axis=1)
+    facts.append(RowKeys(np.full(num_rows, 7, np.uint64), digests))
+    result = assign(facts, SplitOptions())
+    assert np.allclose(np.array(result.counts) / num_rows, SHARES, atol=0.02)
+    assert (result.num_equal, result.is_by_hash) == (0, False)
+
+
+def test_value_whose_hash_is_its_own_keeps_its_place_beside_values_that_collide(make):
+    own = hashes(range(12_000))
+    facts = make(own)
+    collision = np.stack([hashes(range(50_000, 50_100)), np.zeros(100, np.uint64)], axis=1)
+    facts.append(RowKeys(np.full(100, 7, np.uint64), collision))
+    result = assign(facts, SplitOptions())
+    assert np.array_equal(result.codes[:12_000], split_hashes(own, SplitOptions()))
+    assert len(set(result.codes[12_000:].tolist())) == 3
+
+
+def test_rows_that_share_half_of_their_digest_are_not_identical(make):
+    facts = make(hashes([]))
+    digests = np.array([[5, 1], [5, 2], [5, 1], [6, 1]], np.uint64)
+    facts.append(RowKeys(hashes(range(4)), digests))
+    assert assign(facts, SplitOptions()).num_equal == 1
+
+
+@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
+def test_key_that_does_not_decide_is_counted_where_it_is_spread(make, monkeypatch, pass_rows):
+    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 16)
+    owners = np.arange(100) % 20
+    words = np.where(owners < 10, hashes(owners), np.uint64(0))  # the others have none
+    facts = make(hashes(range(100)), marks=owners // 5, others=[words])
+    spread = assign(facts, SplitOptions(time="when"), others=["owner"])
+    assert spread.notes == ()
+    mixed = make(hashes(range(100)), marks=np.arange(100), others=[words])
+    result = assign(mixed, SplitOptions(time="when"), others=["owner"])
+    assert result.notes == ("10 of 10 values of 'owner' have rows in several splits",)
 
 
 def test_rows_of_no_data_have_no_split(make):
@@ -278,7 +362,7 @@ def test_rows_of_no_data_have_no_split(make):
 
 
 def test_codes_of_very_many_rows_lie_on_disk(make, monkeypatch, tmp_path):
-    monkeypatch.setattr(assigning, "_RESIDENT_ROWS", 100)
+    monkeypatch.setattr(scratch, "RESIDENT_BYTES", 100)
     contents = hashes(range(20_000))
     result = assign(make(contents), SplitOptions())
     assert isinstance(result.codes, np.memmap)

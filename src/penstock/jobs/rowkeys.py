@@ -1,0 +1,148 @@
+"""What identifies the rows of a block: the value that decides the split, the content, other keys, classes.
+
+In: the columns of a block. Out: `IdentifiedRows`, from which the ledger of a conversion is made. Nothing here
+depends on another block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.encode.records import EncodableColumns, RecordEncoder
+from penstock.schema.schema import Schema
+from penstock.shards.ledger import RowKeys
+from penstock.shards.split import SplitOptions
+from penstock.types import Bytes, Column, Deferred, Dense, Mask
+
+ClassValue: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class BlockClasses:
+    """The values of a categorical target in a block.
+
+    Attributes:
+        values: The different values, in the order of first appearance.
+        codes: The number in `values` of each row's value; -1 where a row has none.
+    """
+
+    values: list[ClassValue]
+    codes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class IdentifiedRows:
+    """What identifies some rows.
+
+    Attributes:
+        contents: All of each row but its id and its weight.
+        keys: The id or group that decides the split, the content where a row has none; None where the content
+            decides for all rows, or a time or a column of names does.
+        others: For each declared key that does not decide one word of its digest; 0 where a row has none.
+        classes: The values of each categorical target.
+    """
+
+    contents: RowKeys
+    keys: RowKeys | None
+    others: list[NDArray[np.uint64]]
+    classes: list[BlockClasses]
+
+    @property
+    def deciding(self) -> RowKeys:
+        """What a hash puts each row into a split by."""
+        return self.contents if self.keys is None else self.keys
+
+    def keep(self, sound: Mask) -> IdentifiedRows:
+        """Return some of the rows."""
+        return IdentifiedRows(
+            _keep(self.contents, sound),
+            None if self.keys is None else _keep(self.keys, sound),
+            [words[sound] for words in self.others],
+            [BlockClasses(each.values, each.codes[sound]) for each in self.classes],
+        )
+
+
+class KeyWork:
+    """Identifies rows of one schema; any number of threads may call it.
+
+    Attributes:
+        key: Name of the id or group that decides the split; None if neither does.
+        others: Names of the declared keys that do not decide.
+        targets: Names of the categorical targets.
+    """
+
+    def __init__(
+        self, schema: Schema, split: SplitOptions, encoder: RecordEncoder, sides: RecordEncoder
+    ) -> None:
+        declared = [name for name in (split.group, schema.id) if name is not None]
+        self.key = declared[0] if declared and split.is_by_key else None
+        deciding = (self.key, split.time, split.split_by)
+        self.others = tuple(dict.fromkeys(name for name in declared if name not in deciding))
+        self.targets = tuple(name for name in schema.targets if schema[name].type_name == "category")
+        self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
+        self._content = self._content or list(schema)
+        self._encoder = encoder
+        self._sides = sides
+
+    def __call__(self, columns: EncodableColumns, sides: EncodableColumns, num_rows: int) -> IdentifiedRows:
+        """Identify the rows of a block."""
+        contents = RowKeys(
+            self._encoder.hash_rows(columns, num_rows, self._content),
+            self._encoder.digest_rows(columns, num_rows, self._content),
+        )
+        keys = None
+        if self.key is not None:
+            keys = self._identify(self.key, columns, sides, num_rows)
+            present = _find(self.key, columns, sides).present
+            if present is not None:
+                hashes = np.where(present, keys.hashes, contents.hashes)
+                keys = RowKeys(hashes, np.where(present[:, None], keys.digests, contents.digests))
+        others = [self._take_other(name, columns, sides, num_rows) for name in self.others]
+        classes = [self._take_classes(name, columns, num_rows) for name in self.targets]
+        return IdentifiedRows(contents, keys, others, classes)
+
+    def _identify(
+        self, name: str, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
+    ) -> RowKeys:
+        encoder, where = (self._encoder, columns) if name in columns else (self._sides, sides)
+        return RowKeys(
+            encoder.hash_rows(where, num_rows, [name], is_named=False),
+            encoder.digest_rows(where, num_rows, [name], is_named=False),
+        )
+
+    def _take_other(
+        self, name: str, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
+    ) -> NDArray[np.uint64]:
+        words = self._identify(name, columns, sides, num_rows).digests[:, 0]
+        present = _find(name, columns, sides).present
+        return words if present is None else np.where(present, words, np.uint64(0))
+
+    def _take_classes(self, name: str, columns: EncodableColumns, num_rows: int) -> BlockClasses:
+        column = columns[name]
+        hashes = self._encoder.hash_rows(columns, num_rows, [name], is_named=False)
+        rows = np.arange(num_rows) if column.present is None else np.flatnonzero(column.present)
+        _, firsts, numbers = np.unique(hashes[rows], return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        codes = np.full(num_rows, -1, np.int64)
+        codes[rows] = np.argsort(order)[numbers]
+        return BlockClasses([_value(column, int(row)) for row in rows[firsts[order]]], codes)
+
+
+def _keep(keys: RowKeys, sound: Mask) -> RowKeys:
+    return RowKeys(keys.hashes[sound], keys.digests[sound])
+
+
+def _find(name: str, columns: EncodableColumns, sides: EncodableColumns) -> Column | Deferred:
+    return columns[name] if name in columns else sides[name]
+
+
+def _value(column: Column | Deferred, row: int) -> ClassValue:
+    if isinstance(column, Bytes):
+        return bytes(column.arena[column.starts[row] : column.stops[row]]).decode("utf-8", "replace")
+    if isinstance(column, Dense):
+        return int(column.values[row])
+    raise TypeError("a category is a text or a whole number")
