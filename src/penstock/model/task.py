@@ -19,6 +19,7 @@ from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.span import SMALLEST_SPREAD
 from penstock.transform.vocabulary import Entry
 
 Kind: TypeAlias = Literal["binary", "multiclass", "multilabel", "regression"]
@@ -116,7 +117,9 @@ def _find_task(output: Output, transform: Any) -> Task:
         is_whole = np.dtype(transform.fitted.dtype).kind in _WHOLE
         if is_whole and not shape and low == 0 and high == 1:
             return Task(name, "binary", (0, 1))
-        return Task(name, "regression", shape=shape, mean=mean, deviation=deviation or 1.0)
+        if deviation < SMALLEST_SPREAD:
+            deviation = 1.0
+        return Task(name, "regression", shape=shape, mean=mean, deviation=deviation)
     if np.dtype(output.dtype).kind == "f":
         return Task(name, "regression", shape=shape)
     advice = "Give the field another transform, or train a model of your own with its own loop."

@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+
+import numpy as np
 
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -29,6 +31,8 @@ from penstock.types import CodedColumn, Dense, Ragged
 Method: TypeAlias = Literal["standard", "minmax", "log1p", "clip", "none"]
 Per: TypeAlias = Literal["element", "whole"]
 NanRule: TypeAlias = Literal["keep", "missing"]
+
+_GREATEST: Final = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,6 +188,13 @@ class Scale(Padded):
         each = len(kept) // len(span.shift)  # one scale for all, or one an element
         shifts, factors = span.shift * each, span.factor * each
         fill = tuple((x - shift) * factor for x, shift, factor in zip(kept, shifts, factors, strict=True))
+        if any(abs(x) > _GREATEST for x in fill):
+            can_lack = self.nan == "missing" or (field.optional and field.default is None)
+            if can_lack:
+                expected = f"a number that is at most {_GREATEST:.4g} after scaling"
+                got = f"{show(self.missing)}, which becomes {max(fill, key=abs):.4g}"
+                raise refuse_option("Scale", "missing", expected, got, "Use missing='mean'.")
+            fill = (0.0,)  # not used
         return fill[:1] if len(set(fill)) == 1 else fill
 
 

@@ -19,6 +19,9 @@ from penstock.schema.summary import Distribution, Elements
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_MEASURED, measure_elements
 
+SMALLEST_SPREAD: Final = float(np.finfo(np.float32).tiny)
+"""Numbers with a smaller spread count as equal: float32 does not hold their scale factor."""
+
 # A spread that is this small beside the mean is the rounding of sums of equal numbers.
 _ROUNDING: Final = 1e-14
 
@@ -110,8 +113,8 @@ def _plain(numbers: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _invert(name: str, width: float) -> float:
-    """Return the factor that makes a width 1; numbers that are all the same stay at the 0 they are put to."""
-    if width == 0:
+    """Return the factor that makes a width 1; for numbers that count as equal, 1."""
+    if width < SMALLEST_SPREAD:
         return 1.0
     factor = 1.0 / width
     _need_finite(name, (width, factor))

@@ -57,6 +57,12 @@ def test_task_is_the_same_of_a_pipeline_that_was_saved(table):
     assert find_tasks(ps.Pipeline.from_json(pipeline.to_json())) == find_tasks(pipeline)
 
 
+def test_target_whose_spread_is_below_the_smallest_normal_float32_counts_as_constant(tmp_path):
+    data = write(tmp_path / "data", np.array([0.0, 7.4e-41] * 10), ps.fields.Number("float32"))
+    assert find(data, y=Keep()).deviation == 1.0
+    assert find(data, y=Scale()).factor == 1.0
+
+
 def test_regression_knows_mean_and_deviation_of_the_train_split(tmp_path):
     values = np.array([1.0, 2.0, 6.0, 7.0], np.float32)
     task = find(write(tmp_path / "set", values))

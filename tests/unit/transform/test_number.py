@@ -328,3 +328,37 @@ def test_numbers_that_are_none_are_a_caution(scale, values, caution):
     field = Number()
     source = ColumnSource(Schema({"x": field}), {"x": numbers(values)})
     assert scale.fit("x", field, source).caution(field, source.statistics("x")) == caution
+
+
+SMALLEST = float(np.finfo(np.float32).tiny)
+TINY = 7.4e-41  # a spread that a float32 holds, while its inverse is beyond float32
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax", "clip"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_whose_spread_is_below_the_smallest_normal_float32_count_as_equal(method, dtype):
+    column = numbers([0.0, TINY, TINY], dtype)
+    scale = fit(Scale(method), Number(dtype), column)
+    assert scale.fitted.factor == (1.0,)
+    assert np.abs(run(scale, column)).max() <= np.float32(TINY)
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax"])
+def test_only_the_element_whose_spread_is_too_small_counts_as_equal(method):
+    rows = [(0.0, 1.0), (TINY, 3.0)]
+    scale = fit(Scale(method, missing=5.0), Tensor((2,), optional=True), numbers([*rows, None], shape=(2,)))
+    assert scale.fitted.factor == (1.0, 1.0 if method == "standard" else 0.5)
+    assert np.isfinite(run(scale, numbers([*rows, None], shape=(2,)))).all()
+
+
+def test_smallest_normal_float32_is_a_spread():
+    column = numbers([0.0, SMALLEST])
+    assert run(fit(Scale("minmax"), Number(), column), column).tolist() == [0.0, 1.0]
+
+
+def test_number_for_missing_values_that_overflows_when_scaled_is_refused():
+    column = numbers([0.0, 2 * SMALLEST, None])
+    with pytest.raises(OptionError) as caught:
+        fit(Scale("minmax", missing=100.0), OPTIONAL, column)
+    assert caught.value.field == "missing"
+    assert fit(Scale("minmax", missing=100.0), Number(), numbers([0.0, 2 * SMALLEST])).fitted.fill == (0.0,)
