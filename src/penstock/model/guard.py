@@ -25,15 +25,13 @@ class LossFault(Exception):  # noqa: N818 - it never leaves the run
         epoch: Its epoch.
         step: Its batch in that epoch.
         loss: The loss.
-        what: What is not finite: the loss, or the weights behind the step.
     """
 
-    def __init__(self, epoch: int, step: int, loss: float, what: str = "loss") -> None:
-        super().__init__(epoch, step, loss, what)
+    def __init__(self, epoch: int, step: int, loss: float) -> None:
+        super().__init__(epoch, step, loss)
         self.epoch = epoch
         self.step = step
         self.loss = loss
-        self.what = what
 
 
 class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
@@ -57,16 +55,16 @@ class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
 def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> NonFiniteError:
     """Return the error for a step: which records it had, and which of their values are not finite.
 
+    The error names the cause alone. At which step the loss shows it depends on the processor: some kernels of
+    ReLU turn NaN into 0, others keep it.
+
     Args:
         loader: Of the run.
         fault: The step whose loss is not finite.
         cause: Epoch and step of the batch that is to blame: that one, or one before it that left weights
-            which are not finite, though its own loss was. A ReLU turns NaN into 0.
+            which are not finite, though its own loss was.
     """
-    shown = f"{fault.what} of step {fault.step} of epoch {fault.epoch}"
-    if cause != (fault.epoch, fault.step):
-        shown += f", by weights that step {cause[1]} of epoch {cause[0]} has left"
-        fault = LossFault(*cause, fault.loss)
+    fault = LossFault(*cause, fault.loss)
     places = loader.where(fault.step, fault.epoch)
     records = tuple((place.path, place.record) for place in places)
     named = [f"record {record} of {path}" for path, record in records[:_NUM_NAMED]]
@@ -81,15 +79,15 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
         path, record = records[row] if row < len(records) else records[0]
         got = f"{fault.loss}, from a batch of {len(records)} records whose {kind} {name!r} has {value}"
         advice = (
-            "Mend the data, or say what such a value means: Scale(nan='missing'), or None to leave it out."
+            "Fix the data, or declare what such a value means: Scale(nan='missing'), or None to leave it out."
         )
         facts = {"path": path, "record": record, "field": name}
     return NonFiniteError(
-        shown,
+        f"step {fault.step} of epoch {fault.epoch}",
         epoch=fault.epoch,
         step=fault.step,
         records=records,
-        expected="a number",
+        expected="a finite loss and finite weights",
         got=got,
         advice=f"{advice} The weights are those before that step.",
         **facts,

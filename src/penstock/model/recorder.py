@@ -98,7 +98,7 @@ class Journal:
         begun = self.clock()
         if self.step and not are_finite(model):
             at, step = self.loader.position
-            raise LossFault(at, max(0, step - 1), math.nan, "weights")
+            raise LossFault(at, max(0, step - 1), math.nan)
         memory = {
             "epoch": epoch,
             "loader": self.loader.state_dict(),
