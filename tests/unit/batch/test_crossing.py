@@ -15,7 +15,10 @@ def wide(tmp_path_factory):
 
 
 def test_arrays_of_numbers_cross(wide) -> None:
-    check_outputs(make_loader(wide), "torch", lambda _: False)
+    loader = make_loader(wide)
+    check_outputs(loader, "torch", lambda _: False)
+    inputs, targets, *_ = next(iter(loader))
+    assert {array.dtype.kind for array in (*inputs.values(), *targets.values())} <= set("fiub")
 
 
 def test_stored_string_is_refused_by_name(wide) -> None:

@@ -63,4 +63,6 @@ def test_printing_needs_no_tensorflow(pets, saved):
         f"status = main(['inspect', {str(pets)!r}, '--tf', '--pipeline', {saved!r}])\n"
         "sys.exit(status or ('tensorflow' in sys.modules))"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    result = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "import tensorflow as tf" in result.stdout

@@ -242,14 +242,23 @@ def test_display_that_keeps_no_epochs_shows_the_line_alone(terminal) -> None:
     assert read_screen(terminal.getvalue()) == [""]
 
 
-def test_stream_that_is_gone_ends_the_display_and_not_the_run(terminal) -> None:
+def test_stream_that_is_gone_ends_the_display_and_not_the_run(terminal, monkeypatch) -> None:
+    written = []
+
+    def refuse(text: str) -> int:
+        written.append(text)
+        raise ValueError("I/O operation on closed file")
+
     display = show(terminal)
     display.step(look_at())
-    terminal.close()
+    monkeypatch.setattr(terminal, "write", refuse)
     display.note("unheard")
     display.step(look_at(63))
     display.epoch(look_at(63), is_best=True)
     display.end("Done.")
+    # It tries to write notes and the end, and draws nothing more.
+    assert written[-1] == "Done.\n"
+    assert not any("epoch" in text for text in written)
 
 
 def test_size_of_a_stream_without_one_is_found_elsewhere(terminal, monkeypatch) -> None:

@@ -16,7 +16,11 @@ SOUND = {
 
 @pytest.mark.parametrize("facts", [SOUND, {}, {"targets": None, "logits": None}, {"other": [3]}])
 def test_facts_of_a_run_pass(facts):
+    before = json.dumps(facts)
     check_facts(facts, "run.yaml")
+    assert json.dumps(facts) == before
+    with pytest.raises(SchemaError):
+        check_facts({**facts, "logits": 3}, "run.yaml")
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,11 @@ def refuse(data, **transforms):
 
 def test_finite_numbers_are_taken_without_reading_them(tmp_path, monkeypatch):
     data = write(tmp_path / "set")
-    monkeypatch.setattr(type(data["train"]), "columns", None)
-    check_finite(data["train"], ps.Pipeline.fit(data))
+    pipeline = ps.Pipeline.fit(data)
+    reads = []
+    monkeypatch.setattr(type(data["train"]), "columns", lambda *rows: reads.append(rows))
+    check_finite(data["train"], pipeline)
+    assert reads == []
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name
 def test_field_that_is_left_out_is_not_looked_at(tmp_path):
     data = write(tmp_path / "set", age=[(1, NAN)])
     check_finite(data["train"], ps.Pipeline.fit(data, age=None))
+    assert "1 of 10 records: 1." in refuse(data)
 
 
 def test_nan_that_means_missing_is_taken_and_infinite_ones_are_not(tmp_path):
@@ -86,7 +90,10 @@ def test_split_that_has_none_itself_is_taken(tmp_path):
         name for name in data.splits if np.isnan(data[name].columns(fields=["age"])["age"].values).any()
     ]
     clean = next(name for name in data.splits if name not in has_it)
-    check_finite(data[clean], pipeline)
+    check_finite(data[clean], pipeline, is_described=False)
+    with pytest.raises(FieldError) as caught:
+        check_finite(data[has_it[0]], pipeline, is_described=False)
+    assert caught.value.field == "age"
 
 
 def test_files_without_a_manifest_are_left_to_the_guard_of_the_loss(tmp_path):
@@ -95,4 +102,6 @@ def test_files_without_a_manifest_are_left_to_the_guard_of_the_loss(tmp_path):
     alone.write_bytes(data.paths[0].read_bytes())
     fields = {"age": ps.fields.Number("float32"), "sold": ps.fields.Category("string", role="target")}
     told_nothing = ps.open(alone, fields=fields)
+    assert told_nothing["all"].manifest is None
     check_finite(told_nothing["all"], ps.Pipeline.fit(told_nothing))
+    assert "1 of 10 records: 1." in refuse(data)

@@ -142,3 +142,6 @@ def test_numbers_are_not_read(table):
     unread: Any = SimpleNamespace(name="train")
     pipeline = fit(table, ("left",), ("price",))
     check_labels(make_model(1, "mse", None), find_tasks(pipeline), pipeline, unread)
+    classes = fit(table, ("left",), ("kind",))
+    with pytest.raises(TypeError, match="SimpleNamespace"):  # classes are read
+        check_labels(make_model(3), find_tasks(classes), classes, unread)

@@ -15,6 +15,7 @@ from penstock.transform import Scale, Tokenize
 
 keras = pytest.importorskip("keras")
 from penstock.model.match import check_model  # noqa: E402
+from penstock.model.ports import find_inputs  # noqa: E402
 
 layers = keras.layers
 
@@ -64,6 +65,9 @@ def refuse(model: Any, pipeline: Any, tasks: Any = None) -> OptionError:
 
 def accept(model: Any, pipeline: Any) -> None:
     check_model(model, pipeline, find_tasks(pipeline))
+    taken = find_inputs(model)
+    assert taken is None or set(taken) == set(pipeline.inputs)
+    assert model.built
 
 
 def test_model_of_a_list_of_named_inputs_is_taken(sides):

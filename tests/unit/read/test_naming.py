@@ -113,13 +113,22 @@ def shards(stem: str, count: int, *, without: tuple[int, ...] = (), rest: str = 
 
 
 def test_sets_that_are_whole_pass():
-    check_complete(
-        [*shards("train", 4), *shards("test", 1), *shards("train", 3, rest=".gz"), Path("/data/x.tfrecord")]
-    )
+    paths = [
+        *shards("train", 4),
+        *shards("test", 1),
+        *shards("train", 3, rest=".gz"),
+        Path("/data/x.tfrecord"),
+    ]
+    check_complete(paths)
+    with pytest.raises(MissingShardError):
+        check_complete(paths[1:])
 
 
 def test_sets_of_the_same_numbers_written_otherwise_are_apart():
-    check_complete([*shards("train", 2), Path("/data/train-000-of-002"), Path("/data/train-001-of-002")])
+    paths = [*shards("train", 2), Path("/data/train-000-of-002"), Path("/data/train-001-of-002")]
+    check_complete(paths)
+    with pytest.raises(MissingShardError, match=r"shard train-001-of-002 is missing"):
+        check_complete(paths[:-1])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +178,10 @@ def test_set_with_numbers_of_few_digits_and_a_gap_is_refused(names, missing):
 
 
 def test_set_with_numbers_of_any_width_is_one_set():
-    check_complete([Path(f"/data/a-{number}-of-12.tfrecord") for number in range(12)])
+    paths = [Path(f"/data/a-{number}-of-12.tfrecord") for number in range(12)]
+    check_complete(paths)
+    with pytest.raises(MissingShardError, match=r"shard a-11-of-12\.tfrecord is missing"):
+        check_complete(paths[:-1])
 
 
 def test_set_counted_from_one_is_whole_without_a_shard_zero():

@@ -73,6 +73,7 @@ def test_close_twice_does_nothing(path):
 def test_unchanged_file_passes(path):
     file = OpenFile(path)
     file.check_unchanged(file.identity)
+    assert OpenFile(path).identity == file.identity
 
 
 def test_file_of_another_size_is_refused_by_its_size(path):

@@ -425,4 +425,5 @@ def test_portrait_photos_have_no_size_in_common_with_how_they_are_stored():
 
 def test_numbers_of_numpy_are_kept_as_json_has_them():
     given = Image(8, dtype="float32", scale=np.float32(0.5), mean=(np.float32(0.25),) * 3, fill=np.uint8(7))
-    json.dumps(given.to_json())
+    same = Image(8, dtype="float32", scale=0.5, mean=(0.25,) * 3, fill=7)
+    assert json.dumps(given.to_json()) == json.dumps(same.to_json())
