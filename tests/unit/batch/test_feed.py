@@ -239,13 +239,13 @@ def test_close_lets_go_of_what_a_thread_makes_afterwards():
 
 
 def test_close_does_not_wait_for_ever_for_what_takes_for_ever(monkeypatch):
-    monkeypatch.setattr(feeds, "_JOIN_SECONDS", 0.2)
+    monkeypatch.setattr(feeds, "_JOIN_SECONDS", 1.0)
     gate = Gate()
-    feed = Feed(iter(range(10)), gate, 4, PLENTY)
-    wait_until(lambda: len(gate.begun) == 4)
+    feed = Feed(iter(range(20)), gate, 10, PLENTY)
+    wait_until(lambda: len(gate.begun) == 10)
     begin = time.monotonic()
     feed.close()
-    assert 0.2 <= time.monotonic() - begin < 1.0  # all together, not each
+    assert 1.0 <= time.monotonic() - begin < 8.0  # all together, not each
     gate.let(100)
     wait_until(lambda: feed_threads() == [])
 

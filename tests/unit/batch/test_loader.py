@@ -338,10 +338,10 @@ def test_where_names_the_records_of_a_batch(split, folder):
 def test_restoring_far_out_in_a_huge_epoch_is_quick(split):
     loader = split.loader(batch_size=4, shuffle=True)
     loader._parts.plan._order = SplitOrder(10**8, shuffle="global", seed=0)
-    begin = time.perf_counter()
+    begin = time.thread_time()
     loader.load_state_dict({**loader.state_dict(), "epoch": 3, "step": 10**6})
     loader._parts.plan.picks(next(loader._parts.plan.tickets(3, 10**6)))
-    assert time.perf_counter() - begin < 0.01
+    assert time.thread_time() - begin < 0.5  # one step at a time would take many seconds
 
 
 def test_signature_says_what_batches_are(split):

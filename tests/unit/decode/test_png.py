@@ -298,9 +298,9 @@ def test_real_image_that_is_too_large_is_refused_unless_allowed():
 
 def test_claim_that_the_stream_cannot_fill_is_refused_before_memory_is_taken():
     data = header(7000, 7000, 16, RGBA) + chunk(b"IDAT", compress(bytes(1000))) + END
-    begin = time.perf_counter()
+    begin = time.thread_time()
     refuse(data, "it is cut short: 17 bytes of deflate are too few for 7000 x 7000 pixels", channels=4)
-    assert time.perf_counter() - begin < 0.05
+    assert time.thread_time() - begin < 0.05
 
 
 def test_too_many_chunks_are_refused():
