@@ -259,6 +259,7 @@ class _Planner:
             declared = declare_field(column, type_name, attributes)
         else:
             declared = FIELD_CLASSES[type_name](**attributes)
+        doubts = list_doubts(column, facts, declared, form, is_declared=given.type_name is not None)
         is_cautious = declared.optional and declared.default is None and not facts.num_missing
         self.plans.append(
             ColumnPlan(
@@ -267,7 +268,7 @@ class _Planner:
                 declared,
                 form,
                 _word_reason(told, given, guess.type_name, guess.reason),
-                list_doubts(column, facts, declared, form) if facts.num_present or told is None else (),
+                doubts if facts.num_present or told is None else (),
                 is_cautious and "optional" not in given.attributes,
                 missing=tuple(facts.markers) if given.missing is None else given.missing,
                 nan=nan if _may_hold_nan(declared) else "missing",

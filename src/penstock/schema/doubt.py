@@ -15,7 +15,7 @@ from penstock.schema.facts import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.field import Field
 from penstock.schema.plan import Form
 from penstock.schema.refusal import count, list_texts, show
-from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Bytes, Category, Number, Text
 
 MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100
@@ -49,8 +49,18 @@ _CODE_NAME: Final = re.compile(
 _KEY_NAME: Final = re.compile(r"(?i).*(id|key|no|nr|num|number|index|code|uuid|guid)")
 
 
-def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tuple[str, ...]:
-    """Return what a person should look at, the gravest first."""
+def list_doubts(
+    column: str, facts: ColumnFacts, field: Field, form: Form, *, is_declared: bool = False
+) -> tuple[str, ...]:
+    """Return what a person should look at, the gravest first.
+
+    Args:
+        column: The name of the column.
+        facts: What was found in it.
+        field: What it becomes.
+        form: How the column holds the field.
+        is_declared: Whether the type of the field was declared, rather than guessed.
+    """
     if not facts.num_present:
         return tuple(_doubt_empty(column, facts, field))
     doubts = [
@@ -61,6 +71,7 @@ def list_doubts(column: str, facts: ColumnFacts, field: Field, form: Form) -> tu
         *_doubt_number(column, facts, field),
         *_doubt_text(column, facts, field),
         *_doubt_items(column, facts, field),
+        *(() if is_declared else _doubt_bytes(column, facts, field)),
     ]
     if 2 * facts.num_missing > facts.num_rows:
         doubts.append(f"missing in {facts.num_missing} of {facts.num_rows} rows.")
@@ -241,6 +252,18 @@ def _are_few_misfits(text: TextFacts, num_words: int) -> bool:
     if 10 * text.num_numbers >= 9 * num_words:
         return True
     return text.num_misfits <= MAX_MISFITS and 2 * text.num_numbers >= num_words
+
+
+def _doubt_bytes(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:
+    if facts.is_decoded:
+        yield f"byte strings that are UTF-8, taken as text: '--bytes {column}' keeps them as bytes."
+    elif isinstance(field, Bytes) and field.role == "input":
+        num_images = sum(number for name, number in facts.formats.items() if name != "unknown")
+        images = f"; {num_images} of the first {sum(facts.formats.values())} are images" if num_images else ""
+        yield (
+            f"byte strings that are neither text in UTF-8 nor images{images}: no input of a model. "
+            f"'--text {column}' or '--image {column}' if they are meant to be that, or '--drop {column}'."
+        )
 
 
 def _doubt_items(column: str, facts: ColumnFacts, field: Field) -> Iterator[str]:

@@ -132,6 +132,8 @@ class ColumnFacts:
         values: The different values in order, where they are few; ints and texts alone.
         is_unique: Whether no value comes twice.
         is_counter: Whether the values are whole numbers that go up by one from row to row.
+        is_decoded: Whether the texts are byte strings in the source, all of them UTF-8 without control
+            characters.
         is_coded: Whether the source itself holds the values as codes of a dictionary.
         low: The least number; of ints and floats, and of texts that are such.
         high: The greatest.
@@ -153,6 +155,7 @@ class ColumnFacts:
     is_unique: bool = False
     is_counter: bool = False
     is_coded: bool = False
+    is_decoded: bool = False
     low: int | float | None = None
     high: int | float | None = None
     num_nan: int = 0

@@ -75,7 +75,8 @@ def find_form(type_name: TypeName, attributes: Mapping[str, Any], facts: ColumnF
             return "json"
         text = facts.text
         # Opaque bytes may be meant by a text itself; an image cannot.
-        if type_name == "image" or (type_name == "bytes" and text is not None and text.num_files):
+        is_name = text is not None and text.num_files and not facts.is_decoded
+        if type_name == "image" or (type_name == "bytes" and is_name):
             return "path"
     return "value"
 

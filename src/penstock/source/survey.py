@@ -128,20 +128,24 @@ def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Fo
     if pa.types.is_decimal(kind):
         found = survey_numbers(column.cast(pa.float64()))
         return replace(found, facts=replace(found.facts, type_text=str(kind)))
-    if _is_one_of(kind, "string", "large_string", "string_view"):
+    if _is_one_of(kind, *_STRINGS):
         is_view = pa.types.is_string_view(kind)
         texts = column.cast(pa.large_string()) if is_view else column
-        return survey_texts(texts, folder, finds_markers=finds_markers)
+        survey_strings = survey_texts if _is_one_of(kind, *_STRINGS[:3]) else survey_bytes
+        return survey_strings(texts, folder, finds_markers=finds_markers)
     for names, survey in _SURVEYS.items():
         if _is_one_of(kind, *names):
             return survey(column)
     return Found(survey_lists(column))
 
 
+_STRINGS: Final = (
+    *("string", "large_string", "string_view"),
+    *("binary", "large_binary", "fixed_size_binary", "binary_view"),
+)
 _SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], Found]]] = {
     ("integer", "floating", "boolean"): survey_numbers,
     ("date", "timestamp", "time", "duration"): survey_times,
-    ("binary", "large_binary", "fixed_size_binary", "binary_view"): survey_bytes,
 }
 """By the names that Arrow's tests of types have."""
 

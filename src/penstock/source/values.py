@@ -6,6 +6,7 @@ In: a column as Arrow has it. Out: its facts, and its values in a form that can 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -27,6 +28,10 @@ _NUM_SOUGHT: Final = 20
 """Files are looked for so many times a column: enough to know whether names are names of files."""
 _NUM_ENCODED_FIRST: Final = 16_384
 """Texts that are counted before the others: where half of them differ, so do too many of all."""
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Characters that text does not have, tabs and line ends apart; nearly all binary data has some."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +131,37 @@ def _count_markers(found: Found, markers: dict[str, int]) -> Found:
     return replace(found, facts=replace(facts, text=text, num_missing_nan=num_nan if is_float else 0))
 
 
-def survey_bytes(column: Chunks) -> Found:
-    """Look at byte strings: are they images?"""
+def survey_bytes(column: Chunks, folder: str | None, *, finds_markers: bool = True) -> Found:
+    """Look at byte strings: those that are all text count as texts; are the others images?"""
+    texts = _decode(column)
+    if texts is not None:
+        found = survey_texts(texts, folder, finds_markers=finds_markers)
+        return replace(found, facts=replace(found.facts, type_text=str(column.type), is_decoded=True))
     present = column.drop_null().slice(0, _NUM_PROBED)
     starts = (bytes(value.as_buffer()[:MAGIC_BYTES]) for value in present)
     return Found(_state(column, "bytes", formats=_count_formats(starts)))
+
+
+def _decode(column: Chunks) -> Chunks | None:
+    """Return byte strings as texts; None where one is not UTF-8, or has control characters, or none is there.
+
+    No image is text throughout, whatever its first bytes are.
+    """
+    first: list[Any] = column.drop_null().slice(0, _NUM_PROBED).to_pylist()
+    if not first or not all(map(_is_text, first)):
+        return None
+    try:
+        texts: Chunks = column.cast(pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return None
+    return None if pc.any(pc.match_substring_regex(texts, _CONTROL.pattern)).as_py() else texts
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        return _CONTROL.search(value.decode()) is None
+    except UnicodeDecodeError:
+        return False
 
 
 def _state(column: Chunks, kind: RawKind, **facts: Any) -> ColumnFacts:
