@@ -12,13 +12,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
+
+_PIECE_BYTES: Final = 1 << 20
+_MOST_PIECES: Final = 64  # in flight: they keep the block alive that they are cut from
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,25 @@ class Content:
 class ContentDigest:
     """Digest of the rows so far; fed by one thread, in the order of the source."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
+        """Begin without rows.
+
+        Args:
+            pool: Threads that hash; None hashes in the calling thread. The digest is the same.
+        """
         self._num_rows = 0
-        self._hashes: dict[str, hashlib._Hash] = {}
+        self._pool = pool
+        self._hashes: dict[str, _StreamHash] = {}
 
     def add(self, worked: WorkedRows) -> None:
-        """Add the rows of the next block."""
+        """Add the rows of the next block; the arrays must not change from now on."""
         self._num_rows += len(worked.rows)
         for name, stream in worked.streams.items():
             if name not in self._hashes:
-                self._hashes[name] = hashlib.sha256()
-            # Hashing a large buffer releases the GIL: other blocks are worked on meanwhile.
-            data = stream if isinstance(stream, bytes) else np.ascontiguousarray(stream).reshape(-1).data
-            self._hashes[name].update(data)
+                self._hashes[name] = _StreamHash(self._pool)
+            if len(stream):
+                data = stream if isinstance(stream, bytes) else np.ascontiguousarray(stream).reshape(-1).data
+                self._hashes[name].update(memoryview(data).cast("B"))
 
     def finish(self, rejects: Rejects, source: Sequence[Mapping[str, Any]]) -> Content:
         """Return the content.
@@ -59,13 +68,61 @@ class ContentDigest:
             source: Where the rows come from, as the manifest describes it.
         """
         form = {
-            "streams": {name: each.hexdigest() for name, each in sorted(self._hashes.items())},
+            "streams": {name: each.finish() for name, each in sorted(self._hashes.items())},
             "rejects": rejects.to_json(),
             "rejected": hashlib.sha256(rejects.lines()).hexdigest(),
             "source": list(source),
         }
         text = json.dumps(form, sort_keys=True)
         return Content(self._num_rows, hashlib.sha256(text.encode()).hexdigest())
+
+
+class _StreamHash:
+    """SHA-256 of the SHA-256 digests of pieces of equal size, which several threads can hash at once.
+
+    Pieces are cut by their offset in the stream, wherever the bytes that were added end.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor | None) -> None:
+        self._pool = pool
+        self._pieces: deque[Future[bytes]] = deque()
+        self._outer = hashlib.sha256()
+        self._open = hashlib.sha256()
+        self._num_open_bytes = 0
+
+    def update(self, data: memoryview) -> None:
+        """Add bytes."""
+        start = 0
+        while start < len(data):
+            stop = min(len(data), start + _PIECE_BYTES - self._num_open_bytes)
+            piece = data[start:stop]
+            if len(piece) == _PIECE_BYTES and self._pool is not None:
+                self._pieces.append(self._pool.submit(_hash_piece, piece))
+                self._settle(_MOST_PIECES)
+            else:
+                self._open.update(piece)
+                self._num_open_bytes += len(piece)
+                if self._num_open_bytes == _PIECE_BYTES:
+                    self._close_piece()
+            start = stop
+
+    def finish(self) -> str:
+        """Return the digest in hex; nothing may be added after it."""
+        self._close_piece()
+        return self._outer.hexdigest()
+
+    def _close_piece(self) -> None:
+        self._settle(0)
+        self._outer.update(self._open.digest())
+        self._open, self._num_open_bytes = hashlib.sha256(), 0
+
+    def _settle(self, most: int) -> None:
+        while len(self._pieces) > most:
+            self._outer.update(self._pieces.popleft().result())
+
+
+def _hash_piece(piece: memoryview) -> bytes:
+    return hashlib.sha256(piece).digest()
 
 
 def read_content(
@@ -90,10 +147,10 @@ def read_content(
     Raises:
         PenstockError: A row does not fit, or the source cannot be read.
     """
-    digest, rejects = ContentDigest(), Rejects(options.on_error, options.max_rejects)
+    pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
+    digest, rejects = ContentDigest(pool), Rejects(options.on_error, options.max_rejects)
     num_rows = num_bytes = 0
     pending: deque[Future[WorkedRows]] = deque()
-    pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
 
     def take() -> None:
         nonlocal num_rows, num_bytes
@@ -111,7 +168,7 @@ def read_content(
                 take()
         while pending:
             take()
+        source = describe()
+        return digest.finish(rejects, source), source
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    source = describe()
-    return digest.finish(rejects, source), source

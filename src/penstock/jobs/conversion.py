@@ -138,7 +138,7 @@ class Conversion:
         self._residents = Residents()
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
-        self._content = ContentDigest()
+        self._content = ContentDigest(self._helpers if options.num_workers > 1 else None)
         self._held: list[WorkedRows] = []
         self._held_bytes = 0
         self._num_blocks = 0

@@ -183,7 +183,7 @@ def test_content_does_not_depend_on_blocks_or_workers(options):
 def test_content_with_rejected_rows_does_not_depend_on_blocks(on_error):
     rows = {**ROWS, "age": ["1", "2", "old", "4", "5"] * 10}
     told = PlanOverrides(fields={"age": Number()})
-    found = {content(rows, block, told, on_error=on_error, group="text") for block in (None, 3)}
+    found = {content(rows, block, told, on_error=on_error, group="text") for block in (None, 1, 3)}
     assert len(found) == 1
     assert found.pop().num_rows == 40
 
@@ -216,3 +216,18 @@ def test_content_counts_columns_that_only_decide_the_split():
 def test_content_tells_values_apart_that_cross_a_row():
     assert content({"text": ["ab", "c"]}) != content({"text": ["a", "bc"]})
     assert content({"text": ["ab", "c"]}) != content({"text": ["c", "ab"]})
+
+
+def test_content_of_many_bytes_does_not_depend_on_blocks_or_workers():
+    rows = {"vector": np.arange(600 * 1024, dtype=np.float32).reshape(600, 1024)}
+    found = {content(rows, block, workers=workers) for block in (None, 100, 257) for workers in (1, 3)}
+    assert len(found) == 1
+    rows["vector"][-1, -1] = -1
+    assert content(rows) not in found
+
+
+def test_content_of_a_conversion_is_that_of_reading_alone(tmp_path):
+    rows = {"vector": np.arange(600 * 1024, dtype=np.float32).reshape(600, 1024)}
+    for workers in (1, 3):
+        manifest = ps.convert(rows, tmp_path / f"{workers}", workers=workers).manifest
+        assert manifest.request["content"] == content(rows).digest
