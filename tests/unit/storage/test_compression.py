@@ -8,7 +8,7 @@ import pytest
 from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
 from record_files import BASE, flip, header, open_split, write_plain
 
-PLAIN, GZIP, ZLIB = BASE, gzip.compress(BASE), zlib.compress(BASE)
+PLAIN, GZIP, ZLIB = BASE, gzip.compress(BASE, mtime=0), zlib.compress(BASE)
 
 
 @pytest.mark.parametrize(
