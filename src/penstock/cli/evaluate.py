@@ -6,6 +6,7 @@ import argparse
 
 from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
+from penstock.cli.splitting import add_text_files
 from penstock.errors import importing
 from penstock.model.score.options import EvaluateOptions
 
@@ -13,9 +14,10 @@ SUMMARY = "say how good a trained model is, and which inputs matter"
 DESCRIPTION = """\
 Predict a split that the model was not trained on, and print scores with 95 % intervals, each class, which
 inputs matter (how much the main score drops when the values of a field are those of other records), and the
-worst mistakes with what the model was given. DATASET is a data set or TFRecords; that of the run, if not
-given. All records count alike."""
-EXAMPLE = "penstock evaluate runs/pets --slice breed"
+worst mistakes with what the model was given. DATA is labelled data: a data set or TFRecords, or raw data as
+'penstock predict' takes it, with the columns of the targets; the data set of the run, if not given. Rows
+without a label are left out. All records count alike."""
+EXAMPLE = "penstock evaluate runs/pets labelled.csv --slice breed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     usual = EvaluateOptions()
     parser.add_argument("folder", metavar="RUN", help="the folder that 'penstock train' wrote")
     parser.add_argument(
-        "paths", nargs="*", metavar="DATASET", help="a data set, or TFRecords (default: that of the run)"
+        "paths", nargs="*", metavar="DATA", help="labelled data (default: the data set of the run)"
     )
-    parser.add_argument("--split", default="test", metavar="NAME", help="which split (default: %(default)s)")
+    parser.add_argument(
+        "--split", metavar="NAME", help="which split of a data set (default: test, or the only one of DATA)"
+    )
     parser.add_argument(
         "--slice",
         action="append",
@@ -48,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE:FUNCTION", help="the function that returns the model, if it is your own"
     )
+    parser.add_argument(
+        "--on-error",
+        choices=("raise", "skip", "collect"),
+        help="what a row of raw data gets that does not fit (default: raise)",
+    )
+    parser.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
+    add_text_files(parser, can_store=False)
     add_json(parser)
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from penstock.cli.modelfile import load_model
 from penstock.cli.progress import ProgressBar
 from penstock.cli.verdict import print_evaluation
-from penstock.jobs.evaluate import run_evaluation
+from penstock.jobs.evaluate import READING, run_evaluation
+from penstock.jobs.predictoptions import make_predict_options
 from penstock.model.score.options import EvaluateOptions
 
 
@@ -26,6 +28,12 @@ def run_evaluate(args: argparse.Namespace) -> int:
         mistakes=args.mistakes,
         seed=args.seed,
     )
+    choices: dict[str, Any] = {
+        name: getattr(args, name) for name in READING if getattr(args, name) is not None
+    }
+    if args.missing:
+        choices["missing"] = ("", *args.missing)
+    reading = make_predict_options(**choices)
     data = args.paths[0] if len(args.paths) == 1 else args.paths or None
     model = None if args.model is None else load_model(args.model)
     with ProgressBar("evaluate") as bar:
@@ -33,7 +41,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
         def show(what: str, done: int, total: int) -> None:
             bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
 
-        found = run_evaluation(args.folder, data, args.split, options, model, show)
+        found = run_evaluation(args.folder, data, args.split, options, model, show, reading=reading)
     if args.json:
         print(json.dumps(found.to_json(), allow_nan=False))
     else:

@@ -1,6 +1,6 @@
 """How good a run is: the job behind `penstock.evaluate` and `penstock evaluate`.
 
-In: a run, and the data to judge it by. Out: an `Evaluation`. Inputs go through the run's own pipeline,
+In: a run, and stored or raw labelled data. Out: an `Evaluation`. Inputs go through the run's own pipeline,
 whatever the statistics and vocabularies of the data are.
 """
 
@@ -10,26 +10,29 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
 from penstock.errors import (
     NoSuchPathError,
-    NotTFRecordError,
     OptionError,
     PenstockError,
     UnknownNameError,
     importing,
 )
 from penstock.jobs.declaration import open_as_trained
+from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.recipe import find_recipe
+from penstock.jobs.sourcekind import is_stored
 from penstock.model.facts import read_trained
 from penstock.model.score.engine import evaluate_split
 from penstock.model.score.evaluation import Evaluation
 from penstock.model.score.judging import OnProgress
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
+from penstock.read.options import OnError
 from penstock.schema.field import Field
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
@@ -37,11 +40,13 @@ from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
-Data: TypeAlias = Split | Dataset | PathLike | Sequence[PathLike] | None
+USUAL_SPLIT: Final = "test"
+READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
+"""The options of `PredictOptions` that an evaluation on raw data takes, too."""
 
-_CONVERT = (
-    "Convert it first, whole: penstock convert SOURCE OUT --target NAME --split test=1.0; then say "
-    "penstock evaluate RUN OUT. Without scores: penstock predict RUN SOURCE."
+_OTHER_DATA: Final = (
+    "Evaluate on other labelled data, raw or stored: penstock evaluate RUN labelled.csv, in Python "
+    "ps.evaluate(run, data)."
 )
 
 
@@ -65,7 +70,7 @@ class EvaluatedRun(Protocol):
 
 
 class EvaluateChoices(TypedDict, total=False):
-    """The keywords of `penstock.evaluate`: the attributes of `EvaluateOptions`."""
+    """The keywords of `penstock.evaluate`: the attributes of `EvaluateOptions`, and how raw data is read."""
 
     batch_size: int | None
     slices: str | tuple[str, ...] | list[str]
@@ -74,13 +79,19 @@ class EvaluateChoices(TypedDict, total=False):
     importance_records: int
     mistakes: int
     seed: int
+    on_error: OnError
+    max_rejects: int
+    delimiter: str | None
+    encoding: str
+    missing: str | tuple[str, ...] | None
+    short_rows: Literal["raise", "fill"]
 
 
 def evaluate(
     run: EvaluatedRun | PathLike,
-    data: Data = None,
+    data: object = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     model: Any = None,
     functions: Mapping[str, MapFunction] | None = None,
     **options: Unpack[EvaluateChoices],
@@ -91,18 +102,20 @@ def evaluate(
 
     Args:
         run: A run, or its folder.
-        data: A split; or a data set, or the path of one, or paths of TFRecords, of which a split is taken;
-            that of the run, if not given.
-        split: The name of that split.
+        data: A split; a data set, or the path of one, or paths of TFRecords, of which a split is taken; or
+            raw labelled data, which is anything that `convert` takes: its rows are encoded as those of the
+            run's data were, and rows without a label are left out. The data set of the run, if not given.
+        split: The name of the split; "test" if not given, or the only split of other data than the run's.
         model: The `keras.Model`, for a run of a model of one's own.
         functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
-        options: Everything else; see `EvaluateOptions`.
+        options: Everything else; see `EvaluateOptions`, and for raw data `on_error`, `max_rejects`,
+            `delimiter`, `encoding`, `missing` and `short_rows` of `predict`.
 
     Raises:
-        UnknownNameError: There is no such split, or a field that the model needs is not there.
+        UnknownNameError: There is no such split, or a field that the model needs does not exist.
         SchemaError: A field is not what it was when the run was trained.
-        OptionError: A choice has a value that it cannot have, or the data is raw.
-        FieldError: A record has a target that the run does not know.
+        OptionError: An option has an impossible value, or no row has a label.
+        FieldError: A row has a target that the run does not know, or does not fit.
 
     Example:
         ```python
@@ -111,21 +124,24 @@ def evaluate(
         found.targets["adopted"]["auc"], found.importance
         ```
     """
-    check_keywords(options, (each.name for each in fields(EvaluateOptions)), "evaluate")
-    chosen = EvaluateOptions(**options)  # type: ignore[arg-type]
-    return run_evaluation(run, data, split, chosen, model, functions=functions)
+    names = [each.name for each in fields(EvaluateOptions)]
+    check_keywords(options, (*names, *READING), "evaluate")
+    chosen = EvaluateOptions(**{name: value for name, value in options.items() if name in names})  # type: ignore[arg-type]
+    reading = PredictOptions(**{name: value for name, value in options.items() if name in READING})  # type: ignore[arg-type]
+    return run_evaluation(run, data, split, chosen, model, functions=functions, reading=reading)
 
 
 def run_evaluation(
     run: EvaluatedRun | PathLike,
-    data: Data,
-    split: str,
+    data: object,
+    split: str | None,
     options: EvaluateOptions,
     model: Any = None,
     on_progress: OnProgress | None = None,
     functions: Mapping[str, MapFunction] | None = None,
+    reading: PredictOptions | None = None,
 ) -> Evaluation:
-    """Evaluate, and say how far it is; the arguments are those of `evaluate`.
+    """Evaluate, and report progress; the arguments are those of `evaluate`, and how raw data is read.
 
     Raises:
         PenstockError: See `evaluate`.
@@ -133,9 +149,28 @@ def run_evaluation(
     opened = _open_run(run, model, functions)
     folder = opened.data if isinstance(opened.data, Path) else None
     recipe = find_recipe(opened.pipeline, getattr(opened, "settings", {}), folder)
-    chosen, notes = _open_split(opened, data, split, recipe.schema)
-    found = evaluate_split(opened.predictor(), opened.pipeline, opened.tasks, chosen, options, on_progress)
-    return replace(found, notes=(*notes, *found.notes)).with_forms(recipe.forms)
+
+    def score(chosen: Split, pipeline: Pipeline) -> Evaluation:
+        return evaluate_split(opened.predictor(), pipeline, opened.tasks, chosen, options, on_progress)
+
+    if data is not None and not is_stored(data):
+        if split is not None:
+            expected = "none for raw data, which has no splits"
+            raise OptionError("split", expected=expected, got=show(split))
+        pipeline = opened.pipeline.without_weights()
+        # What reads raw data is loaded for raw data alone.
+        with importing("evaluating raw data"):
+            from penstock.jobs.labelled import store_labelled  # noqa: PLC0415
+
+        with TemporaryDirectory(prefix="penstock-evaluate-") as temporary:
+            how = replace(reading or PredictOptions(), keep=options.slices)
+            rows = store_labelled(data, pipeline, recipe, how, Path(temporary))
+            found = rows.evaluate(lambda chosen: score(chosen, pipeline))
+    else:
+        chosen, notes = _open_split(opened, data, split, recipe.schema)
+        found = score(chosen, opened.pipeline)
+        found = replace(found, notes=(*notes, *found.notes))
+    return found.with_forms(recipe.forms)
 
 
 def _open_run(
@@ -152,21 +187,26 @@ def _open_run(
 
 
 def _open_split(
-    run: EvaluatedRun, data: Data, split: str, schema: Mapping[str, Field]
+    run: EvaluatedRun, data: Any, split: str | None, schema: Mapping[str, Field]
 ) -> tuple[Split, list[str]]:
     """Return the split, and what to know about it."""
     if isinstance(data, Split):
         return data, _note_change(run, data)
     dataset = data if isinstance(data, Dataset) else _open_data(run, data, schema)
-    if split not in dataset:
-        there = ", ".join(show(name) for name in dataset.splits)
+    name = split or USUAL_SPLIT
+    if split is None and data is not None and len(dataset) == 1 and not _is_own(run.data, dataset.paths):
+        name = dataset.splits[0]  # data that was passed to be evaluated on
+    if name not in dataset:
+        there = ", ".join(show(each) for each in dataset.splits)
         raise UnknownNameError(
-            f"no split {show(split)}",
+            f"no split {show(name)}",
             path=dataset.paths[0].parent if dataset.paths else None,
-            field=split,
-            advice=f"There are {there}." if len(dataset) > 1 else f"There is {there}.",
+            field=name,
+            expected="a split that the model was not trained on",
+            got=there,
+            advice=f"Name another split: --split NAME, in Python split=…; or e{_OTHER_DATA[1:]}",
         )
-    return dataset[split], _note_change(run, dataset)
+    return dataset[name], _note_change(run, dataset)
 
 
 def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
@@ -197,19 +237,13 @@ def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
 def _open_data(
     run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None, schema: Mapping[str, Field]
 ) -> Dataset:
-    path = run.data if data is None else data
-    if not isinstance(path, str | os.PathLike | list | tuple):
-        expected = "a split, a data set, or the path of one"
-        raise OptionError("data", expected=expected, got=show(data), advice=_CONVERT)
     try:
-        return open_as_trained(path, schema)
-    except NotTFRecordError as error:
-        expected = "a data set, or TFRecords"
-        raise OptionError(
-            "data", path=error.path, expected=expected, got="a file that is none", advice=_CONVERT
-        ) from error
+        return open_as_trained(run.data if data is None else data, schema)
     except NoSuchPathError as error:
         if data is not None:
             raise
-        advice = "The run was trained on it. Name where it is now: penstock evaluate RUN DATASET."
-        raise NoSuchPathError("the data set is not there any more", path=error.path, advice=advice) from error
+        raise NoSuchPathError(
+            "the data set that the run was trained on does not exist any more",
+            path=error.path,
+            advice=f"Name where it is now: penstock evaluate RUN DATASET. {_OTHER_DATA}",
+        ) from error

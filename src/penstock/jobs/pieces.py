@@ -5,6 +5,7 @@ In: nothing. Out: `Piece`, some rows of the data; `Rows`, where pieces come from
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
@@ -14,8 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.decode.gather import join_columns, take_columns
-from penstock.errors import FieldError, PenstockError
+from penstock.errors import FieldError, PenstockError, TooManySkippedError
+from penstock.read.options import OnError
 from penstock.types import CodedColumn
+
+_log = logging.getLogger("penstock")
 
 Locate: TypeAlias = Callable[[int, FieldError], PenstockError]
 """Returns the error for a row of the data, with its place in words, from that of a row of a batch."""
@@ -26,6 +30,51 @@ class Refusal(NamedTuple):
 
     row: int
     make: Callable[[], PenstockError]
+
+
+@dataclass
+class RefusalLog:
+    """What becomes of rows that do not fit, by the policy that a caller chose.
+
+    Attributes:
+        on_error: "raise" the error of a row, "skip" it with a line in the log, or "collect" it.
+        max_rejects: How many rows may be left out.
+        num_skipped: How many were.
+        rejected: The errors that were collected.
+    """
+
+    on_error: OnError
+    max_rejects: int
+    num_skipped: int = 0
+    rejected: list[PenstockError] = field(default_factory=list)
+
+    def add(self, refusal: Refusal) -> None:
+        """Account for a row.
+
+        Raises:
+            PenstockError: The error of the row, if the policy is "raise".
+            TooManySkippedError: More rows do not fit than may be left out.
+        """
+        error = refusal.make()
+        if self.on_error == "raise":
+            if not error.advice:
+                error.advice = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
+                error.args = (str(error),)
+            raise error
+        self.num_skipped += 1
+        if self.num_skipped > self.max_rejects:
+            raise TooManySkippedError(
+                "rows left out",
+                path=error.path,
+                field=error.field,
+                expected=f"at most {self.max_rejects}",
+                got=f"{self.num_skipped} and more, the last because: {str(error).rstrip('.')}",
+                advice="Fix the data, or raise max_rejects (--max-rejects).",
+            )
+        if self.on_error == "skip":
+            _log.warning("row left out: %s", error)
+        else:
+            self.rejected.append(error)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import pyarrow as pa
 
-from penstock.errors import OptionError, PathError, PenstockError, TooManySkippedError, importing
+from penstock.errors import OptionError, PathError, importing
 from penstock.jobs.answers import Answers
 from penstock.jobs.modelbatches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.newdata import open_new_data
-from penstock.jobs.pieces import NewRows, Refusal
+from penstock.jobs.pieces import NewRows, RefusalLog
 from penstock.jobs.predictionfile import Write, check_suffix, open_writer
 from penstock.jobs.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
@@ -188,10 +188,9 @@ class _Work:
         self._run = run
         self._rows = rows
         self._answers = answers
-        self._options = options
         self._on_progress = on_progress
-        self._num_rows = self._num_skipped = self._num_bytes = 0
-        self._rejected: list[PenstockError] = []
+        self._num_rows = self._num_bytes = 0
+        self._refused = RefusalLog(options.on_error, options.max_rejects)
         self._head: list[pa.RecordBatch] = []
 
     def answer(self, batches: Iterator[ModelBatch]) -> Iterator[pa.RecordBatch]:
@@ -199,7 +198,7 @@ class _Work:
         ask = None
         for batch in batches:
             for refusal in batch.refusals:
-                self._refuse(refusal)
+                self._refused.add(refusal)
             self._num_bytes += batch.num_bytes
             if batch.inputs is not None:
                 ask = ask or self._run.predictor()
@@ -210,36 +209,23 @@ class _Work:
                 yield made
             if self._on_progress is not None:
                 total = self._rows.num_bytes
-                self._on_progress(PredictProgress(self._num_rows, self._num_skipped, self._num_bytes, total))
-
-    def _refuse(self, refusal: Refusal) -> None:
-        error = refusal.make()
-        if self._options.on_error == "raise":
-            if not error.advice:
-                error.advice = "Mend it, or leave such rows out: on_error='skip' (--on-error skip)."
-                error.args = (str(error),)
-            raise error
-        self._num_skipped += 1
-        if self._num_skipped > self._options.max_rejects:
-            raise TooManySkippedError(
-                "rows left out",
-                path=error.path,
-                field=error.field,
-                expected=f"at most {self._options.max_rejects}",
-                got=f"{self._num_skipped} and more, the last because: {str(error).rstrip('.')}",
-                advice="Mend the data, or raise max_rejects (--max-rejects).",
-            )
-        if self._options.on_error == "skip":
-            _log.warning("row left out: %s", error)
-        else:
-            self._rejected.append(error)
+                self._on_progress(
+                    PredictProgress(self._num_rows, self._refused.num_skipped, self._num_bytes, total)
+                )
 
     def account(self, out: Path | None, table: pa.Table | None) -> Predictions:
         """Return what was done."""
         head = pa.Table.from_batches(self._head, self._answers.schema)
         rows, notes = self._rows, (*self._rows.cautions, *self._rows.notes)
         return Predictions(
-            self._num_rows, self._num_skipped, out, table, head, self._rejected, notes, rows.cautions
+            self._num_rows,
+            self._refused.num_skipped,
+            out,
+            table,
+            head,
+            self._refused.rejected,
+            notes,
+            rows.cautions,
         )
 
 

@@ -33,7 +33,7 @@ from penstock.source.place import find_line
 from penstock.types import CodedColumn, Columns
 
 _NO_ROWS: Final = ("at least one row", "at least one sample")
-_ADVICE: Final = "Mend the row, or pass on_error='skip'."
+_ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
 
 
 class RawRows:

@@ -252,12 +252,20 @@ class Pipeline:
 
     def without_targets(self) -> Pipeline:
         """Return a pipeline that makes the same inputs, and reads neither targets nor weights for that."""
+        return self._without("target", "weight")
+
+    def without_weights(self) -> Pipeline:
+        """Return a pipeline that makes the same inputs and targets, and reads no weights for that."""
+        return self._without("weight")
+
+    def _without(self, *left_out: str) -> Pipeline:
         now = self._assembly
         roles = {name: field.role for name, field in now.schema.items()}
-        outside = ("target", "weight")
-        transforms = {name: each for name, each in now.transforms.items() if roles[name] not in outside}
+        transforms = {name: each for name, each in now.transforms.items() if roles[name] not in left_out}
         maps = [
-            each for each in now.maps if {roles[name] for name in each.fields} not in ({"target"}, {"weight"})
+            each
+            for each in now.maps
+            if not any({roles[name] for name in each.fields} == {role} for role in left_out)
         ]
         groups = [(each.name, each.members) for each in now.groups]
         return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)

@@ -176,7 +176,7 @@ def parse(*words: str) -> argparse.Namespace:
 
 def test_arguments_have_the_defaults_of_the_options() -> None:
     args = parse("runs/pets", "--slice", "breed", "--slice", "age", "--mistakes", "9")
-    assert (args.folder, args.paths, args.split) == ("runs/pets", [], "test")
+    assert (args.folder, args.paths, args.split) == ("runs/pets", [], None)
     assert (args.slice, args.mistakes, args.bootstrap) == (["breed", "age"], 9, 500)
     assert (args.no_importance, args.json, args.model) == (False, False, None)
 

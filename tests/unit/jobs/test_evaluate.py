@@ -71,8 +71,20 @@ def test_split_may_be_named(run, pets) -> None:
 
 
 def test_split_that_is_not_there_names_those_that_are(run) -> None:
-    with pytest.raises(UnknownNameError, match=r"pets: no split 'tset'. There are 'train', 'test'\."):
+    with pytest.raises(UnknownNameError) as caught:
         evaluate(run, split="tset")
+    assert (caught.value.field, caught.value.got) == ("tset", "'train', 'test'")
+    assert "penstock evaluate RUN labelled.csv" in caught.value.advice
+    assert "ps.evaluate(run, data)" in caught.value.advice
+
+
+def test_only_split_of_other_data_need_not_be_named(run, tmp_path) -> None:
+    kinds = ["dog", "cat"] * 10
+    other = convert(tmp_path / "other", kinds, ["yes", "no"] * 10, split="everything=1.0")
+    assert evaluate(run, other, **QUICK).records == 20
+    own = convert(tmp_path / "own", kinds, ["yes", "no"] * 10, split="train=1.0")
+    with pytest.raises(UnknownNameError):  # what the run was trained on
+        evaluate(KnownRun(run.pipeline, own.paths[0].parent), own.paths[0].parent, **QUICK)
 
 
 def test_data_with_other_codes_goes_through_the_pipeline_of_the_run(run, tmp_path) -> None:
@@ -95,21 +107,14 @@ def test_foreign_records_are_read_as_the_run_knows_their_fields(run, tmp_path) -
     assert (found.records, found.targets["adopted"]["accuracy"]) == (41, 1.0)
 
 
-def test_raw_data_is_refused_with_what_to_do(run, tmp_path) -> None:
-    (tmp_path / "pets.csv").write_text("kind,adopted\ndog,yes\n")
-    with pytest.raises(
-        OptionError, match=r"pets\.csv: data: expected a data set, or TFRecords.*penstock predict RUN"
-    ):
-        evaluate(run, tmp_path / "pets.csv")
-    with pytest.raises(
-        OptionError, match=r"data: expected a split, a data set, or the path of one, got \{\}"
-    ):
+def test_what_is_no_data_is_refused(run) -> None:
+    with pytest.raises(OptionError, match="source: expected a path"):
         evaluate(run, {})
 
 
 def test_data_set_of_the_run_that_has_moved_is_named(run) -> None:
     moved = KnownRun(run.pipeline, run.data / "elsewhere")
-    with pytest.raises(NoSuchPathError, match=r"elsewhere: the data set is not there any more.*RUN DATASET"):
+    with pytest.raises(NoSuchPathError, match=r"elsewhere: the data set that the run was.*RUN DATASET"):
         evaluate(moved)
     with pytest.raises(NoSuchPathError):
         evaluate(run, run.data / "elsewhere")

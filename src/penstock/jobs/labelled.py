@@ -1,0 +1,182 @@
+"""Raw labelled rows as a split that a run can be evaluated on.
+
+In: raw data of any kind, and a run's pipeline and recipe. Out: a temporary split of records, made of the same
+columns that a prediction on that data would use, and notes about it. Rows without a label are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.dataset import Split
+from penstock.dataset import open as open_dataset
+from penstock.decode.gather import take_columns
+from penstock.encode.records import RecordEncoder
+from penstock.errors import FieldError, OptionError, PenstockError
+from penstock.jobs.feeding import can_lack
+from penstock.jobs.modelbatches import choose_batch_size
+from penstock.jobs.newdata import open_new_data
+from penstock.jobs.pieces import Locate, Piece, RefusalLog
+from penstock.jobs.predictoptions import PredictOptions
+from penstock.jobs.recipe import Recipe
+from penstock.model.score.evaluation import Evaluation
+from penstock.schema.field import Field
+from penstock.schema.refusal import count
+from penstock.schema.scalar import Image
+from penstock.schema.schema import Schema
+from penstock.storage.atomic import write_failure
+from penstock.transform.pipeline import Pipeline
+
+_FILE: Final = "rows.tfrecord"
+_NAMED: Final = ("field", "expected", "got", "advice")
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Labelled rows that were stored for an evaluation.
+
+    Attributes:
+        split: Their records.
+        notes: What a person should know about the data.
+        name: What messages call the data.
+        rows: The number of each record's row in the data.
+        locate: By the first record of each stretch of rows, what names the place of one.
+    """
+
+    split: Split
+    notes: tuple[str, ...]
+    name: str
+    rows: NDArray[np.int64]
+    locate: Mapping[int, Locate]
+
+    def evaluate(self, score: Callable[[Split], Evaluation]) -> Evaluation:
+        """Return an evaluation that names the rows of the data, and not the records of the split.
+
+        Raises:
+            PenstockError: See `evaluate`; of a row that does not fit, it names the row.
+        """
+        try:
+            found = score(self.split)
+        except FieldError as error:
+            raise self._place(error) from error
+        mistakes = {
+            target: [
+                replace(each, row=int(self.rows[each.row]), file=self.name, record=int(self.rows[each.row]))
+                for each in several
+            ]
+            for target, several in found.mistakes.items()
+        }
+        return replace(found, split=self.name, mistakes=mistakes, notes=(*self.notes, *found.notes))
+
+    def _place(self, error: FieldError) -> PenstockError:
+        if error.record is None or not 0 <= error.record < len(self.rows):
+            return error
+        first = max(start for start in self.locate if start <= error.record)
+        bare = FieldError(error.what, **{name: getattr(error, name) for name in _NAMED})
+        return self.locate[first](int(self.rows[error.record]), bare)
+
+
+def store_labelled(
+    data: object, pipeline: Pipeline, recipe: Recipe, options: PredictOptions, folder: Path
+) -> LabelledRows:
+    """Write the labelled rows of raw data as records.
+
+    Args:
+        data: Anything that `predict` takes as raw data.
+        pipeline: What reads the records, targets included.
+        recipe: How the data that the run was trained on was made.
+        options: How the data is read; `keep` names further fields that are wanted.
+        folder: Where the records are written.
+
+    Raises:
+        SchemaError: A column of an input or of a target does not exist.
+        OptionError: No row has a label.
+        PenstockError: The data cannot be read, or a row does not fit.
+    """
+    targets = [name for name in pipeline.fields if recipe.schema[name].role == "target"]
+    open_ended = {name: replace(recipe.schema[name], optional=True) for name in targets}
+    recipe = replace(recipe, schema=Schema({**recipe.schema, **open_ended}))
+    rows = open_new_data(data, pipeline, recipe, options, choose_batch_size(pipeline))
+    log = RefusalLog(options.on_error, options.max_rejects)
+    kept: list[NDArray[np.int64]] = []
+    locate: dict[int, Locate] = {}
+    num_kept = num_unlabelled = 0
+    encoder: RecordEncoder | None = None
+    path = folder / _FILE
+    try:
+        with path.open("wb") as file:
+            for make in rows.makers():
+                piece = make()
+                for refusal in piece.refusals:
+                    log.add(refusal)
+                has_label = _find_labelled(piece, targets)
+                num_unlabelled += int((~has_label).sum())
+                chosen = np.flatnonzero(has_label)
+                if not len(chosen):
+                    continue
+                columns = take_columns(piece.columns, chosen)
+                encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
+                file.write(_frame(encoder, columns, len(chosen)))
+                locate[num_kept] = piece.locate
+                kept.append(piece.rows[chosen])
+                num_kept += len(chosen)
+    except OSError as error:
+        raise write_failure(path, error) from error
+    name = _name_data(data)
+    if encoder is None:
+        raise OptionError(
+            "data",
+            path=name,
+            expected=f"at least one row with a value of {', '.join(map(repr, targets))}",
+            got=f"{count(num_unlabelled, 'row')} without one",
+            advice="Without labels: penstock predict RUN DATA, in Python ps.predict(run, data).",
+        )
+    dataset = open_dataset(path, schema=encoder.schema)
+    notes = [*rows.cautions, *rows.notes]
+    if num_unlabelled:
+        notes.append(f"{count(num_unlabelled, 'row')} without a label left out")
+    if log.num_skipped:
+        notes.append(f"{count(log.num_skipped, 'row')} that did not fit left out")
+    return LabelledRows(dataset["all"], tuple(notes), name, np.concatenate(kept), locate)
+
+
+def _find_labelled(piece: Piece, targets: list[str]) -> NDArray[np.bool_]:
+    """Return which rows have a value of every target."""
+    found = np.ones(len(piece.rows), np.bool_)
+    for name in targets:
+        present = piece.columns[name].present
+        if present is not None:
+            found &= present
+    return found
+
+
+def _name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping[str, Field]) -> Schema:
+    """Return the fields of the records: those that rows may lack as in training, targets not among them."""
+    fields: dict[str, Field] = {}
+    for name in columns:
+        is_target = schema[name].role == "target"
+        optional = not is_target and (name not in pipeline.fields or can_lack(pipeline, name))
+        field = replace(schema[name], optional=optional, key=None)
+        # Rows may hold images of other formats than in training.
+        fields[name] = replace(field, format=None) if isinstance(field, Image) else field
+    return Schema(fields)
+
+
+def _frame(encoder: RecordEncoder, columns: Mapping[str, Any], num_rows: int) -> bytes:
+    arena, offsets = encoder.encode(columns, num_rows)
+    none = np.zeros(num_rows, np.uint32)
+    frames, _, _ = _native.compose([arena], none, offsets[:-1], np.diff(offsets), [], encoder.is_sequence)
+    return frames.tobytes()
+
+
+def _name_data(data: object) -> str:
+    if isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
+        return str(data[0]) if len(data) == 1 else f"{data[0]} and {count(len(data) - 1, 'more file')}"
+    return str(data) if isinstance(data, str | Path) else type(data).__name__

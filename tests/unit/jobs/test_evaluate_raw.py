@@ -1,0 +1,147 @@
+"""Evaluation on raw labelled data: the same scores as on the stored rows, rows named as in the data."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import penstock as ps
+from fake_runs import fit_run
+from penstock.errors import CellError, OptionError, PenstockError, SchemaError, TooManySkippedError
+from penstock.jobs.evaluate import evaluate
+
+QUICK = {"bootstrap": 0}
+ROWS = [
+    {
+        "k": f"k{n}",
+        "a": n / 2,
+        "kind": "xyz"[n % 3],
+        "list": [n] * (n % 3),
+        "sold": ("no", "yes")[n * 7 % 5 > 1],
+    }
+    for n in range(60)
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return fit_run(ROWS, tmp_path_factory.mktemp("raw") / "set", target="sold", id="k")
+
+
+@pytest.fixture(scope="module")
+def stored(run):
+    return evaluate(run, run.data, split="train", slices=["kind"], **QUICK)
+
+
+def write(folder, kind):
+    frame = pd.DataFrame(ROWS)
+    if kind == "frame":
+        return frame
+    if kind == "rows":
+        return ROWS
+    path = folder / f"labelled.{kind}"
+    if kind == "csv":
+        frame.assign(list=frame["list"].map(json.dumps)).to_csv(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "frame", "rows"])
+def test_raw_rows_give_what_the_stored_rows_give(run, stored, tmp_path, kind):
+    found = evaluate(run, write(tmp_path, kind), slices=["kind"], **QUICK)
+    assert found.records == stored.records == 60
+    assert found.targets == stored.targets
+    assert found.importance == stored.importance
+    assert found.confusion == stored.confusion
+    assert [each.to_json() for each in found.slices["kind"]] == [
+        each.to_json() for each in stored.slices["kind"]
+    ]
+    worst, known = found.mistakes["sold"][0], stored.mistakes["sold"][0]
+    assert (worst.row, worst.truth, worst.inputs) == (known.row, known.truth, known.inputs)
+    assert "penstock-evaluate" not in json.dumps(found.to_json())
+
+
+def test_rows_without_a_label_are_left_out_and_rows_keep_their_numbers(run, stored, tmp_path):
+    frame = write(tmp_path, "frame")
+    gaps = pd.concat([frame.head(1).assign(sold=None)] * 5 + [frame], ignore_index=True)
+    found = evaluate(run, gaps, **QUICK)
+    assert found.records == 60
+    assert found.targets == stored.targets
+    assert "5 rows without a label left out" in found.notes
+    assert found.mistakes["sold"][0].row == stored.mistakes["sold"][0].row + 5
+    with pytest.raises(OptionError) as caught:
+        evaluate(run, frame.assign(sold=None), **QUICK)
+    assert "60 rows without one" in str(caught.value)
+
+
+def test_data_without_the_column_of_a_target_or_input_names_it(run, tmp_path):
+    frame = write(tmp_path, "frame")
+    for column in ("sold", "kind"):
+        with pytest.raises(SchemaError) as caught:
+            evaluate(run, frame.drop(columns=column), **QUICK)
+        assert caught.value.field == column
+
+
+def test_row_that_does_not_fit_is_named_or_left_out(run, tmp_path):
+    path = write(tmp_path, "csv")
+    lines = path.read_text().splitlines()
+    lines[3] = lines[3].replace("1.0", "old", 1)
+    path.write_text("\n".join(lines))
+    with pytest.raises(CellError) as caught:
+        evaluate(run, path, **QUICK)
+    assert (caught.value.field, caught.value.line, str(caught.value.path)) == ("a", 4, str(path))
+    found = evaluate(run, path, on_error="skip", **QUICK)
+    assert found.records == 59
+    assert any("1 row that did not fit" in note for note in found.notes)
+    with pytest.raises(TooManySkippedError):
+        evaluate(run, path, on_error="skip", max_rejects=0, **QUICK)
+
+
+def test_label_that_the_run_does_not_know_names_row_and_line(run, tmp_path):
+    path = write(tmp_path, "csv")
+    lines = path.read_text().splitlines()
+    lines[7] = lines[7].rsplit(",", 1)[0] + ",perhaps"
+    path.write_text("\n".join(lines))
+    with pytest.raises(PenstockError) as caught:
+        evaluate(run, path, **QUICK)
+    assert caught.value.field == "sold"
+    assert str(caught.value.path) == str(path)
+    assert "line 8" in str(caught.value)
+
+
+def test_text_options_and_splits_of_raw_data(run, tmp_path):
+    path = write(tmp_path, "csv")
+    frame = pd.read_csv(path)
+    frame.to_csv(path, index=False, sep="\t")
+    assert evaluate(run, path, delimiter=r"\t", **QUICK).records == 60
+    with pytest.raises(OptionError, match="split: expected none for raw data"):
+        evaluate(run, path, split="test", delimiter=r"\t", **QUICK)
+    with pytest.raises(OptionError, match="delimter"):
+        evaluate(run, path, delimter=";")
+
+
+def test_weights_need_not_be_there(tmp_path):
+    rows = [{"a": float(n), "w": 1.0 + n % 2, "y": float(n)} for n in range(40)]
+    run = fit_run(rows, tmp_path / "set", target="y", weight="w")
+    found = evaluate(run, [{"a": row["a"], "y": row["y"]} for row in rows], **QUICK)
+    assert found.records == 40
+    assert found.targets == evaluate(run, rows, **QUICK).targets
+
+
+def test_images_that_a_table_names_are_read(tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    pil = pytest.importorskip("PIL.Image")
+    lines = ["photo,y"]
+    for n in range(12):
+        pil.fromarray(np.full((8, 8, 3), 20 * n, np.uint8)).save(photos / f"{n}.png")
+        lines.append(f"photos/{n}.png,{n}.5")
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines))
+    run = fit_run(path, tmp_path / "set", target="y")
+    assert evaluate(run, path, **QUICK).targets == evaluate(run, split="train", **QUICK).targets
+    assert ps.open(tmp_path / "set").schema["photo"].type_name == "image"
