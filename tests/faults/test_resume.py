@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from PIL import Image
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.errors import ChangedFileError, OptionError, WriteError
+from penstock.errors import ChangedFileError, CorruptRecordError, OptionError, WriteError
 from penstock.fields import Number
+from penstock.jobs import request
 from penstock.jobs.conversion import Conversion
 from penstock.jobs.convert import run_conversion
 from penstock.jobs.plan import PlanOverrides
@@ -321,6 +323,25 @@ def test_x01_what_another_request_has_begun_stays_when_the_finished_one_is_confi
     assert fingerprint(tmp_path / ".out.partial") == left
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_x01_finished_data_set_with_a_damaged_shard_is_not_called_complete(tmp_path, is_there):
+    out = tmp_path / "out"
+    shard = ps.convert(table(), out).paths[0]
+    data = bytearray(shard.read_bytes())
+    data[20] ^= 1
+    shard.write_bytes(data) if is_there else shard.unlink()
+    with pytest.raises(CorruptRecordError) as caught:
+        ps.convert(table(), out, resume=True)
+    assert caught.value.path == str(shard)
+
+
+def test_x01_data_set_whose_indexes_were_deleted_is_complete(tmp_path):
+    out = tmp_path / "out"
+    ps.convert(table(), out)
+    shutil.rmtree(out / "index")
+    confirm(table(), out)
+
+
 def test_x01_command_that_resumes_another_request_ends_with_status_2(tmp_path, capsys):
     source, out = write_csv(tmp_path / "pets.csv"), tmp_path / "out"
     assert main(["convert", str(source), str(out), "--resume"]) == 0
@@ -354,6 +375,13 @@ def test_x02_zero_that_became_negative_between_kill_and_resume_is_refused(unfini
     assert not unfinished.exists()
     ps.convert(table(), unfinished, num_shards=3, resume=True)
     assert unfinished.exists()
+
+
+def test_x02_run_of_another_version_is_refused(unfinished, monkeypatch):
+    monkeypatch.setattr(request, "version", lambda _: "99.0")
+    with pytest.raises(OptionError) as caught:
+        ps.convert(table(), unfinished, num_shards=3, resume=True)
+    assert (caught.value.field, caught.value.got) == ("version", "'99.0'")
 
 
 def edit_secretly(path: Path, old: bytes, new: bytes) -> None:

@@ -21,6 +21,7 @@ from penstock.jobs.planfile import read_plan
 from penstock.jobs.rawrows import RawPlan, RawRows
 from penstock.jobs.request import (
     Request,
+    check_shards,
     describe_plan,
     find_finished,
     load_finished,
@@ -233,7 +234,7 @@ def _run(
     prepared: _Prepared, staging: Staging, options: ConvertOptions, on_progress: OnProgress | None
 ) -> Converted:
     """Write the data set."""
-    staging.begin(prepared.request.form)
+    staging.begin(prepared.request.journal_form)
     conversion = Conversion(
         prepared.work,
         prepared.split,
@@ -274,7 +275,8 @@ def _confirm(
     content, source = read_content(prepared.work, prepared.blocks(), options, prepared.describe_source, tell)
     manifest = load_finished(place)  # again: reading may take hours
     request.check_content(manifest, place, content, source)
-    clear_leftover(place, request.form)
+    check_shards(place, manifest)
+    clear_leftover(place, request.journal_form)
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
     notes = (*prepared.list_notes(), "the data set was complete already: nothing was written")
     return Converted(place, manifest, prepared.plan, num_rows, notes)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import NoSuchPathError, OptionError
+from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
 from penstock.jobs.content import Content
 from penstock.jobs.settings import ConvertOptions
 from penstock.schema.plan import Plan
@@ -23,6 +25,7 @@ from penstock.schema.schema import Schema
 from penstock.shards.difference import find_differences, refuse_difference
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.place import find_place
+from penstock.shards.shardfile import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike
 
@@ -50,6 +53,11 @@ class Request:
     """
 
     form: Mapping[str, Any]
+
+    @property
+    def journal_form(self) -> dict[str, Any]:
+        """The form for an unfinished run, whose shards all have to be written by one version."""
+        return {"version": version("penstock"), **self.form}
 
     @cached_property
     def outline(self) -> dict[str, Any]:
@@ -141,6 +149,26 @@ def load_finished(place: Path) -> Manifest:
     if manifest is None:
         raise NoSuchPathError("the data set was removed while its source was read", path=place)
     return manifest
+
+
+def check_shards(place: Path, manifest: Manifest) -> None:
+    """Compare the shards of a finished data set with its manifest, byte by byte.
+
+    Raises:
+        CorruptRecordError: A shard is missing, or has other bytes than when it was written.
+    """
+    shards = list(manifest.shards())
+    with ThreadPoolExecutor() as pool:
+        for shard, is_same in zip(shards, pool.map(lambda each: has_bytes(place, each), shards), strict=True):
+            if not is_same:
+                raise CorruptRecordError(
+                    "the shard is not what its data set was made with",
+                    path=place / shard.name,
+                    expected=f"{shard.num_bytes} bytes with SHA-256 {shard.sha256}",
+                    got="other bytes, or no file",
+                    advice=f"Run 'penstock verify {place}', or replace the data set: --overwrite, in Python "
+                    "overwrite=True.",
+                )
 
 
 def refuse_unrepeatable(name: str, place: Path) -> OptionError:

@@ -167,7 +167,7 @@ class Writer:
             written, work, self._raw, split = prepare(plan, self._options, ())
             self._written = written.schema
             self._request = request_raw(plan, self._options, split, work.late, "samples")
-            self._staging.begin(self._request.form)
+            self._staging.begin(self._request.journal_form)
             self._conversion = Conversion(work, split, self._options, self._staging)
         return self._conversion
 

@@ -147,8 +147,6 @@ def name_files(shard: ShardEntry) -> list[str]:
 def is_complete(folder: Path, shard: ShardEntry) -> bool:
     """Tell whether a shard in a folder, and its indexes, are what its entry says, to the last byte."""
     with contextlib.suppress(OSError):
-        if (folder / shard.name).stat().st_size != shard.num_bytes:
-            return False
         found = decode_index((folder / index_name(shard.name)).read_bytes(), identify(shard), _ANY_SIZE)
         if found is None or len(found[0]) != shard.num_records + 1:
             return False
@@ -157,7 +155,15 @@ def is_complete(folder: Path, shard: ShardEntry) -> bool:
             text = encode_tfindex(np.diff(offsets))
             if (folder / tfindex_name(shard.name)).read_bytes() != text:
                 return False
-        return _hash_file(folder / shard.name) == shard.sha256
+        return has_bytes(folder, shard)
+    return False
+
+
+def has_bytes(folder: Path, shard: ShardEntry) -> bool:
+    """Return whether a shard has the size and the SHA-256 that its entry says; indexes do not count."""
+    path = folder / shard.name
+    with contextlib.suppress(OSError):
+        return path.stat().st_size == shard.num_bytes and _hash_file(path) == shard.sha256
     return False
 
 
