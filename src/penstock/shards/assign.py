@@ -123,11 +123,11 @@ def _describe_apart(num_rows: int, what: str) -> str:
 
 def _count_spread(words: Reader, codes: NDArray[np.uint8]) -> tuple[int, int]:
     """Return how many values a key has, and how many of them have rows in several splits."""
-    num_values = num_spread = 0
+    has_missing = any((words(start, stop) == 0).any() for start, stop in slice_rows(len(codes)))
+    num_values, num_spread = -int(has_missing), 0
     for groups in group_rows(words, lambda start, stop: codes[start:stop], len(codes)):
-        is_value = groups.keys != 0
-        num_values += int(np.count_nonzero(is_value))
-        num_spread += int(np.count_nonzero(groups.is_mixed & is_value))
+        num_values += groups.num_keys
+        num_spread += int(np.count_nonzero(groups.is_mixed & (groups.keys != 0)))
     return num_values, num_spread
 
 

@@ -76,6 +76,8 @@ def settle_duplicates(
         return _first_word(contents, start, stop)
 
     for groups in group_rows(read_key, read_values, num_rows, is_bound):
+        if not len(groups.keys):
+            continue
         num_equal -= len(groups.keys)
         for start, stop in slice_rows(num_rows):
             words = contents.read(start, stop)

@@ -30,9 +30,10 @@ def slice_rows(num_rows: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of one pass.
+    """The groups of one pass that have several rows.
 
     Attributes:
+        num_keys: How many different keys the pass has, those of one row included.
         keys: The key of each group, in ascending order.
         firsts: The values of the first row of each group.
         is_mixed: Whether a later row of the group has other values.
@@ -40,6 +41,7 @@ class Groups:
         high: Greatest key of the pass.
     """
 
+    num_keys: int
     keys: NDArray[np.uint64]
     firsts: NDArray[Any]
     is_mixed: Mask
@@ -47,15 +49,18 @@ class Groups:
     high: int
 
     def find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of some rows belong to this pass, and the number of the group of each."""
+        """Return which of some rows belong to these groups, and the number of the group of each."""
         inside = _find_inside(keys, self.low, self.high)
-        return inside, np.searchsorted(self.keys, keys[inside])
+        is_found, group_of = _search(self.keys, keys[inside])
+        return inside[is_found], group_of[is_found]
 
 
 def group_rows(
     keys: Reader, values: Reader, num_rows: int, leads: NDArray[np.bool_] | None = None
 ) -> Iterator[Groups]:
-    """Yield the groups of all rows.
+    """Yield the groups of all rows, pass by pass.
+
+    Most keys occur once as a rule. So keys alone are sorted first, and values are read only of the others.
 
     Args:
         keys: Returns one word per row; rows of one word are a group.
@@ -67,17 +72,38 @@ def group_rows(
     num_passes = max(1, -(-num_rows // PASS_ROWS))
     for number in range(num_passes):
         low, high = 2**64 * number // num_passes, 2**64 * (number + 1) // num_passes - 1
+        num_keys, repeated = _find_repeated(keys, num_rows, low, high)
+        if not len(repeated):
+            yield Groups(num_keys, repeated, np.zeros((0, 1), np.uint64), np.zeros(0, np.bool_), low, high)
+            continue
         table = _Table()
         for is_lead in (None,) if leads is None else (True, False):
             for start, stop in slice_rows(num_rows):
                 words = keys(start, stop)
                 inside = _find_inside(words, low, high)
+                inside = inside[_search(repeated, words[inside])[0]]
                 if leads is not None:
                     inside = inside[leads[start:stop][inside] == is_lead]
                 if len(inside):
                     table.add(words[inside], _as_columns(values(start, stop))[inside])
-        if (found := table.finish(low, high)) is not None:
-            yield found
+        yield Groups(num_keys, *table.finish(), low, high)
+
+
+def _find_repeated(keys: Reader, num_rows: int, low: int, high: int) -> tuple[int, NDArray[np.uint64]]:
+    """Return how many different keys lie in a range, and in ascending order those that occur repeatedly."""
+    distinct, repeated = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    new: list[NDArray[np.uint64]] = []
+    for start, stop in slice_rows(num_rows):
+        words = keys(start, stop)
+        new.append(words[_find_inside(words, low, high)])
+        if stop == num_rows or sum(map(len, new)) >= PASS_ROWS:
+            ordered = np.sort(np.concatenate([distinct, *new]))
+            is_again = np.zeros(len(ordered), np.bool_)
+            np.equal(ordered[1:], ordered[:-1], out=is_again[1:])
+            if is_again.any():
+                repeated = np.unique(np.concatenate([repeated, ordered[is_again]]))
+            distinct, new = ordered[~is_again], []
+    return len(distinct), repeated
 
 
 class _Table:
@@ -106,16 +132,24 @@ class _Table:
         is_mixed[group_of[: len(self._is_mixed)]] |= self._is_mixed
         self._keys, self._values, self._is_mixed, self._num_new = [distinct], [first_values], is_mixed, 0
 
-    def finish(self, low: int, high: int) -> Groups | None:
+    def finish(self) -> tuple[NDArray[np.uint64], NDArray[Any], Mask]:
         if self._num_new:
             self._merge()
-        return Groups(self._keys[0], self._values[0], self._is_mixed, low, high) if self._keys else None
+        return self._keys[0], self._values[0], self._is_mixed
 
 
 def _find_inside(keys: NDArray[np.uint64], low: int, high: int) -> NDArray[np.int64]:
     if low == 0 and high == 2**64 - 1:
         return np.arange(len(keys))
     return np.flatnonzero((keys >= np.uint64(low)) & (keys <= np.uint64(high)))
+
+
+def _search(ordered: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[Mask, NDArray[np.int64]]:
+    """Return which keys are among some ordered ones, and where."""
+    if not len(ordered):
+        return np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.int64)
+    places = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return ordered[places] == keys, places
 
 
 def _as_columns(values: NDArray[Any]) -> NDArray[Any]:
