@@ -134,11 +134,10 @@ def test_t02_nan_that_the_manifest_tells_of_is_named_before_the_first_step(tmp_p
     data = write_with_nan(tmp_path / "data", row=77)
     with pytest.raises(FieldError) as caught:
         ps.train(None, data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
-    assert str(caught.value) == (
-        "field 'signal' of split 'train': expected numbers that are finite, got NaN or infinite ones in "
-        "1 of 120 records: 77. Say what they mean, signal=Scale(nan='missing'), or leave the field out: "
-        "signal=None."
-    )
+    assert (caught.value.field, caught.value.expected) == ("signal", "numbers that are finite")
+    assert caught.value.got == "NaN or infinite ones in 1 of 120 records: 77"
+    assert "--drop signal" in caught.value.advice
+    assert "signal=Scale(nan='missing')" in caught.value.advice
     assert not (tmp_path / "run").exists()
 
 

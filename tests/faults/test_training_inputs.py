@@ -146,7 +146,7 @@ def test_t10_label_outside_the_classes_of_a_sparse_loss_is_named(table):
     with pytest.raises(FieldError) as caught:
         check_labels(model, tasks, pipeline, table["train"])
     assert str(caught.value).startswith(
-        f"label 'stars' of split 'train' of record {first}: expected 0 or 1, got 2. Mend the record,"
+        f"label 'stars' of split 'train' of record {first}: expected 0 or 1, got 2. Correct the record;"
     )
 
 

@@ -84,8 +84,14 @@ def log_plan(plan: Plan) -> None:
         _log.info(
             "column %s becomes field %s: %s (%s)", show(each.column), show(each.name), kind, each.reason
         )
-    for warning in list_plan_warnings(plan):
+    warnings = list_plan_warnings(plan)
+    for warning in warnings:
         _log.warning("%s", warning)
+    if any("'--" in warning for warning in warnings):
+        _log.warning(
+            "flags such as '--drop' and '--id' are arguments of ps.convert: convert with them first, "
+            "and train on the data set"
+        )
 
 
 def list_plan_warnings(plan: Plan) -> list[str]:

@@ -47,10 +47,10 @@ def check_finite(split: Any, pipeline: Pipeline, *, is_described: bool = True) -
         stored = getattr(pipeline.schema[name], "dtype", "")
         is_fed = isinstance(transform, Scale | Keep | Pad) and str(stored).startswith("float")
         if is_fed and not (takes_nan and takes_inf):
-            _refuse_rows(split, name, (takes_nan, takes_inf))
+            _refuse_rows(split, name, (takes_nan, takes_inf), pipeline.schema[name].role)
 
 
-def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool]) -> None:
+def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool], role: str) -> None:
     rows: list[int] = []
     for start in range(0, len(split), _BLOCK_ROWS):
         column = split.columns(start, start + _BLOCK_ROWS, [name])[name]
@@ -58,12 +58,18 @@ def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool]) -> None:
     if not rows:
         return
     named = ", ".join(map(str, rows[:_NUM_NAMED])) + (", …" if len(rows) > _NUM_NAMED else "")
+    advice = (
+        "Correct these records, or store them without a value: training leaves out records without a target."
+        if role == "target"
+        else f"Leave the field out: --drop {name}, or {name}=None of Pipeline.fit; or take NaN as missing: "
+        f"{name}=Scale(nan='missing') there, {{nan: missing}} for the field in a file for --config."
+    )
     raise FieldError(
         f"field {name!r} of split {split.name!r}",
         field=name,
         expected="numbers that are finite",
         got=f"NaN or infinite ones in {len(rows)} of {len(split)} records: {named}",
-        advice=f"Say what they mean, {name}=Scale(nan='missing'), or leave the field out: {name}=None.",
+        advice=advice,
     )
 
 

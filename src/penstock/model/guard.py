@@ -79,7 +79,8 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
         path, record = records[row] if row < len(records) else records[0]
         got = f"{fault.loss}, from a batch of {len(records)} records whose {kind} {name!r} has {value}"
         advice = (
-            "Fix the data, or declare what such a value means: Scale(nan='missing'), or None to leave it out."
+            "Correct the data; or leave the field out: --drop NAME, or None in Pipeline.fit; or take NaN as "
+            "missing: Scale(nan='missing') there, {nan: missing} for the field in a file for --config."
         )
         facts = {"path": path, "record": record, "field": name}
     return NonFiniteError(

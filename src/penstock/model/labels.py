@@ -124,5 +124,6 @@ def _check_values(split: LabelSource, name: str, low: int, high: int, *, is_whol
                 record=start + row,
                 expected=f"{low} or {high}" if high == 1 and is_whole else f"{low} to {high}",
                 got=values[row].item(),
-                advice="Mend the record, or say Encode() for the field, which finds the classes by itself.",
+                advice=f"Correct the record; or let classes be found: {name}=Encode() of Pipeline.fit, in a "
+                "file for --config {kind: encode} for the field.",
             )

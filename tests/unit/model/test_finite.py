@@ -66,7 +66,8 @@ def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name
     assert refuse(data) == (
         f"field {name!r} of split 'train': expected numbers that are finite, "
         f"got NaN or infinite ones in {told}. "
-        f"Say what they mean, {name}=Scale(nan='missing'), or leave the field out: {name}=None."
+        f"Leave the field out: --drop {name}, or {name}=None of Pipeline.fit; or take NaN as missing: "
+        f"{name}=Scale(nan='missing') there, {{nan: missing}} for the field in a file for --config."
     )
 
 
