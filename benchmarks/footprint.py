@@ -16,6 +16,7 @@ from datasets import HERE
 from material import run_production
 
 SAMPLE_SECONDS = 0.05
+STEP_ROWS = 1 << 16
 # A process of its own, with nothing in it but the conversion.
 PROGRAM = """
 import sys
@@ -46,6 +47,17 @@ def ensure_large(num_bytes: int) -> Path:
         print(f"making {num_bytes / 1e9:g} GB of CSV at {path}", flush=True)
         run_production(["large", "--path", str(path), "--bytes", str(num_bytes)])
     return path
+
+
+def write_short_rows(path: Path, num_rows: int) -> None:
+    """Write a CSV of three short columns, of which memory per row shows sooner than memory per byte."""
+    kinds = ("cat", "dog", "cow", "hen")
+    with path.open("w") as file:
+        file.write("number,score,kind\n")
+        for start in range(0, num_rows, STEP_ROWS):
+            numbers = range(start, min(start + STEP_ROWS, num_rows))
+            # The multiplier spreads the scores, so that rows differ without random numbers.
+            file.writelines(f"{i % 977},{i * 2654435761 % 100_003},{kinds[i % 4]}\n" for i in numbers)
 
 
 def measure_footprint(source: Path, out: Path, num_workers: int) -> Footprint:

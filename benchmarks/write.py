@@ -18,7 +18,7 @@ from arena import Score, hold_rounds
 from booth import Order
 from datasets import HERE
 from desk import name_scratch
-from footprint import ensure_large, format_footprint, measure_footprint
+from footprint import ensure_large, format_footprint, measure_footprint, write_short_rows
 from machine import describe_machine
 from material import ensure_produced, list_material
 from writers import ALL, ENTRIES
@@ -38,6 +38,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--memory", type=float, metavar="GIGABYTES", help="measure the memory that so much CSV takes instead"
     )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        metavar="N",
+        help="measure the memory that N rows of three short columns take instead",
+    )
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
     arguments.materials = arguments.materials.split(",")
@@ -50,6 +56,8 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"unknown contestant {name!r}: expected some of {', '.join(ENTRY_NAMES)}")
     if arguments.memory is not None and arguments.memory <= 0:
         parser.error(f"expected gigabytes above 0, got {arguments.memory:g}")
+    if arguments.rows is not None and arguments.rows < 1:
+        parser.error(f"expected at least one row, got {arguments.rows}")
     arguments.cores = sorted({1, min(2, len(os.sched_getaffinity(0)))})
     return arguments
 
@@ -85,8 +93,13 @@ def hold(arguments: argparse.Namespace) -> Score:
 
 def measure_memory(arguments: argparse.Namespace) -> None:
     """Convert a large CSV with as many workers as there are cores, and keep what it took."""
-    source = ensure_large(int(arguments.memory * 1e9))
+    (HERE / "data").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=name_scratch(os.getpid()), dir=HERE / "data"))
+    if arguments.rows is not None:
+        source = folder / "short.csv"
+        write_short_rows(source, arguments.rows)
+    else:
+        source = ensure_large(int(arguments.memory * 1e9))
     footprint = measure_footprint(source, folder / "out", max(arguments.cores))
     print(format_footprint(footprint))
     write_results("write-memory.json", {"footprint": asdict(footprint)})
@@ -123,7 +136,7 @@ def main() -> int:
     """Run the benchmark; 1 if any writer failed."""
     arguments = parse_arguments()
     try:
-        if arguments.memory is not None:
+        if arguments.memory is not None or arguments.rows is not None:
             measure_memory(arguments)
             return 0
         score = hold(arguments)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from threading import BoundedSemaphore
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -70,6 +72,9 @@ class Progress:
 
 _MOST_HELD_BYTES = 64 << 20
 _MANY_SPLITS = 10
+# Shards that are written at once where rows are on disk, each with some 60 MB in memory. Their frames are
+# composed by as many threads as there are workers.
+_MOST_WRITERS = 6
 _BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -284,6 +289,7 @@ class Conversion:
             self._staging,
             self._options.compression,
             self._helpers if self._options.num_workers > 1 else None,
+            BoundedSemaphore(_MOST_WRITERS) if self._store.is_on_disk else nullcontext(),
         )
         shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
         written = 0

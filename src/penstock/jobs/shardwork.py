@@ -10,8 +10,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def plan_shards(
 class _Piece(NamedTuple):
     """Some rows of a shard: their numbers, their bodies, and what their late fields refer to."""
 
-    rows: list[int]
+    rows: NDArray[np.uint64]
     bodies: ChunkColumn
     references: list[list[bytes]]
 
@@ -123,6 +124,7 @@ class ShardWork:
         staging: Where the files go.
         compression: How they are compressed.
         helpers: Threads that compose frames ahead of those that write them; None to do it in turn.
+        turns: Entered while a shard is written, so that not too many are in memory at once.
     """
 
     store: RowStore
@@ -132,6 +134,7 @@ class ShardWork:
     staging: Staging
     compression: ManifestCompression
     helpers: ThreadPoolExecutor | None = None
+    turns: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
     def __call__(self, task: ShardTask) -> ShardEntry:
         """Write a shard, or find that it is there already."""
@@ -139,7 +142,10 @@ class ShardWork:
         done = self.staging.journal.shards.get(name)
         if done is not None:
             return done
-        with self.staging.shard(name, self.compression, planned_bytes=task.num_bytes) as file:
+        with (
+            self.turns,
+            self.staging.shard(name, self.compression, planned_bytes=task.num_bytes) as file,
+        ):
             for frames, sizes in self._frames(task):
                 file.write(frames, sizes)
             return self.staging.finish(file)
@@ -175,19 +181,19 @@ class ShardWork:
             limit = (int(ends[start - 1]) if start else 0) + _PIECE_BYTES
             stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
             rows = slice(start, stop)
-            yield _Piece(chunk.rows[rows].tolist(), bodies.take(rows), [each[rows] for each in references])
+            yield _Piece(chunk.rows[rows], bodies.take(rows), [each[rows] for each in references])
             start = stop
 
     def _compose(self, piece: _Piece) -> Frames:
         late = []
         for (name, key), references in zip(self.late, piece.references, strict=True):
-            pairs = zip(references, piece.rows, strict=True)
+            pairs = zip(references, piece.rows.tolist(), strict=True)
             late.append((key, [find_value(each, self.residents.get(name, row)) for each, row in pairs]))
         frames, sizes, faults = _native.compose(*piece.bodies, late, self.is_message)
         for row, number, error in faults:
             raise refuse_file(late[number][1][row], error)
         if len(sizes) and int(sizes.max()) > MAX_TENSOR_BYTES:
-            row = piece.rows[int(np.argmax(sizes))]
+            row = int(piece.rows[int(np.argmax(sizes))])
             raise FieldError(
                 f"record of row {row + 1}",
                 record=row,

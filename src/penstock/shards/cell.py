@@ -18,6 +18,8 @@ from penstock.shards.spill import Section, Spill
 CELL_BYTES = 24 << 20
 """Loaded at once by each thread that writes a shard."""
 
+_ROW_BYTES = 120  # what keys, facts and positions of a row take while its cell is loaded
+
 
 @dataclass(frozen=True, eq=False)
 class _Split:
@@ -65,7 +67,7 @@ class Cells:
                 ranges = np.searchsorted(bounds, rows.keys, side="right") - 1
                 counters = splits.astype(np.int64) * len(bounds) + ranges
                 num_rows += np.bincount(counters, minlength=len(num_rows))
-                num_bytes += np.bincount(counters, rows.sizes, minlength=len(num_rows))
+                num_bytes += np.bincount(counters, rows.sizes + _ROW_BYTES, minlength=len(num_rows))
             for split in np.flatnonzero(is_holder).tolist():
                 holders[split].append(section)
         shape = (num_splits, len(bounds))

@@ -77,9 +77,14 @@ def encode_index(sizes: NDArray[Any], compression: Compression, identity: Identi
         compression: How the file is compressed.
         identity: What the file is; of a shard of a data set, `identify(entry)`.
     """
+    return b"".join(index_parts(sizes, compression, identity))
+
+
+def index_parts(sizes: NDArray[Any], compression: Compression, identity: Identity) -> tuple[bytes, bytes]:
+    """Return the header and the body of `encode_index`, to be written one after the other."""
     is_narrow = len(sizes) == 0 or int(sizes.max()) < 1 << 32
     item = "<u4" if is_narrow else "<u8"
-    body = sizes.astype(item).tobytes()
+    body = np.ascontiguousarray(sizes, item).tobytes()
     header = {
         "version": _VERSION,
         "compression": compression,
@@ -88,7 +93,7 @@ def encode_index(sizes: NDArray[Any], compression: Compression, identity: Identi
         "item": item,
         "crc32c": crc32c(body),
     }
-    return json.dumps(header).encode() + b"\n" + body
+    return json.dumps(header).encode() + b"\n", body
 
 
 def decode_header(data: bytes, identity: Identity) -> IndexHeader | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import WriteError
 from penstock.shards.entry import ShardEntry
-from penstock.shards.index import INDEX_FOLDER, decode_index, encode_index, identify, index_name
+from penstock.shards.index import INDEX_FOLDER, decode_index, identify, index_name, index_parts
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.tfindex import encode_tfindex, tfindex_name
+from penstock.shards.tfindex import encode_tfindex, iter_tfindex, tfindex_name
 from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
 _GZIP_LEVEL: Final = 6
@@ -78,7 +79,9 @@ class ShardFile:
         if int(sizes.sum()) != data.nbytes:
             raise WriteError("sum of sizes", path=self._file.path, expected=data.nbytes, got=sizes.sum())
         self._append(data if self._compression == "none" else self._deflate.compress(data))
-        self._sizes.append(np.array(sizes, np.int64))  # a copy: the caller's may be a part of much more
+        # A copy: the caller's may be a part of much more. Narrow: of short records there are millions.
+        is_narrow = not len(sizes) or int(sizes.max()) < 1 << 32
+        self._sizes.append(np.array(sizes, np.uint32 if is_narrow else np.int64))
         self.num_records += len(sizes)
 
     def _refuse_closed(self) -> None:
@@ -105,9 +108,11 @@ class ShardFile:
         self._file.commit()
         entry = ShardEntry(self.name, self.num_records, self._file.num_bytes, self._hash.hexdigest())
         sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
-        for name, data in _encode_indexes(entry, self._compression, sizes).items():
+        self._sizes.clear()
+        for name, parts in _encode_indexes(entry, self._compression, sizes).items():
             with AtomicFile(self._folder / name, syncs_folder=False) as file:
-                file.write(data)
+                for part in parts:
+                    file.write(part)
         for folder in (self._folder / INDEX_FOLDER, self._folder):
             try:
                 sync_folder(folder)
@@ -131,11 +136,13 @@ class ShardFile:
 
 def _encode_indexes(
     shard: ShardEntry, compression: ManifestCompression, sizes: NDArray[Any]
-) -> dict[str, bytes]:
-    """Return the bytes of a shard's indexes, by their paths in the folder."""
-    found = {index_name(shard.name): encode_index(sizes, compression, identify(shard))}
+) -> dict[str, Iterable[bytes]]:
+    """Return the bytes of a shard's indexes in parts, by their paths in the folder."""
+    found: dict[str, Iterable[bytes]] = {
+        index_name(shard.name): index_parts(sizes, compression, identify(shard))
+    }
     if compression == "none":  # other programs seek in the file by it
-        found[tfindex_name(shard.name)] = encode_tfindex(sizes)
+        found[tfindex_name(shard.name)] = iter_tfindex(sizes)
     return found
 
 

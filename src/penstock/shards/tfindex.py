@@ -6,6 +6,7 @@ under the names that `find_names` lists; the length counts the 16 bytes of the f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -50,13 +51,20 @@ def encode_tfindex(sizes: NDArray[Any]) -> bytes:
     Formatting number by number would take a quarter of the time that writing small records does: digits are
     looked up four at a time, and leading zeros dropped, for a block of lines at once.
     """
-    lengths = sizes.astype(np.int64)
-    offsets = np.zeros(len(lengths), np.int64)
-    np.cumsum(lengths[:-1], out=offsets[1:])
-    blocks = range(0, len(lengths), _BLOCK_ROWS)
-    return b"".join(
-        _write_block(offsets[at : at + _BLOCK_ROWS], lengths[at : at + _BLOCK_ROWS]) for at in blocks
-    )
+    return b"".join(iter_tfindex(sizes))
+
+
+def iter_tfindex(sizes: NDArray[Any]) -> Iterator[bytes]:
+    """Yield the text of `encode_tfindex` in parts of some thousand lines.
+
+    The whole is longer than all else that is kept of a shard, and many shards are written at once.
+    """
+    end = 0
+    for start in range(0, len(sizes), _BLOCK_ROWS):
+        lengths = sizes[start : start + _BLOCK_ROWS].astype(np.int64)
+        ends = np.cumsum(lengths) + end
+        yield _write_block(ends - lengths, lengths)
+        end = int(ends[-1])
 
 
 def _write_block(offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> bytes:

@@ -1,0 +1,99 @@
+"""X14: the memory of a conversion is bounded: counted for each part that keeps something of every row."""
+
+import threading
+import tracemalloc
+
+import numpy as np
+
+import penstock as ps
+from penstock.jobs import conversion, remeasure
+from penstock.shards import cell, store
+from penstock.shards.shardfile import ShardFile
+from penstock.shards.store import RowStore
+
+
+def measure_peak(work):
+    """Return the most bytes that Python and NumPy held at once, beyond those before."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def read_short_rows(folder, num_rows):
+    """Return the most bytes that are held while short rows are read back from the disk."""
+    with RowStore(folder, seed=7, num_splits=1, max_memory_bytes=1 << 20) as rows:
+        for start in range(0, num_rows, 10_000):
+            numbers = np.arange(start, start + 10_000, dtype=np.uint64)
+            column = (np.zeros(40_000, np.uint8), np.arange(0, 40_001, 4))
+            rows.append(numbers, [column], np.zeros(10_000, np.uint8))
+        rows.finish(np.zeros(num_rows, np.uint8))
+        return measure_peak(lambda: [len(chunk.rows) for chunk in rows.chunks(0, 0, num_rows)])
+
+
+def test_x14_short_rows_are_read_back_in_cells_that_count_what_each_row_costs(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell, "CELL_BYTES", 1 << 20)
+    monkeypatch.setattr(store, "_RANGE_BYTES", 1 << 17)
+    few, many = (read_short_rows(tmp_path, num_rows) for num_rows in (50_000, 200_000))
+    assert many < 1.5 * few
+    assert many < 4 << 20
+
+
+def test_x14_a_shard_keeps_few_bytes_per_record(tmp_path):
+    num_records = 400_000
+    (tmp_path / "index").mkdir()
+
+    def write():
+        with ShardFile(tmp_path, "train-00000-of-00001.tfrecord") as shard:
+            for _ in range(num_records // 10_000):
+                shard.write(bytes(160_000), np.full(10_000, 16))
+            shard.commit()
+
+    assert measure_peak(write) < 40 * num_records
+
+
+def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_path, monkeypatch):
+    open_shards, most, lock = 0, 0, threading.Lock()
+    begin, end = ShardFile.__enter__, ShardFile.__exit__
+
+    def enter(shard):
+        nonlocal open_shards, most
+        with lock:
+            open_shards += 1
+            most = max(most, open_shards)
+        return begin(shard)
+
+    def leave(shard, *error):
+        nonlocal open_shards
+        with lock:
+            open_shards -= 1
+        end(shard, *error)
+
+    monkeypatch.setattr(ShardFile, "__enter__", enter)
+    monkeypatch.setattr(ShardFile, "__exit__", leave)
+    monkeypatch.setattr(store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
+    monkeypatch.setattr(conversion, "_MOST_WRITERS", 2)
+    ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, workers=8)
+    assert 1 <= most <= 2
+
+
+def test_x14_statistics_of_written_shards_are_taken_with_one_index_at_a_time(tmp_path, monkeypatch):
+    opened = []
+    open_files = remeasure.open_files
+
+    def watch(paths, *options):
+        opened.append(len(paths))
+        return open_files(paths, *options)
+
+    monkeypatch.setattr(remeasure, "open_files", watch)
+    monkeypatch.setattr(conversion, "_MOST_HELD_BYTES", 0)
+    rows = {"age": list(range(300)), "kind": ["cat", "dog", "cow"] * 100}
+    data = ps.convert(rows, tmp_path / "out", stratify="kind", num_shards=3)
+    assert opened == [1, 1, 1]
+    form = data.manifest.statistics
+    ages = [sample["age"] for sample in data["train"]]
+    assert form["num_rows"] == len(ages)
+    assert form["fields"]["age"]["values"]["max"] == max(ages)
