@@ -84,6 +84,17 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
     return open_dataset(done.out), [*shown, *more]
 
 
+def confirm_raw(raw: RawData, out: Path) -> None:
+    """Compare raw data with the data set of a run, with a display of how far that has come.
+
+    Raises:
+        OptionError: The data set was made from other data, or in another way.
+    """
+    display = ConversionDisplay()
+    with display:
+        raw.confirm(out, display.tell)
+
+
 def _print_plan(plan: Plan) -> None:
     """Print what becomes of each column."""
     rows = [

@@ -102,6 +102,8 @@ def _train(
         )
         job = replace(job, data=data, fields=fields, settings=tables)
     elif paths and not is_stored(paths):
+        if args.paths:
+            _confirm_data(args, folder)
         job = replace(job, data=folder / DATA_NAME)
     with _NotedDisplay(warnings) as display:
         training = prepare_training(job, folder, display)
@@ -197,6 +199,19 @@ def _find_data(
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
         complain(f"converted to {folder / DATA_NAME}: {counts}")
     return data, dict(raw.tables), warnings
+
+
+def _confirm_data(args: argparse.Namespace, folder: Path) -> None:
+    """Compare raw data with the data set that the run was begun with.
+
+    Raises:
+        OptionError: The data set was made from other data, or in another way.
+    """
+    with importing("penstock train on raw data"):
+        from penstock.cli.rawsource import confirm_raw, read_raw  # noqa: PLC0415
+
+    table = _table(read_run_config(folder / CONFIG_NAME), "convert")
+    confirm_raw(read_raw(args, table, _one(args.paths)), folder / DATA_NAME)
 
 
 def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:

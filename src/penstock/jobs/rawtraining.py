@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.settings import ConvertOptions
 from penstock.schema.plan import Plan
 from penstock.schema.refusal import show
+from penstock.shards.manifest import MANIFEST_NAME
 
 _log = logging.getLogger("penstock")
 
@@ -73,8 +75,36 @@ class RawData:
                 raise OptionError("target", expected="a column to predict", got="none", advice=advice)
             on_plan(plan)
 
+        try:
+            return self._resume(out, on_progress, check)
+        except OptionError as error:
+            if error.path is not None:  # of the data set, or of the unfinished one
+                error.advice = f"Remove {error.path} to convert again, or name another folder for the run."
+            raise
+
+    def confirm(self, out: Path, on_progress: OnProgress | None = None) -> None:
+        """Compare the data with the data set that a run was begun with, which is to be resumed.
+
+        Raises:
+            OptionError: The data set was made from other data, or in another way.
+            PenstockError: See `convert`.
+        """
+        if not (out / MANIFEST_NAME).is_file():
+            return  # opening it names what is missing
+        try:
+            self._resume(out, on_progress)
+        except OptionError as error:
+            error.advice = (
+                "Leave out the data to continue with that of the run (penstock train --resume --out "
+                f"{shlex.quote(str(out.parent))}), or name another folder for a new run."
+            )
+            raise
+
+    def _resume(
+        self, out: Path, on_progress: OnProgress | None, on_plan: Callable[[Plan], None] | None = None
+    ) -> Converted:
         options = replace(self.options, resume=True)
-        return run_conversion(self.source, out, self.told, options, on_progress, check)
+        return run_conversion(self.source, out, self.told, options, on_progress, on_plan)
 
 
 def log_plan(plan: Plan) -> None:

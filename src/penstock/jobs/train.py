@@ -159,12 +159,15 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
 
 def _convert(job: TrainJob, folder: Path) -> TrainJob:
     """Return a job whose raw data is converted into the run's folder."""
-    if job.resume and (folder / CONFIG_NAME).is_file():
-        return replace(job, data=folder / DATA_NAME)
     # What reads raw data is loaded for raw data alone.
     with importing("training on raw data"):
         from penstock.jobs.rawtraining import RawData, list_more_notes, log_plan  # noqa: PLC0415
 
+    if job.resume and (folder / CONFIG_NAME).is_file():
+        known = _read_table(read_run_config(folder / CONFIG_NAME), "convert")
+        raw = RawData.of(job.data, job.target or known.get("target"), seed=int(known.get("seed", 0)))
+        raw.confirm(folder / DATA_NAME)
+        return replace(job, data=folder / DATA_NAME)
     raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
     done = raw.convert(folder / DATA_NAME, log_plan)
     for note in list_more_notes(done):

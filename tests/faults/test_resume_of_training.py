@@ -1,0 +1,81 @@
+"""Row X1 of the fault matrix for the data set that training converts from raw data into its run."""
+
+import os
+
+import pytest
+
+import penstock as ps
+from penstock.cli.main import main
+from penstock.errors import OptionError
+from staged_writing import fingerprint
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+pytest.importorskip("keras")
+from penstock.jobs.train import TrainJob, _convert
+
+RUN = "convert:\n  seed: 0\n  target: sold\n"
+
+
+def write_csv(path, shift=0):
+    path.write_text("price,sold\n" + "".join(f"{row + shift},{row % 2}\n" for row in range(60)))
+    return path
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A training that was interrupted after its data was converted."""
+    job = TrainJob(data=write_csv(tmp_path / "toys.csv"), target="sold", resume=True)
+    (tmp_path / "run").mkdir()
+    _convert(job, tmp_path / "run")
+    return job
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_x01_raw_data_that_changed_is_refused_by_a_run_that_is_resumed(job, tmp_path, has_begun):
+    run = tmp_path / "run"
+    if has_begun:
+        (run / "run.yaml").write_text(RUN)
+    data = _convert(job, run).data
+    assert os.fspath(data if has_begun else data.paths[0].parent) == os.fspath(run / "data")
+    before = fingerprint(run)
+    write_csv(job.data, shift=1)
+    with pytest.raises(OptionError) as caught:
+        _convert(job, run)
+    assert caught.value.field.startswith("source")
+    assert caught.value.path == os.fspath(run / "data")
+    assert ("--resume --out" if has_begun else "Remove") in caught.value.advice
+    assert "--overwrite" not in caught.value.advice
+    assert fingerprint(run) == before
+
+
+def test_x01_another_target_is_refused_by_a_run_that_is_resumed(job, tmp_path):
+    with pytest.raises(OptionError) as caught:
+        _convert(TrainJob(data=job.data, target="price", resume=True), tmp_path / "run")
+    assert caught.value.field.startswith("plan.columns.")
+
+
+def test_x01_generator_is_refused_by_a_run_that_has_its_data(tmp_path):
+    def rows():
+        return ({"price": float(row), "sold": row % 2} for row in range(60))
+
+    (tmp_path / "run").mkdir()
+    done = _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run")
+    assert sum(len(done.data[name]) for name in done.data.splits) == 60
+    with pytest.raises(OptionError) as caught:
+        _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run")
+    assert caught.value.field == "source"
+
+
+def test_x01_command_that_resumes_a_run_with_changed_data_ends_with_status_2(tmp_path, capsys):
+    path, run = write_csv(tmp_path / "toys.csv"), tmp_path / "run"
+    command = ["train", str(path), "--target", "sold", "--number", "price", "--out", str(run)]
+    command += ["--epochs", "1", "--preset", "small"]
+    assert main(command) == 0
+    assert main(["train", str(path), "--out", str(run), "--resume"]) == 0
+    assert main([*command, "--resume"]) == 0
+    write_csv(path, shift=1)
+    capsys.readouterr()
+    assert main([*command, "--resume"]) == 2
+    assert "content of the source" in capsys.readouterr().err
+    assert main(["train", "--out", str(run), "--resume"]) == 0
+    assert len(ps.open(run / "data")["train"]) == 48
