@@ -194,6 +194,23 @@ def test_x09_a_text_that_first_occurs_after_the_survey_names_its_row_and_the_fla
     assert sum(len(data[split]) for split in data.splits) == 40_001
 
 
+def test_x09_texts_among_the_numbers_of_objects_are_missing(tmp_path):
+    frame = pd.DataFrame({"n": range(4), "x": pd.Series([1.5, "NA", None, 4], dtype=object)})
+    made = column_of(plan_conversion(frame, PlanOverrides(), ConvertOptions()))
+    assert (made.field, made.missing) == (f.Number(optional=True), ("NA",))
+    assert any("'NA' in 1 of 4" in warning for warning in made.warnings)
+    assert values_of(ps.convert(frame, tmp_path / "out")) == [1.5, None, None, 4.0]
+    frame["x"] = pd.Series([1, "NA", True, 4], dtype=object)
+    assert "x" in plan_conversion(frame, PlanOverrides(), ConvertOptions()).dropped
+
+
+def test_x09_every_spelling_survives_a_plan_file(tmp_path):
+    words = sorted(["-", "--", "?", "null", "None", "nan", "N/A", "#N/A", "<NA>", "n.a."])
+    made = plan(write(tmp_path / "t.tsv", n=[*words, "1"], x=[*words, "1"]))
+    assert column_of(made).missing == tuple(words)
+    assert load_yaml(dump_yaml(made))["columns"]["x"]["missing"] == words
+
+
 def test_x09_numbers_among_the_texts_of_samples_are_numbers(tmp_path):
     data = ps.convert({"n": list(range(3)), "x": ["1", "NA", "3"]}, tmp_path / "out")
     assert data.schema["x"] == f.Number("int64", optional=True)

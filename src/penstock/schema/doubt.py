@@ -113,7 +113,8 @@ def _is_key(column: str, facts: ColumnFacts) -> bool:
     if not facts.is_unique:
         return False
     if facts.reads_as == "text":
-        return facts.text is not None and facts.text.mean_words == 1 and facts.text.num_image_names == 0
+        text = facts.text  # texts that are nearly all numbers have another warning
+        return text is not None and text.mean_words == 1 and not text.num_image_names and not text.num_tried
     if facts.reads_as != "int":
         return False
     is_named = _KEY_NAME.fullmatch(column) is not None
@@ -122,10 +123,11 @@ def _is_key(column: str, facts: ColumnFacts) -> bool:
 
 def _doubt_markers(column: str, facts: ColumnFacts) -> Iterator[str]:
     if facts.markers:
+        others = "dates" if facts.reads_as in ("date", "time") else "numbers"
         words, num_rows = list_texts(facts.markers), sum(facts.markers.values())
         yield (
-            f"{words} in {num_rows} of {facts.num_rows} rows is taken as missing, as all other texts are "
-            f"{'dates' if facts.reads_as in ('date', 'time') else 'numbers'}: '--text {column}' keeps it."
+            f"{words} in {num_rows} of {facts.num_rows} rows is taken as missing, as all other values are "
+            f"{others}: '--text {column}' keeps it."
         )
 
 

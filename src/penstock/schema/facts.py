@@ -172,7 +172,7 @@ class ColumnFacts:
         text = self.text
         if text is not None and num_nan:
             markers = {word: number for word, number in text.markers.items() if not is_nan(word)}
-            text = replace(text, markers=markers, reads_as="float")
+            text = replace(text, markers=markers, reads_as="float" if self.kind == "text" else None)
         missing = self.num_missing - num_nan
         return replace(self, num_missing=missing, num_nan=num_nan, num_missing_nan=0, text=text)
 

@@ -5,17 +5,20 @@ In: lists as Arrow has them, arrays, objects one by one. Out: facts; of objects 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
+from penstock.schema.facts import MARKERS, ColumnFacts, ItemFacts, RawKind
 from penstock.source.column import is_missing
 from penstock.source.parse import Chunks
+
+_NUMBERS: Final = (int, float, np.integer, np.floating)
 
 
 def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnFacts:
@@ -72,6 +75,25 @@ def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             kind = "other" if len(types) == 1 else "mixed"
     return None, ColumnFacts(kind=kind, type_text=names, num_rows=len(values), num_missing=num_missing)
+
+
+def count_markers(values: SequenceOf[Any]) -> dict[str, int]:
+    """Count the texts that mean a missing value, such as `NA`, where all other objects are numbers."""
+    kinds = set(map(type, values))
+    if str not in kinds or not any(issubclass(kind, _NUMBERS) for kind in kinds):
+        return {}
+    counts: Counter[str] = Counter()
+    for value in values:
+        if isinstance(value, str) and value.strip().lower() in MARKERS:
+            counts[value.strip()] += 1
+        elif isinstance(value, bool) or not (is_missing(value) or isinstance(value, _NUMBERS)):
+            return {}
+    return dict(sorted(counts.items()))
+
+
+def drop_texts(values: SequenceOf[Any]) -> list[Any]:
+    """Return objects with None for texts."""
+    return [None if isinstance(value, str) else value for value in values]
 
 
 def describe_lists(lists: SequenceOf[list[Any]]) -> ItemFacts:

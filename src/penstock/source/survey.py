@@ -18,10 +18,17 @@ import pyarrow as pa
 from penstock.schema.facts import ColumnFacts, SourceFacts
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
-from penstock.source.items import survey_arrays, survey_lists, survey_objects
+from penstock.source.items import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.source.parse import Chunks
 from penstock.source.twin import Labels, Target
-from penstock.source.values import Found, survey_bytes, survey_numbers, survey_texts, survey_times
+from penstock.source.values import (
+    Found,
+    add_markers,
+    survey_bytes,
+    survey_numbers,
+    survey_texts,
+    survey_times,
+)
 
 _TEXT_ID = pa.string().id
 
@@ -82,8 +89,10 @@ def survey_column(
             return Found(survey_arrays(arrays))
         if any(array.dtype == object for array in arrays):
             values = [value for array in arrays for value in array.tolist()]
-            column, facts = survey_objects(values)
-            return Found(facts) if column is None else survey(column)
+            markers = count_markers(values) if words is None else {}
+            column, facts = survey_objects(drop_texts(values) if markers else values)
+            found = Found(facts) if column is None else survey(column)
+            return add_markers(found, markers) if markers else found
     column = _join(parts)
     if column is None:
         names = dict.fromkeys(

@@ -87,7 +87,7 @@ def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = Tr
     if markers:
         found = survey_texts(drop_markers(column), folder, finds_markers=False)
         if _is_counted(found.facts):
-            return _count_markers(found, markers)
+            return add_markers(found, markers)
         text = _keep_digits(text, found.facts.text)
     is_numeric = reading.numbers is not None and not text.num_leading_zeros and not text.num_beyond_int64
     if reading.numbers is not None and is_numeric:
@@ -123,12 +123,14 @@ def _keep_digits(text: TextFacts, others: TextFacts | None) -> TextFacts:
     return replace(text, num_leading_zeros=zeros, num_beyond_int64=beyond)
 
 
-def _count_markers(found: Found, markers: dict[str, int]) -> Found:
+def add_markers(found: Found, markers: dict[str, int]) -> Found:
+    """Return the facts of a column whose texts for missing values, such as `NA`, were left out."""
     facts = found.facts
-    text = None if facts.text is None else replace(facts.text, markers=markers)
-    num_nan = sum(number for word, number in markers.items() if is_nan(word))
-    is_float = facts.reads_as in ("int", "float")
-    return replace(found, facts=replace(facts, text=text, num_missing_nan=num_nan if is_float else 0))
+    num_nan = facts.num_missing_nan
+    if facts.reads_as in ("int", "float"):
+        num_nan += sum(number for word, number in markers.items() if is_nan(word))
+    text = replace(facts.text or TextFacts(), markers=markers)
+    return replace(found, facts=replace(facts, text=text, num_missing_nan=num_nan))
 
 
 def survey_bytes(column: Chunks, folder: str | None, *, finds_markers: bool = True) -> Found:
