@@ -10,6 +10,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -80,6 +81,7 @@ class Field(ABC):
         """Say in a few words how many values of what a record holds."""
 
     @classmethod
+    @cache
     def attribute_names(cls) -> tuple[str, ...]:
         """Return the names of the declaration's attributes, those of this type before the common ones."""
         own = [item.name for item in dataclasses.fields(cls) if not item.kw_only]
