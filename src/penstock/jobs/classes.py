@@ -37,7 +37,7 @@ class Classes:
         numbers = [self._numbers.get(value, -1) for value in block.values]
         return np.array([*numbers, -1], np.int64)[block.codes]
 
-    def list_absent(self, codes: LedgerColumn, assignment: Assignment, has_strata: bool) -> Iterator[str]:
+    def list_absent(self, codes: LedgerColumn, assignment: Assignment, can_stratify: bool) -> Iterator[str]:
         """Yield a note for each split, with rows that have a class, which lacks some classes."""
         num_classes, num_splits = len(self._numbers), len(assignment.names)
         if num_classes > _MOST_CLASSES or num_classes < 2:
@@ -55,6 +55,9 @@ class Classes:
                 continue
             shown = ", ".join(show(values[number]) for number in absent[:_MOST_SHOWN])
             more = ", …" if len(absent) > _MOST_SHOWN else ""
-            advice = "" if has_strata else "; stratify by it to spread its classes over the splits"
+            is_frequent = (counts[:, absent].sum(axis=0) >= num_splits).any()
+            advice = (
+                f"; 'stratify' spreads {self.name!r} over the splits" if can_stratify and is_frequent else ""
+            )
             missing = f"{len(absent)} of {num_classes} classes of {self.name!r}"
             yield f"{split!r} has no row of {missing} ({shown}{more}){advice}"

@@ -263,11 +263,11 @@ class Conversion:
                 got=f"none in {' and '.join(map(repr, empty))}",
                 advice=_advise_empty(self._split, keys.key, self._store.num_rows),
             )
-        has_strata = self._split.stratify is not None
+        can_stratify = self._split.is_by_key and self._split.stratify is None
         absent = [
             note
             for classes, column in zip(self._classes, self._ledger.classes, strict=True)
-            for note in classes.list_absent(column, assignment, has_strata)
+            for note in classes.list_absent(column, assignment, can_stratify)
         ]
         return replace(assignment, notes=(*assignment.notes, *absent))
 
@@ -381,11 +381,9 @@ class Conversion:
 def _advise_empty(split: SplitOptions, key: str | None, num_rows: int) -> str:
     """Say what to change where a split has no row."""
     by = split.time or key
-    few = f"values of {by!r}" if by is not None else "different rows"
-    return (
-        f"A split takes whole {few}, and {num_rows} rows have too few of them for these shares: "
-        "give fewer splits, or give those that are empty a larger share."
-    )
+    what = "Identical rows" if by is None else f"Rows of one value of {by!r}"
+    advice = "Name fewer splits, or give a larger share to those that are empty."
+    return f"There are {num_rows} rows. {what} go to one split. {advice}"
 
 
 def _give_back() -> None:
