@@ -1,10 +1,15 @@
 #include "digest.h"
 
+#include "avx2.h"
+
 namespace penstock {
 namespace {
 
 constexpr uint64_t kStart[8] = {0x6a09e667f3bcc908ull, 0xbb67ae8584caa73bull, 0x3c6ef372fe94f82bull, 0xa54ff53a5f1d36f1ull,
                                 0x510e527fade682d1ull, 0x9b05688c2b3e6c1full, 0x1f83d9abfb41bd6bull, 0x5be0cd19137e2179ull};
+
+constexpr size_t kNumLeaves = 4;
+constexpr size_t kStripeBytes = kNumLeaves * Blake2b::kBlockBytes;
 
 // Which word of the block each half of a mixing step takes; rounds 10 and 11 repeat the first two.
 constexpr uint8_t kOrder[10][16] = {
@@ -14,22 +19,33 @@ constexpr uint8_t kOrder[10][16] = {
     {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
     {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
 
-inline uint64_t rotate(uint64_t x, int count) { return x >> count | x << (64 - count); }
+// One word, or the same word of four leaves.
+typedef uint64_t Lanes __attribute__((vector_size(32)));
 
-inline void mix_words(uint64_t& a, uint64_t& b, uint64_t& c, uint64_t& d, uint64_t x, uint64_t y) {
+template <typename Word>
+__attribute__((always_inline)) inline void rotate(Word& x, int count) {
+  x = x >> count | x << (64 - count);
+}
+
+template <typename Word>
+__attribute__((always_inline)) inline void mix_words(Word& a, Word& b, Word& c, Word& d, const Word& x, const Word& y) {
   a += b + x;
-  d = rotate(d ^ a, 32);
+  d ^= a;
+  rotate(d, 32);
   c += d;
-  b = rotate(b ^ c, 24);
+  b ^= c;
+  rotate(b, 24);
   a += b + y;
-  d = rotate(d ^ a, 16);
+  d ^= a;
+  rotate(d, 16);
   c += d;
-  b = rotate(b ^ c, 63);
+  b ^= c;
+  rotate(b, 63);
 }
 
 // With the round known at compile time the order is no table: a loop over rounds takes twice as long.
-template <int kRound>
-inline void mix_round(uint64_t (&v)[16], const uint64_t (&m)[16]) {
+template <int kRound, typename Word>
+__attribute__((always_inline)) inline void mix_round(Word (&v)[16], const Word (&m)[16]) {
   constexpr const uint8_t(&order)[16] = kOrder[kRound % 10];
   mix_words(v[0], v[4], v[8], v[12], m[order[0]], m[order[1]]);
   mix_words(v[1], v[5], v[9], v[13], m[order[2]], m[order[3]]);
@@ -41,20 +57,8 @@ inline void mix_round(uint64_t (&v)[16], const uint64_t (&m)[16]) {
   mix_words(v[3], v[4], v[9], v[14], m[order[14]], m[order[15]]);
 }
 
-}  // namespace
-
-Blake2b::Blake2b() {
-  std::memcpy(state_, kStart, sizeof state_);
-  state_[0] ^= 0x01010000 | kDigestBytes;  // the parameters: one sequential hash, no key, so many bytes of output
-}
-
-void Blake2b::compress(const uint8_t* block, bool is_last) {
-  uint64_t m[16], v[16];
-  std::memcpy(m, block, sizeof m);
-  std::memcpy(v, state_, sizeof state_);
-  std::memcpy(v + 8, kStart, sizeof kStart);
-  v[12] ^= num_bytes_;
-  if (is_last) v[14] = ~v[14];
+template <typename Word>
+__attribute__((always_inline)) inline void mix_rounds(Word (&v)[16], const Word (&m)[16]) {
   mix_round<0>(v, m);
   mix_round<1>(v, m);
   mix_round<2>(v, m);
@@ -67,6 +71,109 @@ void Blake2b::compress(const uint8_t* block, bool is_last) {
   mix_round<9>(v, m);
   mix_round<10>(v, m);
   mix_round<11>(v, m);
+}
+
+__attribute__((always_inline)) inline void compress_lanes(uint64_t* states, const uint8_t* p, size_t num_stripes) {
+  Lanes h[8];
+  std::memcpy(h, states, sizeof h);
+  uint64_t num_bytes = 0;  // that each leaf has taken
+  for (size_t stripe = 0; stripe < num_stripes; stripe++, p += kStripeBytes) {
+    num_bytes += Blake2b::kBlockBytes;
+    Lanes m[16], v[16];
+    for (size_t i = 0; i < 16; i++) {
+      m[i] = Lanes{load64(p + 8 * i), load64(p + 128 + 8 * i), load64(p + 256 + 8 * i), load64(p + 384 + 8 * i)};
+    }
+    for (size_t i = 0; i < 8; i++) {
+      v[i] = h[i];
+      v[i + 8] = Lanes{kStart[i], kStart[i], kStart[i], kStart[i]};
+    }
+    v[12] ^= Lanes{num_bytes, num_bytes, num_bytes, num_bytes};
+    mix_rounds(v, m);
+    for (size_t i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
+  }
+  std::memcpy(states, h, sizeof h);
+}
+
+#if defined(__x86_64__)
+PENSTOCK_AVX2 void compress_with_avx2(uint64_t* states, const uint8_t* stripes, size_t num_stripes) {
+  compress_lanes(states, stripes, num_stripes);
+}
+#endif
+
+Digest digest_tree(Span bytes) {
+  static const detail::CompressStripes compress =
+      detail::compress_stripes_avx2 != nullptr ? detail::compress_stripes_avx2 : detail::compress_stripes;
+  // The last block of a leaf is marked: two stripes at most are left to the leaves by themselves.
+  const size_t num_stripes = (bytes.size - 1) / kStripeBytes - 1;
+  const auto leaf_of = [](size_t i) {
+    Blake2bNode node;
+    node.output_bytes = 64;
+    node.fanout = kNumLeaves;
+    node.depth = 2;
+    node.inner_bytes = 64;
+    node.offset = i;
+    return node;
+  };
+  uint64_t states[8 * kNumLeaves];
+  for (size_t i = 0; i < kNumLeaves; i++) {
+    const Blake2b leaf(leaf_of(i));
+    for (size_t word = 0; word < 8; word++) states[kNumLeaves * word + i] = leaf.state()[word];
+  }
+  compress(states, bytes.data, num_stripes);
+  Blake2bNode top;
+  top.fanout = kNumLeaves;
+  top.depth = 2;
+  top.node_depth = 1;
+  top.inner_bytes = 64;
+  top.is_last = true;
+  Blake2b root(top);
+  for (size_t i = 0; i < kNumLeaves; i++) {
+    uint64_t state[8];
+    for (size_t word = 0; word < 8; word++) state[word] = states[kNumLeaves * word + i];
+    Blake2b leaf(state, num_stripes * Blake2b::kBlockBytes, i == kNumLeaves - 1);
+    for (size_t at = num_stripes * kStripeBytes + i * Blake2b::kBlockBytes; at < bytes.size; at += kStripeBytes) {
+      const size_t left = bytes.size - at;
+      leaf.add({bytes.data + at, left < Blake2b::kBlockBytes ? left : Blake2b::kBlockBytes});
+    }
+    leaf.finish();
+    root.add({reinterpret_cast<const uint8_t*>(leaf.state()), 64});
+  }
+  return root.finish();
+}
+
+}  // namespace
+
+namespace detail {
+
+void compress_stripes(uint64_t* states, const uint8_t* stripes, size_t num_stripes) {
+  compress_lanes(states, stripes, num_stripes);
+}
+
+#if defined(__x86_64__)
+const CompressStripes compress_stripes_avx2 = has_avx2() ? compress_with_avx2 : nullptr;
+#else
+const CompressStripes compress_stripes_avx2 = nullptr;
+#endif
+
+}  // namespace detail
+
+Blake2b::Blake2b(const Blake2bNode& node) : is_last_node_(node.is_last) {
+  std::memcpy(state_, kStart, sizeof state_);
+  // The parameter block: no key, leaves of any length.
+  state_[0] ^= node.output_bytes | static_cast<uint64_t>(node.fanout) << 16 | static_cast<uint64_t>(node.depth) << 24;
+  state_[1] ^= node.offset;
+  state_[2] ^= node.node_depth | static_cast<uint64_t>(node.inner_bytes) << 8;
+}
+
+void Blake2b::compress(const uint8_t* block, bool is_last) {
+  uint64_t m[16], v[16];
+  std::memcpy(m, block, sizeof m);
+  std::memcpy(v, state_, sizeof state_);
+  std::memcpy(v + 8, kStart, sizeof kStart);
+  v[12] ^= num_bytes_;
+  if (is_last) v[14] = ~v[14];
+  if (is_last && is_last_node_) v[15] = ~v[15];
+  mix_rounds(v, m);
   for (int i = 0; i < 8; i++) state_[i] ^= v[i] ^ v[i + 8];
 }
 
@@ -97,6 +204,7 @@ Digest Blake2b::finish() {
 }
 
 Digest digest_bytes(Span bytes) {
+  if (bytes.size >= kTreeBytes) return digest_tree(bytes);
   Blake2b digest;
   digest.add(bytes);
   return digest.finish();
