@@ -26,6 +26,7 @@ from penstock.shards.strata import stratify
 RANK_BELOW: Final = 10_000
 """Fewer rows meet their shares by rank; above, the hash alone misses them by one in a hundred or less."""
 
+_THRESHOLD: Final = "hash threshold"
 _MOST_EQUAL, _FEW_CONTENTS = 0.8, 50  # more rows of fewer contents are equal by chance
 
 
@@ -50,8 +51,14 @@ def assign(
         WriteError: The disk is full, or fails.
     """
     codes = make_row_array(ledger.folder, ledger.num_rows, np.uint8)
-    method, is_by_hash = _assign(ledger, options, codes)
-    found, notes = _settle(ledger, options, codes, options.split_by or options.time or key or options.group)
+    positions = Positions(ledger, options.seed) if options.is_by_key else None
+    method = _assign(ledger, options, positions, codes)
+    found = Duplicates(0, 0, 0)
+    notes: list[str] = []
+    if positions is None or ledger.has_key or not positions.are_distinct:
+        found, notes = _settle(
+            ledger, options, codes, options.split_by or options.time or key or options.group
+        )
     if options.split_by is not None:
         check_split_names(names or ())
     chosen = options.names if options.split_by is None else tuple(names or ())
@@ -64,37 +71,39 @@ def assign(
         if num_spread:
             have = "value of {} has" if num_values == 1 else "values of {} have"
             notes.append(f"{num_spread} of {num_values} {have.format(repr(name))} rows in several splits")
-    is_by_hash = is_by_hash and not found.num_apart
+    has_collisions = positions is None or positions.num_collisions > 0
+    is_by_hash = method.startswith(_THRESHOLD) and not has_collisions and not found.num_apart
     return Assignment(
         chosen, codes, counts, method, found.num_apart, found.num_equal, is_by_hash, tuple(notes)
     )
 
 
-def _assign(ledger: Ledger, options: SplitOptions, codes: NDArray[np.uint8]) -> tuple[str, bool]:
-    """Fill in the codes by what the options say; return how, in words, and whether by the hash alone."""
+def _assign(
+    ledger: Ledger, options: SplitOptions, positions: Positions | None, codes: NDArray[np.uint8]
+) -> str:
+    """Fill in the codes by what the options say; return how, in words."""
     shares = list(options.shares.values())
     if options.split_by is not None:
         for start, marks in ledger.marks.slices():
             codes[start : start + len(marks)] = marks
-        return f"column {options.split_by!r}", False
-    if options.time is not None:
+        return f"column {options.split_by!r}"
+    if options.time is not None or positions is None:
         if ledger.num_rows:
             eras = Eras(ledger.marks, shares)
             for start, marks in ledger.marks.slices():
                 codes[start : start + len(marks)] = eras.split(marks)
-        return f"time {options.time!r}", False
-    positions = Positions(ledger, options.seed)
+        return f"time {options.time!r}"
     of_what = "" if options.group is None else f" of group {options.group!r}"
     if options.stratify is not None:
         stratify(ledger, positions, options, codes)
-        return f"hash rank{of_what} in strata of {options.stratify!r}", False
+        return f"hash rank{of_what} in strata of {options.stratify!r}"
     if ledger.num_rows < RANK_BELOW:
         if ledger.num_rows:
             codes[:] = split_by_rank(positions.read(0, ledger.num_rows), shares)
-        return f"hash rank{of_what}", False
+        return f"hash rank{of_what}"
     for start, stop in slice_rows(ledger.num_rows):
         codes[start:stop] = split_positions(positions.read(start, stop), options)
-    return f"hash threshold{of_what}", not positions.num_collisions
+    return f"{_THRESHOLD}{of_what}"
 
 
 def _settle(

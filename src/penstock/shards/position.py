@@ -21,10 +21,12 @@ class Positions:
 
     Attributes:
         num_collisions: How many rows have the hash of a row whose deciding value is another one.
+        are_distinct: Whether no two rows have the same hash, so that no two deciding values are the same.
     """
 
     def __init__(self, ledger: Ledger, seed: int) -> None:
         self.num_collisions = 0
+        self.are_distinct = True
         self._ledger = ledger
         self._seed = seed
         self._is_collision = self._find_collisions()
@@ -32,6 +34,7 @@ class Positions:
     def _find_collisions(self) -> Mask | None:
         ledger, found = self._ledger, None
         for groups in group_rows(ledger.positions.read, ledger.position_digests.read, ledger.num_rows):
+            self.are_distinct = self.are_distinct and not len(groups.keys)
             if not groups.is_mixed.any():
                 continue
             if found is None:

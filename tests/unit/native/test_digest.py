@@ -15,7 +15,6 @@ from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Deferred, Dense, Ragged
 
-
 TREE_BYTES = 4096
 
 
