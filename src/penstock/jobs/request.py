@@ -35,8 +35,11 @@ WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume"})
 IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})
 """Options whose effect is in the plan, or in the schema, which are part of the request as a whole."""
 
-_LARGE: Final = ("plan", "schema")
-"""Parts that the manifest has elsewhere: there the request has their digests alone."""
+_ELSEWHERE: Final = ("plan", "schema")
+"""Parts that the manifest has elsewhere: of these its request has the digests alone."""
+
+_MOST_CHARACTERS: Final = 1000
+"""Of a part in the manifest; of a longer one, such as the names of many columns, it has the digest."""
 
 _ADVICE: Final = (
     "Ask for the same again, choose another folder, or replace the data set: --overwrite, "
@@ -61,11 +64,8 @@ class Request:
 
     @cached_property
     def outline(self) -> dict[str, Any]:
-        """The form with digests in place of its large parts."""
-        return {
-            name: _digest(value) if name in _LARGE and value is not None else value
-            for name, value in self.form.items()
-        }
+        """The form with digests in place of its large parts, which keeps a manifest compact."""
+        return {name: _shorten(name, value) for name, value in self.form.items()}
 
     def seal(self, content: Content, source: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what the manifest records: the request and the content of the source, under one digest.
@@ -114,15 +114,14 @@ class Request:
         before, now = dict(manifest.request or {}), self.seal(content, source)
         if before["digest"] == now["digest"]:
             return
-        field, expected, got = (
-            "source",
-            *(f"{each['rows']} rows (digest {each['content']})" for each in (before, now)),
-        )
+        what, field = "the content of the source", "source"
+        expected, got = (f"{each['rows']} rows (digest {each['content']})" for each in (before, now))
         if before["rows"] == now["rows"]:  # a file that has changed can be named
             found = find_differences({"source": list(manifest.source)}, {"source": _as_json(list(source))})
             field, expected, got = next(found, (field, expected, got))
+            what += "" if field == "source" else f" ({field})"
         raise OptionError(
-            "the content of the source is not what the data set was made from",
+            f"{what} is not what the data set was made from",
             path=path,
             field=field,
             expected=expected,
@@ -213,7 +212,7 @@ def request_raw(
         late=list(late),
         plan=describe_plan(plan, options),
         # What the form of a plan does not have, because a plan file does not need it.
-        absent=Schema({each.name: each.field for each in plan if each.is_absent}).to_json(),
+        absent=Schema({each.name: each.field for each in plan if each.is_absent}).to_json()["fields"],
         cautious=[each.name for each in plan if each.is_cautious],
     )
 
@@ -243,6 +242,12 @@ def _request(options: ConvertOptions, split: SplitOptions, **parts: Any) -> Requ
     form["split"] = ",".join(f"{name}={share!r}" for name, share in split.shares.items())
     form["missing"] = sorted(set(options.missing))
     return Request(_as_json({**form, **parts}))
+
+
+def _shorten(name: str, value: Any) -> Any:
+    is_nested = isinstance(value, dict | list)
+    is_large = name in _ELSEWHERE or (is_nested and len(json.dumps(value)) > _MOST_CHARACTERS)
+    return _digest(value) if is_nested and is_large else value
 
 
 def _as_json(form: Any) -> Any:

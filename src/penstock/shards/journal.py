@@ -83,18 +83,17 @@ class Journal:
         Raises:
             OptionError: It differs; the error names the option.
         """
-        form = json.loads(json.dumps(request))
         if self.begun is not None:
             refuse_difference(
                 self.begun,
-                form,
+                json.loads(json.dumps(request)),
                 what="what is to be resumed was begun with another",
                 path=self.path.parent,
                 advice="Ask for the same again, or leave out --resume (in Python resume=True) to start anew.",
             )
             return
-        self._append({"begin": form})
-        self.begun = form
+        self._append({"begin": request})
+        self.begun = request
 
     def add_rows(self, num_rows: int, digest: str) -> None:
         """Record that the source was read to its end; on a resumed journal its content must be the same.

@@ -231,3 +231,12 @@ def test_content_of_a_conversion_is_that_of_reading_alone(tmp_path):
     for workers in (1, 3):
         manifest = ps.convert(rows, tmp_path / f"{workers}", workers=workers).manifest
         assert manifest.request["content"] == content(rows).digest
+
+
+def test_request_of_many_columns_is_short_in_the_manifest():
+    plans = tuple(ColumnPlan(f"column {i}", f"column {i}", Number(), is_cautious=True) for i in range(500))
+    found = request_raw(Plan(plans), ConvertOptions(), SplitOptions(), (), "table")
+    fewer = request_raw(Plan(plans[:-1]), ConvertOptions(), SplitOptions(), (), "table")
+    assert len(str(found.outline)) < 2000 < len(str(found.form))
+    assert found.outline["plan"] != fewer.outline["plan"]
+    assert found.outline["cautious"] != fewer.outline["cautious"]
