@@ -38,7 +38,7 @@ _SLICE_SCORES: Final = ("accuracy", "auc", "f1", "log_loss", "rmse", "mae", "r2"
 
 def print_evaluation(found: Evaluation) -> None:
     """Print all that was found."""
-    print(f"split {escape(repr(found.split))}: {write_count(found.records, 'record')}")
+    print(f"{escape(found.name)}: {write_count(found.records, 'record')}")
     for target, task in found.tasks.items():
         _print_scores(found, target, task)
         if task.labels:

@@ -5,7 +5,7 @@ In: scores, and what was looked into. Out: `Evaluation`: one object for machines
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,9 +14,12 @@ from penstock.model.score.mistakes import Mistake
 from penstock.model.score.moment import read_moment, write_number
 from penstock.model.score.scores import MAIN_SCORES, Number, Scores
 from penstock.model.task import Task
+from penstock.schema.refusal import count
 
 MOST_CLASSES: Final = 200
 """Of a confusion matrix: beyond that it is left out."""
+_MOST_SHOWN: Final = 10
+_WIDEST: Final = 110
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class Evaluation:
     """How good a model is on a split, where, and by what.
 
     Attributes:
-        split: The name of the split.
+        split: The name of the split; "all" for raw data.
+        data: The name of raw data; None for a split of stored data.
         records: How many records were predicted.
         tasks: What is predicted, by target.
         targets: The scores of each target: of classes `accuracy`, `balanced_accuracy`, `auc`, `pr_auc`,
@@ -73,7 +77,9 @@ class Evaluation:
         ablation_by_target: Likewise for all fields of a modality at once.
         importance_records: How many records that was measured on.
         mistakes: The worst, by target.
-        notes: What to know of the numbers.
+        notes: What to know about the numbers.
+
+    Printed, it shows the scores with their intervals, which inputs matter, and the worst mistakes.
     """
 
     split: str
@@ -89,6 +95,12 @@ class Evaluation:
     importance_records: int = 0
     mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    data: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What was evaluated on, in words."""
+        return f"split {self.split!r}" if self.data is None else self.data
 
     @property
     def importance(self) -> dict[str, Number]:
@@ -125,6 +137,7 @@ class Evaluation:
         """Return dicts, lists and scalars, for `json.dumps`; what is not defined is None."""
         return {
             "split": self.split,
+            "data": self.data,
             "records": self.records,
             "tasks": {name: task.kind for name, task in self.tasks.items()},
             "targets": self.targets,
@@ -145,15 +158,42 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        lines = [f"split {self.split!r}, {self.records:,} records"]
+        lines = [f"{self.name}, {count(self.records, 'record')}"]
         for target, found in self.targets.items():
-            lines.append(f"{target} ({self.tasks[target].describe()})")
-            for name, value in found.items():
-                lines.append(
-                    f"  {name:<18} {write_score(value):>10}  {write_interval(self.intervals[target][name])}"
-                )
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(line.rstrip() for line in lines)
+            rows = [
+                (name, write_score(value), write_interval(self.intervals[target].get(name)))
+                for name, value in found.items()
+            ]
+            lines += ["", f"{target} ({self.tasks[target].describe()})"]
+            lines += _align([("score", "value", "95 % interval"), *rows], right=1)
+        for target in self.targets:
+            lines += self._show_importance(target)
+            lines += self._show_mistakes(target)
+        lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
+        return "\n".join(_shorten(line.rstrip()) for line in lines)
+
+    def _show_importance(self, target: str) -> list[str]:
+        drops = self.importance_by_target.get(target, {})
+        known = sorted(((drop, name) for name, drop in drops.items() if drop is not None), reverse=True)
+        if not known:
+            return []
+        of_target = f" for {target}" if len(self.targets) > 1 else ""
+        rows = [(name, f"{drop:+.4f}") for drop, name in known[:_MOST_SHOWN]]
+        more = [f"  … and {len(known) - len(rows)} that matter less"] if len(known) > len(rows) else []
+        header = ("input", f"drop of {self.main_scores[target]} without it")
+        return ["", f"Which input matters{of_target}", *_align([header, *rows], right=1), *more]
+
+    def _show_mistakes(self, target: str) -> list[str]:
+        worst = self.mistakes.get(target, [])
+        if not worst:
+            return []
+        of_target = f" for {target}" if len(self.targets) > 1 else ""
+        rows = [
+            (str(each.row), _word(each.truth), _word(each.prediction), _word_inputs(each.inputs))
+            for each in worst
+        ]
+        header = ("record", "truth", "prediction", "inputs")
+        return ["", f"The worst mistakes{of_target}", *_align([header, *rows], right=0)]
 
 
 def write_score(value: Number) -> str:
@@ -179,3 +219,39 @@ def _mean_over_targets(found: Mapping[str, Mapping[str, Number]]) -> dict[str, N
         numbers = [value for each in found.values() if (value := each.get(name)) is not None]
         means[name] = sum(numbers) / len(numbers) if numbers else None
     return means
+
+
+def _align(rows: Sequence[Sequence[str]], *, right: int) -> list[str]:
+    """Return the rows of a table, indented; one column is aligned on the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [
+        "  "
+        + "  ".join(
+            cell.rjust(width) if at == right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float):
+        return write_score(value)
+    if isinstance(value, list):
+        return ", ".join(map(_word, value)) or "none"
+    text = str(value)
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _word_inputs(inputs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_word_input(value)}" for name, value in inputs.items())
+
+
+def _word_input(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_word_input, value))}]"
+    return f"{value:.6g}" if isinstance(value, float) else _word(value)
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
