@@ -199,7 +199,9 @@ def test_c15_empty_file_is_refused(write, data):
 
 @pytest.mark.parametrize("data", [b"a,b\n", b"a,b", b"a,b\n\n\n"])
 def test_c15_header_without_rows_is_refused(write, data):
-    assert "no rows: expected at least one row, got none" in str(refusal(write(data)))
+    error = refusal(write(data))
+    assert (error.expected, error.got) == ("at least one row", "none")
+    assert "taken for the names of the columns ('a', 'b')" in str(error)
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])

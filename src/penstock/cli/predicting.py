@@ -45,14 +45,15 @@ def run_predict(args: argparse.Namespace) -> int:
         write = _print_bytes if args.out is None else None
         done = run_prediction(args.folder, data, args.out, options, display.tell, write)
     seconds = time.monotonic() - began
+    status = 1 if done.num_skipped and not done.num_rows else 0  # no row is left
     if args.json:
         print(json.dumps(_to_json(done, seconds)))
-        return 0
+        return status
     _tell(done)
     if args.out is not None:
         size = write_size(done.out.stat().st_size) if done.out is not None else ""
         print(f"{write_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
-    return 0
+    return status
 
 
 def _read_arguments(args: argparse.Namespace) -> PredictOptions:

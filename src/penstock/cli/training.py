@@ -19,8 +19,10 @@ from penstock.cli.modelfile import load_model
 from penstock.cli.planning import flatten, read_declaration
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
+from penstock.dataset import open as open_dataset
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
 from penstock.jobs.declaration import Declaration
+from penstock.jobs.evaluate import USUAL_SPLIT
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training, recall_fields
 from penstock.model.build import build_model
@@ -287,10 +289,31 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
     rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
-    name = escape(str(run.folder))
-    own = "" if own_model is None else f" --model {escape(own_model)}"
+    name = escape(shlex.quote(str(run.folder)))
+    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
+    split = _find_unseen(run)
     print(f"\n{name} holds the run. Next:")
-    print(f"  penstock evaluate {name}{own}\n  penstock predict {name} NEW.csv{own}")
+    if split is None:
+        option = f" --split {escape(shlex.quote(_list_splits(run)[0]))}"
+        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} NEW.csv{own}")
+        print(
+            "There is no test split: those scores are of records that the model was trained on. Better, pass "
+            f"other labelled data: penstock evaluate {name} LABELLED.csv{own}"
+        )
+        return
+    option = "" if split == USUAL_SPLIT else f" --split {split}"
+    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} NEW.csv{own}")
+
+
+def _find_unseen(run: Run) -> str | None:
+    """Return the split to evaluate on: test, else validation; None if there is neither."""
+    there = _list_splits(run)
+    return next((split for split in (USUAL_SPLIT, "validation") if split in there), None)
+
+
+def _list_splits(run: Run) -> list[str]:
+    dataset = open_dataset(run.data)
+    return [name for name in dataset.splits if len(dataset[name])]
 
 
 def _list_metrics(row: Mapping[str, float]) -> list[str]:

@@ -213,11 +213,7 @@ class Conversion:
         while self._pending:
             self._take(self._pending.popleft().result())
         if not self._store.num_rows:
-            raise OptionError(
-                "source",
-                expected="at least one row that fits",
-                got=f"{self.num_rows} rows, {self.rejects.count} of them rejected",
-            )
+            raise self.rejects.refuse_all(self.num_rows)
         content = self._content.finish(self.rejects, facts.source)
         self._staging.journal.add_rows(content.num_rows, content.digest)
         assignment = self._assign()

@@ -114,7 +114,8 @@ def evaluate(
     Raises:
         UnknownNameError: There is no such split, or a field that the model needs does not exist.
         SchemaError: A field is not what it was when the run was trained.
-        OptionError: An option has an impossible value, or no row has a label.
+        OptionError: An option has an impossible value.
+        SourceError: Raw data cannot be read, or no row has a label.
         FieldError: A row has a target that the run does not know, or does not fit.
 
     Example:

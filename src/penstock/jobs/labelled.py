@@ -19,7 +19,7 @@ from penstock.dataset import Split
 from penstock.dataset import open as open_dataset
 from penstock.decode.gather import take_columns
 from penstock.encode.records import RecordEncoder
-from penstock.errors import FieldError, OptionError, PenstockError
+from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.jobs.feeding import can_lack
 from penstock.jobs.modelbatches import choose_batch_size
 from penstock.jobs.newdata import open_new_data
@@ -73,7 +73,7 @@ class LabelledRows:
             ]
             for target, several in found.mistakes.items()
         }
-        return replace(found, split=self.name, mistakes=mistakes, notes=(*self.notes, *found.notes))
+        return replace(found, data=self.name, mistakes=mistakes, notes=(*self.notes, *found.notes))
 
     def _place(self, error: FieldError) -> PenstockError:
         if error.record is None or not 0 <= error.record < len(self.rows):
@@ -97,7 +97,7 @@ def store_labelled(
 
     Raises:
         SchemaError: A column of an input or of a target does not exist.
-        OptionError: No row has a label.
+        SourceError: No row has a label.
         PenstockError: The data cannot be read, or a row does not fit.
     """
     targets = [name for name in pipeline.fields if recipe.schema[name].role == "target"]
@@ -131,11 +131,13 @@ def store_labelled(
         raise write_failure(path, error) from error
     name = _name_data(data)
     if encoder is None:
-        raise OptionError(
-            "data",
+        left = f", {count(log.num_skipped, 'row')} that did not fit" if log.num_skipped else ""
+        raise SourceError(
+            "labels",
             path=name,
+            field=targets[0],
             expected=f"at least one row with a value of {', '.join(map(repr, targets))}",
-            got=f"{count(num_unlabelled, 'row')} without one",
+            got=f"{count(num_unlabelled, 'row')} without one{left}",
             advice="Without labels: penstock predict RUN DATA, in Python ps.predict(run, data).",
         )
     dataset = open_dataset(path, schema=encoder.schema)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, SourceError
 from penstock.jobs.conversion import UNLABELLED, OnProgress
 from penstock.jobs.convert import Converted, list_losses, run_conversion
 from penstock.jobs.plan import PlanOverrides
@@ -24,6 +25,7 @@ from penstock.shards.manifest import MANIFEST_NAME
 
 _log = logging.getLogger("penstock")
 
+_FEWEST_ROWS: Final = 2
 _MOST_NAMED: Final = 10
 
 
@@ -65,6 +67,7 @@ class RawData:
 
         Raises:
             OptionError: Nothing is to be predicted.
+            SourceError: The data has a single row.
             PenstockError: See `convert`.
         """
 
@@ -76,11 +79,22 @@ class RawData:
             on_plan(plan)
 
         try:
-            return self._resume(out, on_progress, check)
+            done = self._resume(out, on_progress, check)
         except OptionError as error:
             if error.path is not None:  # of the data set, or of the unfinished one
                 error.advice = f"Remove {error.path} to convert again, or name another folder for the run."
             raise
+        if done.manifest.num_records < _FEWEST_ROWS:
+            shutil.rmtree(done.out)  # nothing can be trained on it: a later call starts anew
+            is_path = isinstance(self.source, str | os.PathLike)
+            raise SourceError(
+                "rows to train on",
+                path=os.fspath(self.source) if is_path else None,
+                expected=f"at least {_FEWEST_ROWS}, of which a model can learn what differs",
+                got=done.manifest.num_records,
+                advice="Check that the data is complete.",
+            )
+        return done
 
     def confirm(self, out: Path, on_progress: OnProgress | None = None) -> None:
         """Compare the data with the data set that a run was begun with, which is to be resumed.

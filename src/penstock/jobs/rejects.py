@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from penstock.encode.fault import CellFault
-from penstock.errors import PenstockError, TooManySkippedError
+from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.jobs.rowwork import Incoming
 from penstock.read.options import OnError
 from penstock.shards.place import REJECTS_NAME
@@ -28,11 +28,13 @@ class Rejects:
     Attributes:
         count: How many rows.
         by_column: How many of them by the column that did not fit; a row may count in several.
+        first: The error of the first of them.
     """
 
     def __init__(self, on_error: OnError, max_rejects: int) -> None:
         self.count = 0
         self.by_column: Counter[str] = Counter()
+        self.first: PenstockError | None = None
         self._on_error = on_error
         self._max = max_rejects
         self._lines: list[bytes] = []
@@ -51,6 +53,7 @@ class Rejects:
             if self._on_error == "raise":
                 raise errors[0]
             self.count += 1
+            self.first = self.first or errors[0]
             self.by_column.update(fault.column for fault in found)
             if self.count > self._max:
                 raise self._give_up(errors[0])
@@ -66,7 +69,20 @@ class Rejects:
             field=last.field,
             expected=f"at most {self._max}",
             got=f"{self.count} and more, the last because: {str(last).rstrip('.')}",
-            advice="Mend the plan or the data, or raise max_rejects (--max-rejects).",
+            advice="Fix the plan or the data, or raise max_rejects (--max-rejects).",
+        )
+
+    def refuse_all(self, num_rows: int) -> PenstockError:
+        """Return the error for a source of which no row is left."""
+        if self.first is None:
+            return OptionError("source", expected="at least one row that fits", got=f"{num_rows} rows")
+        return SourceError(
+            f"all {num_rows} rows were rejected",
+            path=self.first.path,
+            field=self.first.field,
+            expected="at least one row that fits",
+            got=f"none, the first because: {str(self.first).rstrip('.')}",
+            advice="Fix the plan or the data; 'penstock convert --plan' shows the types of the columns.",
         )
 
     @property

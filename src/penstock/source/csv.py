@@ -36,6 +36,7 @@ class CsvFile:
         path: The file.
         schema: The names of the columns; all are strings.
         num_rows: None: only reading tells.
+        header: The first line.
         notes: What was made of the header.
     """
 
@@ -51,9 +52,9 @@ class CsvFile:
         self._options = options
         self._text = TextFile(path, options.encoding)
         self._delimiter = find_delimiter(path, options)
-        self._header = read_header(self._text, self._delimiter, is_told=options.delimiter is not None)
-        self.schema = pa.schema([(name, pa.string()) for name in self._header.names])
-        self.notes = self._header.notes
+        self.header = read_header(self._text, self._delimiter, is_told=options.delimiter is not None)
+        self.schema = pa.schema([(name, pa.string()) for name in self.header.names])
+        self.notes = self.header.notes
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
         """Yield the rows, each table with the bytes of the file that it stands for.
@@ -61,9 +62,9 @@ class CsvFile:
         Raises:
             SourceError: A row has too few or too many cells, a quote is not closed, or bytes are not text.
         """
-        if self._header.is_alone:
+        if self.header.is_alone:
             return  # pyarrow takes a header without a line end for no header at all
-        usual = min(max(_PIECE_BYTES, _HEADERS_A_PIECE * self._header.num_bytes), MAX_ROW_BYTES)
+        usual = min(max(_PIECE_BYTES, _HEADERS_A_PIECE * self.header.num_bytes), MAX_ROW_BYTES)
         num_rows = num_bytes = 0
         for piece_bytes in (usual, *(size for size in _LARGER_PIECES if size > usual)):
             parsed = 0
@@ -73,7 +74,7 @@ class CsvFile:
                     parsed += batch.num_rows
                     if known < batch.num_rows:
                         table = pa.Table.from_batches([batch.slice(known)])
-                        yield table.rename_columns(list(self._header.names)), max(0, position - num_bytes)
+                        yield table.rename_columns(list(self.header.names)), max(0, position - num_bytes)
                         num_rows, num_bytes = parsed, max(num_bytes, position)
                 return
             except pa.ArrowInvalid as error:
@@ -96,7 +97,7 @@ class CsvFile:
                     delimiter=self._delimiter.decode(), newlines_in_values=True
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(self._header.cells, pa.string()),
+                    column_types=dict.fromkeys(self.header.cells, pa.string()),
                     null_values=list(self._options.missing),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
@@ -126,11 +127,11 @@ class CsvFile:
 
     def _find_fault(self) -> SourceError | None:
         fills = self._options.short_rows == "fill"
-        return find_fault(self._text, self._delimiter, len(self._header.cells), fills_short=fills)
+        return find_fault(self._text, self._delimiter, len(self.header.cells), fills_short=fills)
 
     def _fill(self) -> Iterator[bytes]:
         """Yield the text with the delimiters that short rows lack."""
-        num_columns = len(self._header.cells)
+        num_columns = len(self.header.cells)
         rows: list[bytes] = []
         num_bytes = 0
         for scanned in scan_rows(self._text.chunks(), self._delimiter):

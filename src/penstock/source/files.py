@@ -204,7 +204,18 @@ class FilesSource:
             OpenFile(path).check_untouched(identity)
             self._rows[path] = row_in_file
         if not first_row:
-            raise SourceError("no rows", path=self._files[0].path, expected="at least one row", got="none")
+            raise self._refuse_empty()
+
+    def _refuse_empty(self) -> SourceError:
+        file = self._files[0]
+        what, advice = "no rows", ""
+        if len(self._files) == 1 and isinstance(file, CsvFile) and file.header.cells:
+            names = ", ".join(map(repr, file.header.cells[:3])) + (
+                ", …" if len(file.header.cells) > 3 else ""
+            )
+            what = f"no rows after the first line, which is taken for the names of the columns ({names})"
+            advice = "If that line is a row, write a line of column names before it."
+        return SourceError(what, path=file.path, expected="at least one row", got="none", advice=advice)
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return name, size, SHA-256 and rows of each file; hashing reads each file once.

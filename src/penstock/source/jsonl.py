@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from penstock.source.stream import BYTE_ORDER_MARK, TextFile
 MAX_LINE_BYTES = 256 << 20
 _PIECE_BYTES = 8 << 20
 _HUGE = 2.0**63
+_GZIP = (".gz", ".gzip")
 
 
 class Piece(NamedTuple):
@@ -56,6 +58,7 @@ class JsonlFile:
         num_rows = 0
         for piece in self._pieces():
             self._check_text(piece)
+            self._refuse_array(piece)
             self._check_depth(piece)
             table = self._parse(piece, None)
             self._check_ints(table, piece)
@@ -98,7 +101,7 @@ class JsonlFile:
                     line=line,
                     expected=f"at most {MAX_LINE_BYTES >> 20} MiB",
                     got="more",
-                    advice="Write one JSON object a line.",
+                    advice="Write one JSON object per line.",
                 )
         if pending:
             yield Piece(pending, line, offset)
@@ -152,12 +155,30 @@ class JsonlFile:
             )
         if isinstance(value, dict):
             return None
-        advice = "Write one object a line."
-        if isinstance(value, list):
-            advice = "Turn the array into lines: jq -c '.[]' FILE > FILE.jsonl."
+        advice = "Write one object per line."
         got = {list: "an array", str: "a string", type(None): "null"}.get(type(value), "a number")
         return SourceError(
             "a line", path=self.path, line=line, expected="a JSON object", got=got, advice=advice
+        )
+
+    def _refuse_array(self, piece: Piece) -> None:
+        """Refuse a file that is one JSON array, over one line or many."""
+        data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else b""
+        start = data.lstrip()
+        if not start.startswith(b"["):
+            return
+        lines = self.path.with_name(f"{self.path.name.split('.')[0]}.jsonl")
+        if lines.exists():  # never advise to write over a file
+            lines = lines.with_name(f"{lines.stem}-lines.jsonl")
+        given, made = shlex.quote(str(self.path)), shlex.quote(str(lines))
+        unpack = f"zcat {given} | jq -c '.[]'" if self.path.suffix in _GZIP else f"jq -c '.[]' {given}"
+        raise SourceError(
+            "the file is a JSON array",
+            path=self.path,
+            line=1 + data.count(b"\n", 0, len(data) - len(start)),
+            expected="JSON lines: one object per line",
+            got="an array",
+            advice=f"Turn it into lines: {unpack} > {made}; in Python pass json.load(file).",
         )
 
     def _check_text(self, piece: Piece) -> None:

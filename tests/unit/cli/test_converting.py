@@ -1,5 +1,6 @@
 """What `penstock convert` does and prints: data sets, plans, tables, wrong calls."""
 
+import gzip
 import io
 import json
 import re
@@ -238,11 +239,6 @@ def test_output_that_is_there_is_refused(pets, capsys):
             "table, got others. Convert to another data set first, and that to the table.",
         ),
         (
-            ("one", "out", "--image", "name"),
-            "field 'name': expected types that the records have, got another type. "
-            "Tell it in Python, with fields=; or convert by way of a .parquet.",
-        ),
-        (
             ("one", "one", "--overwrite"),
             "one: the output folder holds the source. Choose another output folder.",
         ),
@@ -277,3 +273,50 @@ def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):
     assert main(["convert", "pets.csv", "b", "--id", "id", "--drop", "age"]) == 0
     assert "reading 200 rows" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_all_rows_rejected_is_exit_status_one_and_names_the_first_cause(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets.csv").write_text("name,photo\nRex,none.png\nAda,gone.png\n")
+    for policy in ("skip", "collect"):
+        status, out, err = run(capsys, "pets.csv", "out", "--image", "photo", "--on-error", policy)
+        assert (status, out) == (1, "")
+        assert "all 2 rows were rejected" in err
+        assert "none.png" in err
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pets.json", '[\n  {\n    "age": 1\n  },\n  {\n    "age": 2\n  }\n]\n'),
+        ("pets.json", '[{"age": 1}, {"age": 2}]'),
+        ("pets.jsonl", '\n\n [{"age": 1},\n{"age": 2}]'),
+        ("pets.json", "[]"),
+    ],
+)
+def test_json_array_is_named_with_the_command_that_turns_it_into_lines(
+    tmp_path, monkeypatch, capsys, name, text
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    status, _, err = run(capsys, name, "out")
+    assert status == 1
+    assert "the file is a JSON array" in err
+    lines = "pets.jsonl" if name == "pets.json" else "pets-lines.jsonl"
+    assert f"jq -c '.[]' {name} > {lines}" in err
+
+
+def test_compressed_json_array_is_named_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets.json.gz").write_bytes(gzip.compress(b'[{"age": 1}]'))
+    assert "zcat pets.json.gz | jq -c '.[]' > pets.jsonl" in run(capsys, "pets.json.gz", "out")[2]
+
+
+@pytest.mark.parametrize("text", ["Rex,3", "Rex,3\n", "\nRex,3\n\n"])
+def test_one_line_is_named_as_what_it_is_taken_for(tmp_path, monkeypatch, capsys, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets.csv").write_text(text)
+    status, _, err = run(capsys, "pets.csv", "out")
+    assert status == 1
+    assert "no rows after the first line, which is taken for the names of the columns ('Rex', '3')" in err

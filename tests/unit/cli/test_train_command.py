@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import subprocess
 import sys
 
@@ -278,3 +279,31 @@ def test_x13_interrupted_training_names_the_command_that_continues_it(
         monkeypatch.undo()
         monkeypatch.chdir(folder)
         assert call(capsys, *argv, *TINY, "--resume")[0] == 0
+
+
+@pytest.mark.parametrize("target", ["sold", "age"])
+def test_one_row_cannot_be_trained_on_and_leaves_nothing(folder, capsys, target):
+    (folder / "one.csv").write_text("name,age,sold\nRex,3,yes\n")
+    status, _, err = call(capsys, "one.csv", "--target", target, "--out", "single", *TINY)
+    assert status == 1
+    assert "rows to train on: expected at least 2" in err
+    assert "got 1" in err
+    assert not (folder / "single").exists()
+
+
+@pytest.mark.parametrize("split", ["test", "validation", "train"])
+def test_next_command_works_as_it_is_printed(run_folder, capsys, tmp_path, split):
+    shard = next((run_folder / "data").glob("train-*.tfrecord")).read_bytes()
+    records = tmp_path / "records"
+    records.mkdir()
+    (records / "pets.tfrecord" if split == "train" else records / "train.tfrecord").write_bytes(shard)
+    if split != "train":
+        (records / f"{split}.tfrecord").write_bytes(shard)
+    out = tmp_path / "a run"
+    status, shown, err = call(capsys, str(records), "--target", "sold", "--out", str(out), *TINY)
+    assert status == 0, err
+    line = next(line for line in shown.splitlines() if line.startswith("  penstock evaluate "))
+    assert ("--split" in line) == (split != "test")
+    assert main([*shlex.split(line)[1:], "--no-importance", "--bootstrap", "0"]) == 0
+    assert ("no test split" in shown) == (split == "train")
+    capsys.readouterr()

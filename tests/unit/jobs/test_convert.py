@@ -13,6 +13,7 @@ from penstock.errors import (
     OptionError,
     PathError,
     SchemaError,
+    SourceError,
     UnknownNameError,
 )
 from penstock.fields import Category, Number, Text
@@ -365,7 +366,7 @@ def test_source_that_lies_in_the_output_folder_is_not_written_over(tmp_path):
 
 
 def test_no_row_that_fits_is_an_error(tmp_path):
-    with pytest.raises(OptionError, match="at least one row that fits, got 2 rows, 2 of them rejected"):
+    with pytest.raises(SourceError, match="all 2 rows were rejected"):
         ps.convert({"a": ["x", "y"]}, tmp_path / "out", schema=ps.Schema({"a": Number()}), on_error="collect")
     assert not (tmp_path / "out").exists()
 

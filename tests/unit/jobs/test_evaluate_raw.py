@@ -8,7 +8,14 @@ import pytest
 
 import penstock as ps
 from fake_runs import fit_run
-from penstock.errors import CellError, OptionError, PenstockError, SchemaError, TooManySkippedError
+from penstock.errors import (
+    CellError,
+    OptionError,
+    PenstockError,
+    SchemaError,
+    SourceError,
+    TooManySkippedError,
+)
 from penstock.jobs.evaluate import evaluate
 
 QUICK = {"bootstrap": 0}
@@ -73,9 +80,9 @@ def test_rows_without_a_label_are_left_out_and_rows_keep_their_numbers(run, stor
     assert found.targets == stored.targets
     assert "5 rows without a label left out" in found.notes
     assert found.mistakes["sold"][0].row == stored.mistakes["sold"][0].row + 5
-    with pytest.raises(OptionError) as caught:
+    with pytest.raises(SourceError) as caught:
         evaluate(run, frame.assign(sold=None), **QUICK)
-    assert "60 rows without one" in str(caught.value)
+    assert (caught.value.field, caught.value.got) == ("sold", "60 rows without one")
 
 
 def test_data_without_the_column_of_a_target_or_input_names_it(run, tmp_path):
@@ -145,3 +152,26 @@ def test_images_that_a_table_names_are_read(tmp_path):
     run = fit_run(path, tmp_path / "set", target="y")
     assert evaluate(run, path, **QUICK).targets == evaluate(run, split="train", **QUICK).targets
     assert ps.open(tmp_path / "set").schema["photo"].type_name == "image"
+
+
+def test_printed_scores_show_intervals_inputs_and_mistakes(run, tmp_path):
+    found = evaluate(run, write(tmp_path, "csv"), bootstrap=50, mistakes=2)
+    lines = str(found).splitlines()
+    assert lines[0] == f"{tmp_path / 'labelled.csv'}, 60 records"
+    low, high = found.intervals["sold"]["auc"]
+    shown = next(line.split() for line in lines if line.split()[:1] == ["auc"])
+    assert shown == ["auc", f"{found.targets['sold']['auc']:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]
+    at = lines.index("Which input matters")
+    assert {line.split()[0] for line in lines[at + 2 : at + 5]} == {"a", "kind", "list"}
+    at = lines.index("The worst mistakes")
+    worst = [line.split() for line in lines[at + 2 : at + 4]]
+    assert [int(row[0]) for row in worst] == [each.row for each in found.mistakes["sold"]]
+    assert all(row[3].startswith("a=") for row in worst)
+    assert max(map(len, lines)) <= 110
+
+
+def test_printed_scores_leave_out_what_was_not_asked_for(run):
+    text = str(evaluate(run, ROWS, bootstrap=0, importance=False, mistakes=0))
+    assert "Which input matters" not in text
+    assert "mistakes" not in text
+    assert "auc" in text

@@ -144,11 +144,16 @@ def test_line_that_is_nested_too_deep_is_refused(write, depth):
     assert "expected at most 100 lists and objects in one another, got more" in str(error)
 
 
-@pytest.mark.parametrize("line", ['{"a":', '{"b":"]]]}}}","a":', '{"b":{},"a":[', "["])
+@pytest.mark.parametrize("line", ['{"a":', '{"b":"]]]}}}","a":', '{"b":{},"a":['])
 def test_value_that_goes_deep_over_many_lines_is_refused(write, line):
     error = refusal(write(*([line] * 50_000)))
     assert error.line == 1
     assert "not sound JSON in line 1: expected a JSON object" in str(error)
+
+
+def test_array_of_any_depth_is_named_as_one(write):
+    error = refusal(write(*(["["] * 50_000)))
+    assert (error.line, error.got) == (1, "an array")
 
 
 def test_depth_of_100_and_brackets_in_strings_are_read(write, read):
