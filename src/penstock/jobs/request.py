@@ -27,7 +27,7 @@ from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manif
 from penstock.shards.place import find_place
 from penstock.shards.shardfile import has_bytes
 from penstock.shards.split import SplitOptions
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, write_name
 
 WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume"})
 """Options that do not affect the output; all others are part of the request."""
@@ -208,7 +208,7 @@ def request_raw(
     return _request(
         options,
         split,
-        source=source,
+        source=write_name(source),
         late=list(late),
         plan=describe_plan(plan, options),
         # What the form of a plan does not have, because a plan file does not need it.
