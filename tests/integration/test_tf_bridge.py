@@ -285,3 +285,29 @@ def test_batches_are_shared_by_the_devices_of_a_strategy(tmp_path) -> None:
     command = [sys.executable, "-c", TWO_DEVICES, os.fspath(tmp_path / "pets")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "as wanted\n", done.stderr
+
+
+UNFINISHED = """
+import sys
+from pathlib import Path
+
+import penstock as ps
+from fed_pets import make_loader
+
+pets = ps.open(sys.argv[1])
+datasets = [make_loader(pets).to_tf(), make_loader(pets).to_tf().prefetch(2)]
+iterators = [iter(each) for each in datasets]
+print(len([next(each) for each in iterators]))
+sys.exit(3)
+"""
+
+
+def test_iterators_that_are_unfinished_at_exit_end_without_an_error(tmp_path):
+    write_pets(tmp_path / "pets", 23)
+    command = [sys.executable, "-c", UNFINISHED, tmp_path / "pets"]
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (3, "2\n")
+    assert "finalizing" not in result.stderr
+    assert "Traceback" not in result.stderr

@@ -5,6 +5,8 @@ In: a `Loader`. Out: a data set of its batches, in the loader's own memory where
 
 from __future__ import annotations
 
+import atexit
+import gc
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,12 +78,16 @@ def generate(
         loader = reference()
         if loader is None:
             raise RuntimeError("the data set of these batches is gone")
+        iteration = _Iteration()
         try:
+            _UNFINISHED.add(iteration)
             for batch in course.read(loader, begin()):
                 yield layout.pack(batch)
         except Exception as error:
             loader.last_error = error  # TensorFlow keeps no more than its text
             raise
+        finally:
+            _UNFINISHED.discard(iteration)
 
     def unpack(*tensors: Any) -> Any:
         return arrange(layout.unpack(tensors))
@@ -97,6 +103,26 @@ def generate(
     dataset = dataset.with_options(options)
     dataset.loader = loader  # whoever has a data set, or one made of it, keeps this
     return dataset
+
+
+class _Iteration:
+    """An iteration that has begun."""
+
+
+_UNFINISHED: weakref.WeakSet[_Iteration] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_iterators() -> None:
+    """End iterators that are left when the interpreter exits, while Python can still close their generators.
+
+    TensorFlow ends them when they are deleted. Those that a module or a traceback holds are deleted after the
+    interpreter has shut down, which fails with a message on stderr.
+    """
+    if _UNFINISHED:
+        for each in gc.get_objects():
+            if issubclass(type(each), tf.data.Iterator):  # by type: `isinstance` asks proxies for their class
+                vars(each).clear()
 
 
 class Leaf(NamedTuple):
