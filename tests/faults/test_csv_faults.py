@@ -233,9 +233,9 @@ def test_c16_hundred_thousand_columns_are_read_in_bounded_time_and_memory(tmp_pa
     row = ",".join(str(i % 97) for i in range(num_columns))
     path.write_text(header + "\n" + (row + "\n") * num_rows)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     blocks = list(open_source(path, SourceOptions()).blocks())
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10
     assert sum(block.num_rows for block in blocks) == num_rows
     assert blocks[0].columns["c99999"].to_pylist()[:2] == [str(99_999 % 97)] * 2
@@ -244,10 +244,10 @@ def test_c16_hundred_thousand_columns_are_read_in_bounded_time_and_memory(tmp_pa
 def test_c16_million_columns_are_refused_at_once(tmp_path):
     path = tmp_path / "wider.csv"
     path.write_text(",".join(f"c{i}" for i in range(1_000_000)) + "\n")
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(SourceError, match=re.escape("expected at most 200000, got 1000000")):
         open_source(path, SourceOptions())
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_c15_told_delimiter_that_splits_nothing_is_noted(write):
