@@ -72,8 +72,8 @@ class Progress:
 
 _MOST_HELD_BYTES = 64 << 20
 _MANY_SPLITS = 10
-# Shards that are written at once where rows are on disk, each with some 60 MB in memory. Their frames are
-# composed by as many threads as there are workers.
+# Shards that are written at once where rows are on disk, each with an estimated 60 MB in memory. Their
+# frames are composed by as many threads as there are workers.
 _MOST_WRITERS = 6
 _BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
 
