@@ -98,7 +98,9 @@ def test_late_values_come_before_the_others_and_are_decoded(first, second, key, 
         key + "2": second[:num_rows],
     }
     schema = Schema({name: f.Number("int64") if name == "n" else f.Bytes(optional=True) for name in cells_of})
-    deferred = Deferred(np.zeros(num_rows, np.int64), np.zeros(num_rows, np.uint64))
+    deferred = Deferred(
+        np.zeros(num_rows, np.int64), np.zeros(num_rows, np.uint64), np.zeros((num_rows, 2), np.uint64)
+    )
     numbers = column_of(schema["n"], cells_of["n"])
     arena, offsets = RecordEncoder(schema).encode({**dict.fromkeys(schema, deferred), "n": numbers}, num_rows)
     order = rng.sample(range(num_rows), num_rows)
