@@ -39,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
         MissingPackageError: What converts raw data, or trains, is not installed.
     """
     # What reads raw data is loaded by this command and `convert` alone: the others work without pyarrow.
-    with loading(), importing("penstock demo"):
+    with loading(), importing("penstock demo", "convert"):
         from penstock.cli.walk import run_demo  # noqa: PLC0415
     return run_demo(args)
