@@ -52,6 +52,8 @@ def read_whole(text):
         number = int(text)
     else:
         number = read_float(text)
+        if number is None:
+            return None
         if number is BAD or not math.isfinite(number) or number != int(number) or abs(number) > 2**53:
             return BAD
         number = int(number)
@@ -65,13 +67,15 @@ def read_float(text):
     ):
         return BAD
     number = float(text)
+    if math.isnan(number):
+        return None
     return BAD if math.isinf(number) and "inf" not in text.lower() else number
 
 
 def read_float32(text):
     number = read_float(text)
-    if number is BAD:
-        return BAD
+    if number is BAD or number is None:
+        return number
     with np.errstate(over="ignore"):
         nearest = float(np.float32(number))
     return BAD if math.isinf(nearest) and not math.isinf(number) else nearest

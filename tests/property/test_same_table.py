@@ -37,7 +37,7 @@ def tables(draw: Any) -> Rows:
     return columns
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(tables())
 def test_one_table_in_any_format_is_the_same_data_set(table):
     with tempfile.TemporaryDirectory() as name:

@@ -154,7 +154,7 @@ def test_part_of_the_shards_is_not_told_by_the_manifest(tmp_path):
 
 def test_nan_is_told_in_notes_in_the_log_and_in_the_table(tmp_path, caplog):
     rows = {"x": [1.0, float("nan"), 3.0, 4.0], "y": [1.0, 2.0, 3.0, 4.0]}
-    data = ps.convert(rows, tmp_path / "d", split="train=1")
+    data = ps.convert(rows, tmp_path / "d", split="train=1", nan="value")
     with caplog.at_level(logging.WARNING, "penstock"):
         pipeline = Pipeline.fit(data)
     note = "1 of 4 are NaN: say Scale(nan='missing')"
