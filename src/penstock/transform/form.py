@@ -16,6 +16,7 @@ from penstock.errors import SchemaError
 from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import is_finite, is_utf8, join_place, list_choices, show
 
+_MAX_DEPTH: Final = 8
 _NON_FINITE: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 Load: TypeAlias = Callable[[str, object], Any]
@@ -53,10 +54,19 @@ def dump_value(value: Any) -> Any:
     return value
 
 
-def load_value(place: str, form: object) -> Any:
-    """Read what `dump_value` makes; lists come back as tuples."""
+def load_value(place: str, form: object, depth: int = 0) -> Any:
+    """Read what `dump_value` makes; lists come back as tuples.
+
+    Args:
+        place: Path of the value, for errors.
+        form: The value, after `json.loads`.
+        depth: Number of lists around it.
+    """
     if isinstance(form, list | tuple):
-        return tuple(load_value(f"{place}[{i}]", item) for i, item in enumerate(form))
+        # Since Python 3.12 json.loads reads deeper lists than a recursive function can visit.
+        if depth == _MAX_DEPTH:
+            raise fault_at(place, f"at most {_MAX_DEPTH} nested lists", "more")
+        return tuple(load_value(f"{place}[{i}]", item, depth + 1) for i, item in enumerate(form))
     if not isinstance(form, Mapping):
         return form
     given = need_object(place, form, ("base64", "float"))
