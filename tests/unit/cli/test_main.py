@@ -74,7 +74,10 @@ def test_no_command_lists_the_commands(capsys) -> None:
             ["inspect", "x", "--head", "-1"],
             "argument --head: expected a whole number of at least 0, got '-1'",
         ),
-        (["inspect", "x", "--tensor", "a:0"], "argument --tensor: tensor 'a': expected a positive int, got 0"),
+        (
+            ["inspect", "x", "--tensor", "a:0"],
+            "argument --tensor: tensor 'a': expected a positive int, got 0",
+        ),
         (["verify", "x", "--compression", "ZSTD"], "argument --compression: invalid choice: 'ZSTD'"),
         (
             ["verify", "x", "--max-record-bytes", "big"],

@@ -133,6 +133,6 @@ def test_taking_more_items_than_can_be_counted_is_refused():
 
 @pytest.mark.skipif("PENSTOCK_SANITIZED" in os.environ, reason="sanitizers end the process instead")
 def test_taking_more_than_memory_holds_is_an_error():
-    mebi = np.zeros(2**20, np.uint8)
-    with pytest.raises(MemoryError):
-        _native.take_lists(mebi, np.array([0, 2**20]), np.zeros(2**24, np.int64))
+    values = np.zeros(2**26, np.uint8)
+    with pytest.raises(MemoryError):  # 2**48 bytes: more than the address space, so no system promises them
+        _native.take_lists(values, np.array([0, 2**26]), np.zeros(2**22, np.int64))
