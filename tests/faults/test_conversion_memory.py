@@ -4,11 +4,16 @@ import threading
 import tracemalloc
 
 import numpy as np
+import pytest
 
 import penstock as ps
+from penstock import _native
 from penstock.jobs import conversion, remeasure
-from penstock.shards import cell, store
+from penstock.shards import assign as assigning
+from penstock.shards import cell, grouping, ledger, scratch, store
+from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
 from penstock.shards.shardfile import ShardFile
+from penstock.shards.split import SplitOptions
 from penstock.shards.store import RowStore
 
 
@@ -97,3 +102,64 @@ def test_x14_statistics_of_written_shards_are_taken_with_one_index_at_a_time(tmp
     ages = [sample["age"] for sample in data["train"]]
     assert form["num_rows"] == len(ages)
     assert form["fields"]["age"]["values"]["max"] == max(ages)
+
+
+def make_row_keys(words, salt):
+    """Return hashes and digests of some values; those of salt 0 all begin with the same bits."""
+    hashes = _native.mix_hashes(salt, words)
+    digests = np.stack([_native.mix_hashes(salt + 1, words), _native.mix_hashes(salt + 2, words)], axis=1)
+    return RowKeys(hashes >> np.uint64(24) if salt == 0 else hashes, digests)
+
+
+TABLES = {
+    "all rows differ": lambda rows: (make_row_keys(rows, 5), None),
+    "hashes of one range": lambda rows: (make_row_keys(rows, 0), None),
+    "one hash": lambda rows: (
+        RowKeys(np.full(len(rows), 7, np.uint64), make_row_keys(rows, 5).digests),
+        None,
+    ),
+    "all rows equal": lambda rows: (make_row_keys(rows * 0, 5), make_row_keys(rows, 9)),
+    "each row twice": lambda rows: (make_row_keys(rows // np.uint64(2), 5), make_row_keys(rows, 9)),
+    "four rows per key": lambda rows: (
+        make_row_keys(rows % np.uint64(5000), 5),
+        make_row_keys(rows // np.uint64(4), 9),
+    ),
+}
+
+
+def assign_table(folder, table, num_rows, options):
+    """Return the most bytes held while rows are assigned to splits, and how many rows were read for that."""
+    num_read = 0
+    read = LedgerColumn.read
+
+    def count(column, start, stop):
+        nonlocal num_read
+        num_read += stop - start
+        return read(column, start, stop)
+
+    rows = np.arange(num_rows, dtype=np.uint64)
+    contents, keys = TABLES[table](rows)
+    with Ledger(folder, has_key=keys is not None) as facts, pytest.MonkeyPatch.context() as patch:
+        facts.append(contents, keys, (rows % np.uint64(50)).astype(np.int64))
+        patch.setattr(LedgerColumn, "read", count)
+        return measure_peak(lambda: assigning.assign(facts, options)), num_read
+
+
+@pytest.mark.parametrize("way", [{}, {"stratify": "kind"}, {"time": "when"}])
+@pytest.mark.parametrize("table", TABLES)
+def test_x14_splits_take_bounded_memory_and_read_each_row_a_fixed_number_of_times(
+    tmp_path, monkeypatch, table, way
+):
+    monkeypatch.setattr(grouping, "PARTITION_ROWS", 2000)
+    monkeypatch.setattr(grouping, "_FILTER_BITS", 12)
+    monkeypatch.setattr(ledger, "SLICE_ROWS", 2000)
+    monkeypatch.setattr(scratch, "RESIDENT_BYTES", 1000)
+    monkeypatch.setattr("penstock.shards.strata._PARTITION_ROWS", 2000)
+    monkeypatch.setattr("penstock.shards.chronology.MAX_SORTED_ROWS", 2000)
+    options = SplitOptions(**way)
+    assign_table(tmp_path, table, 20_000, options)  # what is allocated once
+    (few, few_read), (many, many_read) = (
+        assign_table(tmp_path, table, num_rows, options) for num_rows in (20_000, 80_000)
+    )
+    assert many < 1.5 * few + (1 << 17)
+    assert many_read < 5 * few_read

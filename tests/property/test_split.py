@@ -92,7 +92,7 @@ def test_every_deciding_value_is_in_one_split(tmp_path_factory, rows, shares, ru
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in zip(
             (assigning, strata, grouping, ledgers),
-            ("RANK_BELOW", "MAX_RANKED_ROWS", "PASS_ROWS", "SLICE_ROWS"),
+            ("RANK_BELOW", "MAX_RANKED_ROWS", "PARTITION_ROWS", "SLICE_ROWS"),
             limits,
             strict=True,
         ):

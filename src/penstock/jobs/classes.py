@@ -43,7 +43,7 @@ class Classes:
         if num_classes > _MOST_CLASSES or num_classes < 2:
             return
         counts = np.zeros((num_splits, num_classes), np.int64)
-        for start, stop in slice_rows(len(codes)):
+        for start, stop in slice_rows(len(codes), assignment.codes):
             classes = codes.read(start, stop)
             cells = assignment.codes[start:stop].astype(np.int64) * num_classes + classes
             found = np.bincount(cells[classes >= 0], minlength=counts.size)

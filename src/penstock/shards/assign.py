@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.shards.chronology import Eras
-from penstock.shards.duplicate import Duplicates, find_bound, settle_duplicates
-from penstock.shards.grouping import Reader, group_rows, slice_rows
-from penstock.shards.ledger import Ledger
+from penstock.shards.duplicate import Duplicates, compare_duplicates, find_bound, group_contents
+from penstock.shards.grouping import Grouping, slice_rows
+from penstock.shards.ledger import Ledger, LedgerColumn
+from penstock.shards.partition import RowUpdates
 from penstock.shards.position import Positions
 from penstock.shards.rank import split_by_rank
-from penstock.shards.scratch import make_row_array
+from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import Assignment, SplitOptions, check_split_names, split_positions
 from penstock.shards.strata import stratify
 
@@ -53,12 +54,13 @@ def assign(
     codes = make_row_array(ledger.folder, ledger.num_rows, np.uint8)
     positions = Positions(ledger, options.seed) if options.is_by_key else None
     method = _assign(ledger, options, positions, codes)
-    found = Duplicates(0, 0, 0)
     notes: list[str] = []
-    if positions is None or ledger.has_key or not positions.are_distinct:
-        found, notes = _settle(
-            ledger, options, codes, options.split_by or options.time or key or options.group
-        )
+    if positions is not None and not ledger.has_key and not positions.num_collisions:
+        # Identical rows are those of one hash, which decides.
+        found = Duplicates(ledger.num_rows - positions.num_hashes, 0, 0)
+    else:
+        rule = options.split_by or options.time or key or options.group
+        found, notes = _settle(ledger, positions, codes, rule)
     if options.split_by is not None:
         check_split_names(names or ())
     chosen = options.names if options.split_by is None else tuple(names or ())
@@ -67,7 +69,7 @@ def assign(
     if empty and ledger.num_rows:
         notes.append(f"no row is in {' or '.join(map(repr, empty))}")
     for name, column in zip(others, ledger.others, strict=True):
-        num_values, num_spread = _count_spread(column.read, codes)
+        num_values, num_spread = _count_spread(ledger, column, codes)
         if num_spread:
             have = "value of {} has" if num_values == 1 else "values of {} have"
             notes.append(f"{num_spread} of {num_values} {have.format(repr(name))} rows in several splits")
@@ -84,14 +86,14 @@ def _assign(
     """Fill in the codes by what the options say; return how, in words."""
     shares = list(options.shares.values())
     if options.split_by is not None:
-        for start, marks in ledger.marks.slices():
-            codes[start : start + len(marks)] = marks
+        for start, stop in slice_rows(ledger.num_rows, codes):
+            codes[start:stop] = ledger.marks.read(start, stop)
         return f"column {options.split_by!r}"
     if options.time is not None or positions is None:
         if ledger.num_rows:
             eras = Eras(ledger.marks, shares)
-            for start, marks in ledger.marks.slices():
-                codes[start : start + len(marks)] = eras.split(marks)
+            for start, stop in slice_rows(ledger.num_rows, codes):
+                codes[start:stop] = eras.split(ledger.marks.read(start, stop))
         return f"time {options.time!r}"
     of_what = "" if options.group is None else f" of group {options.group!r}"
     if options.stratify is not None:
@@ -101,48 +103,65 @@ def _assign(
         if ledger.num_rows:
             codes[:] = split_by_rank(positions.read(0, ledger.num_rows), shares)
         return f"hash rank{of_what}"
-    for start, stop in slice_rows(ledger.num_rows):
+    for start, stop in slice_rows(ledger.num_rows, codes):
         codes[start:stop] = split_positions(positions.read(start, stop), options)
     return f"{_THRESHOLD}{of_what}"
 
 
 def _settle(
-    ledger: Ledger, options: SplitOptions, codes: NDArray[np.uint8], key: str | None
+    ledger: Ledger,
+    positions: Positions | None,
+    codes: NDArray[np.uint8],
+    rule: str | None,
 ) -> tuple[Duplicates, list[str]]:
     """Bring identical rows together where the rule that decides allows it; return how many, and notes."""
-    found = settle_duplicates(ledger.content_digests, codes, None, move=False)
-    if not found.num_apart:
-        return found, []
-    if not options.is_by_key:
-        return found, [_describe_apart(found.num_apart, f"left where {key!r} puts them")]
-    num_distinct = ledger.num_rows - found.num_equal
-    if num_distinct < _FEW_CONTENTS and found.num_equal > _MOST_EQUAL * ledger.num_rows:
-        # A few columns of a few values: moving such rows would empty the splits.
-        return found, [_describe_apart(found.num_apart, "left there, for nearly all rows are alike")]
-    found = settle_duplicates(ledger.content_digests, codes, find_bound(ledger), move=True)
-    if not found.num_bound:
-        return found, []
-    return found, [_describe_apart(found.num_bound, f"left where {key!r} puts them")]
+    contents, grouping = ledger.content_digests, group_contents(ledger)
+    if positions is None:
+        found = compare_duplicates(contents, grouping, codes)
+        return found, _describe_apart(found.num_apart, f"left where {rule!r} puts them")
+    with RowUpdates(ledger.folder, ledger.num_rows) as updates:
+        found = compare_duplicates(contents, grouping, codes, None, updates)
+        num_distinct = ledger.num_rows - found.num_equal
+        if num_distinct < _FEW_CONTENTS and found.num_equal > _MOST_EQUAL * ledger.num_rows:
+            # A few columns of a few values: moving such rows would empty the splits.
+            return found, _describe_apart(found.num_apart, "left there, for nearly all rows are alike")
+        # Where every row has a key of its own, none is left behind by one that moves.
+        is_bound = None if not found.num_apart or positions.are_distinct else find_bound(ledger)
+        if is_bound is None:
+            updates.apply(codes)
+            return found, []
+    with RowUpdates(ledger.folder, ledger.num_rows) as updates:
+        found = compare_duplicates(contents, grouping, codes, is_bound, updates)
+        updates.apply(codes)
+    return found, _describe_apart(found.num_bound, f"left where {rule!r} puts them")
 
 
-def _describe_apart(num_rows: int, what: str) -> str:
+def _describe_apart(num_rows: int, what: str) -> list[str]:
+    """Return a note, where there are such rows."""
     rows = "1 row" if num_rows == 1 else f"{num_rows} rows"
-    return f"{rows} equal to some of another split: {what}"
+    return [f"{rows} equal to some of another split: {what}"] if num_rows else []
 
 
-def _count_spread(words: Reader, codes: NDArray[np.uint8]) -> tuple[int, int]:
+def _count_spread(ledger: Ledger, column: LedgerColumn, codes: NDArray[np.uint8]) -> tuple[int, int]:
     """Return how many values a key has, and how many of them have rows in several splits."""
-    has_missing = any((words(start, stop) == 0).any() for start, stop in slice_rows(len(codes)))
-    num_values, num_spread = -int(has_missing), 0
-    for groups in group_rows(words, lambda start, stop: codes[start:stop], len(codes)):
-        num_values += groups.num_keys
-        num_spread += int(np.count_nonzero(groups.is_mixed & (groups.keys != 0)))
-    return num_values, num_spread
+
+    def read_codes(start: int, stop: int) -> NDArray[np.uint8]:
+        found = np.array(codes[start:stop])
+        release_pages(codes)
+        return found
+
+    has_missing = any(bool((words == 0).any()) for _, words in column.slices())
+    grouping = Grouping(ledger.folder, column.read, len(codes))
+    num_spread = sum(
+        int(np.count_nonzero(found.is_first & found.is_mixed & (found.keys != 0)))
+        for found in grouping.groups(read_codes)
+    )
+    return grouping.num_keys - int(has_missing), num_spread
 
 
 def _count(codes: NDArray[np.uint8], num_splits: int) -> tuple[int, ...]:
     counts = np.zeros(num_splits, np.int64)
-    for start, stop in slice_rows(len(codes)):
+    for start, stop in slice_rows(len(codes), codes):
         found = np.bincount(codes[start:stop], minlength=num_splits)
         if len(found) > num_splits:
             raise OptionError("marks", expected=f"numbers of {num_splits} splits", got=str(len(found) - 1))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.shards.chunk import Chunk
+from penstock.shards.scratch import release_pages
 from penstock.shards.spill import Section, Spill
 
 CELL_BYTES = 24 << 20
@@ -29,6 +30,7 @@ class _Split:
         lows: The least key of each cell.
         positions: How many rows of the split lie before each cell; and in the end, how many there are.
         sections: Those that hold rows of it.
+        splits_at: Where the splits of the rows of each section begin.
         first_keys: The least key of each section.
         last_keys: The greatest.
     """
@@ -36,6 +38,7 @@ class _Split:
     lows: list[int]
     positions: NDArray[np.int64]
     sections: list[Section]
+    splits_at: list[int]
     first_keys: NDArray[np.uint64]
     last_keys: NDArray[np.uint64]
 
@@ -55,21 +58,25 @@ class Cells:
             num_splits: How many splits there are.
         """
         self._spill = spill
-        self._codes = codes
         num_rows = np.zeros(num_splits * len(bounds), np.int64)
         num_bytes = np.zeros(num_splits * len(bounds))
-        holders: list[list[Section]] = [[] for _ in range(num_splits)]
+        holders: list[list[tuple[Section, int]]] = [[] for _ in range(num_splits)]
         for section in spill.sections:
             is_holder = np.zeros(num_splits, np.bool_)
+            begins = []
             for rows in spill.scan(section):
-                splits = codes[rows.numbers]
+                # Kept in the order of the section: picked from all codes for each cell, they would bring one
+                # byte per row into memory. Rows of a section are near each other in the source.
+                splits = np.array(codes[rows.numbers])
+                begins.append(spill.append_splits(splits))
                 is_holder[splits] = True
                 ranges = np.searchsorted(bounds, rows.keys, side="right") - 1
                 counters = splits.astype(np.int64) * len(bounds) + ranges
                 num_rows += np.bincount(counters, minlength=len(num_rows))
                 num_bytes += np.bincount(counters, rows.sizes + _ROW_BYTES, minlength=len(num_rows))
             for split in np.flatnonzero(is_holder).tolist():
-                holders[split].append(section)
+                holders[split].append((section, begins[0]))
+            release_pages(codes)
         shape = (num_splits, len(bounds))
         tables = zip(num_rows.reshape(shape), num_bytes.reshape(shape), holders, strict=True)
         self._splits = [_make_split(bounds, *table) for table in tables]
@@ -100,7 +107,7 @@ class Cells:
         found = []
         for number in np.flatnonzero(is_near).tolist():
             rows = self._spill.find(there.sections[number], low, high)
-            found.append(rows.take(self._codes[rows.numbers] == split))
+            found.append(rows.take(self._spill.read_splits(there.splits_at[number], rows) == split))
         keys, chunk = self._spill.load(found)
         return chunk.take(np.argsort(keys))
 
@@ -109,8 +116,9 @@ def _make_split(
     bounds: NDArray[np.uint64],
     num_rows: NDArray[np.int64],
     num_bytes: NDArray[np.float64],
-    sections: list[Section],
+    holders: list[tuple[Section, int]],
 ) -> _Split:
+    sections = [section for section, _ in holders]
     cell_of = (np.cumsum(num_bytes) - num_bytes) // CELL_BYTES
     firsts = np.concatenate([[0], np.flatnonzero(np.diff(cell_of)) + 1])
     positions = np.append((np.cumsum(num_rows) - num_rows)[firsts], num_rows.sum())
@@ -118,6 +126,7 @@ def _make_split(
         lows=[*bounds[firsts].tolist(), 2**64],
         positions=positions,
         sections=sections,
+        splits_at=[begin for _, begin in holders],
         first_keys=np.array([section.landmarks[0] for section in sections], np.uint64),
         last_keys=np.array([section.last_key for section in sections], np.uint64),
     )

@@ -1,7 +1,7 @@
 """Identical rows belong into one split: what a model was trained on must not test it.
 
 In: a digest of each row's content, and each row's split. Out: how many rows equal one of another split, and
-if asked for, the splits of those that may move. Memory is bounded, see `grouping`.
+the split of each of those that may move. Memory is bounded, see `grouping`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.shards.grouping import group_rows, slice_rows
+from penstock.shards.grouping import Grouping
 from penstock.shards.ledger import Ledger, LedgerColumn
-from penstock.shards.scratch import make_row_array
+from penstock.shards.partition import RowUpdates
+from penstock.shards.scratch import make_row_array, release_pages
 from penstock.types import Mask
 
 
@@ -31,70 +32,72 @@ class Duplicates(NamedTuple):
     num_bound: int
 
 
-def find_bound(ledger: Ledger) -> Mask:
+def group_contents(ledger: Ledger) -> Grouping:
+    """Return the groups of rows by the first word of the digest of their content."""
+    return _group_by_first_word(ledger, ledger.content_digests)
+
+
+def find_bound(ledger: Ledger) -> Mask | None:
     """Return which rows may not follow an identical row, for other rows of their id or group would stay.
 
-    The rows of an id (a group) may move together as long as all of them have the same content.
+    The rows of an id (a group) may move together as long as all of them have the same content. None if that
+    holds for all rows.
     """
-    keys, contents = ledger.position_digests, ledger.content_digests
-    is_bound = make_row_array(ledger.folder, ledger.num_rows, np.bool_)
-
     # The first word is enough for a key: two keys that share it are both taken as bound, which is safe.
-    def read_key(start: int, stop: int) -> NDArray[np.uint64]:
-        return _first_word(keys, start, stop)
+    grouping = _group_by_first_word(ledger, ledger.position_digests)
+    with RowUpdates(ledger.folder, ledger.num_rows) as updates:
+        for found in grouping.groups(ledger.content_digests.read):
+            updates.add(found.rows[found.is_mixed], np.ones(1))
+        if not updates.count:
+            return None
+        is_bound = make_row_array(ledger.folder, ledger.num_rows, np.bool_)
+        updates.apply(is_bound)
+        return is_bound
 
-    for groups in group_rows(read_key, contents.read, ledger.num_rows):
-        if not groups.is_mixed.any():
-            continue
-        for start, stop in slice_rows(ledger.num_rows):
-            inside, group_of = groups.find(read_key(start, stop))
-            is_bound[start + inside[groups.is_mixed[group_of]]] = True
-    return is_bound
 
-
-def settle_duplicates(
-    contents: LedgerColumn, codes: NDArray[np.uint8], is_bound: Mask | None, *, move: bool
+def compare_duplicates(
+    contents: LedgerColumn,
+    grouping: Grouping,
+    codes: NDArray[np.uint8],
+    is_bound: Mask | None = None,
+    updates: RowUpdates | None = None,
 ) -> Duplicates:
-    """Count the rows that equal another one; if asked, move those that may to its split.
+    """Count the rows that equal another one, and find the split to which those belong that may move.
 
     Identical rows follow the first of them that is bound, or else the first of them.
 
     Args:
         contents: The digest of each row's content.
+        grouping: The groups of rows by the first word of it.
         codes: The split of each row.
-        is_bound: Which rows may not move; None if none may.
-        move: Whether to move rows.
+        is_bound: Which rows may not move; None if all may.
+        updates: Takes the new split of each row that moves.
     """
-    num_rows = len(contents)
     num_equal = num_apart = num_bound = 0
 
     def read_values(start: int, stop: int) -> NDArray[np.uint64]:
         second = contents.read(start, stop)[:, 1]
-        return np.stack([second, codes[start:stop].astype(np.uint64)], axis=1)
+        values = np.stack([second, codes[start:stop].astype(np.uint64)], axis=1)
+        release_pages(codes)
+        return values
 
-    def read_key(start: int, stop: int) -> NDArray[np.uint64]:
-        return _first_word(contents, start, stop)
-
-    for groups in group_rows(read_key, read_values, num_rows, is_bound):
-        if not len(groups.keys):
-            continue
-        num_equal -= len(groups.keys)
-        for start, stop in slice_rows(num_rows):
-            words = contents.read(start, stop)
-            inside, group_of = groups.find(words[:, 0])
-            # Rows that share the first word only are different; the first of them stands for itself.
-            is_equal = words[inside, 1] == groups.firsts[group_of, 0]
-            rows, wanted = start + inside[is_equal], groups.firsts[group_of[is_equal], 1].astype(np.uint8)
-            is_apart = codes[rows] != wanted
-            is_fixed = is_apart if is_bound is None else is_apart & is_bound[rows]
-            num_equal += len(rows)
-            num_apart += int(np.count_nonzero(is_apart))
+    for found in grouping.groups(read_values, is_bound):
+        # Rows that share the first word only are different; the first of them stands for itself.
+        is_equal = found.values[:, 0] == found.firsts[:, 0]
+        is_apart = is_equal & (found.values[:, 1] != found.firsts[:, 1])
+        num_equal += int(np.count_nonzero(is_equal)) - int(np.count_nonzero(found.is_first))
+        num_apart += int(np.count_nonzero(is_apart))
+        if is_bound is not None:
+            is_fixed = is_apart & found.is_lead
             num_bound += int(np.count_nonzero(is_fixed))
-            if move:
-                moved = is_apart & ~is_fixed
-                codes[rows[moved]] = wanted[moved]
+            is_apart &= ~is_fixed
+        if updates is not None:
+            updates.add(found.rows[is_apart], found.firsts[is_apart, 1])
     return Duplicates(num_equal, num_apart, num_bound)
 
 
-def _first_word(column: LedgerColumn, start: int, stop: int) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(column.read(start, stop)[:, 0])
+def _group_by_first_word(ledger: Ledger, column: LedgerColumn) -> Grouping:
+    def read_key(start: int, stop: int) -> NDArray[np.uint64]:
+        return np.ascontiguousarray(column.read(start, stop)[:, 0])
+
+    return Grouping(ledger.folder, read_key, ledger.num_rows)

@@ -1,155 +1,260 @@
-"""Rows grouped by a key of 64 bits: what the first row of each group holds, and whether others differ.
+"""Rows grouped by a key of 64 bits: which keys have several rows, and whether these rows differ.
 
-In: readers of keys and values, which return slices of rows. Out: the groups, in passes over ranges of the
-key, so that memory does not grow with the rows.
+In: readers of keys and values, which return slices of rows. Out: the rows of all groups, partition by
+partition. Rows are divided by the leading bits of their keys; a partition that is still too large is divided
+again by the next bits, until it fits into memory or has one key only and needs none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.shards import ledger
+from penstock.shards.partition import Partitions
+from penstock.shards.scratch import release_pages
 from penstock.types import Mask
 
-PASS_ROWS = 1 << 21
+PARTITION_ROWS = 1 << 20
+"""Rows that are grouped in memory at once, which takes up to 150 bytes per row."""
+
+_STEP_BITS = 8  # of the key, by which rows are divided at once
+_FILTER_BITS = 24  # of the key, by which most rows are recognized whose key has no other row
+_LATER = np.uint64(1 << 62)  # is added to the number of a row that comes after all rows without it
 
 Reader: TypeAlias = Callable[[int, int], NDArray[Any]]
 """Returns the words of rows `start` to `stop`: one per row, or several as columns."""
 
 
-def slice_rows(num_rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the exclusive end of each slice."""
-    for start in range(0, num_rows, ledger.SLICE_ROWS):
-        yield start, min(start + ledger.SLICE_ROWS, num_rows)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The groups of one pass that have several rows.
-
-    Attributes:
-        num_keys: How many different keys the pass has, those of one row included.
-        keys: The key of each group, in ascending order.
-        firsts: The values of the first row of each group.
-        is_mixed: Whether a later row of the group has other values.
-        low: Least key of the pass.
-        high: Greatest key of the pass.
-    """
-
-    num_keys: int
-    keys: NDArray[np.uint64]
-    firsts: NDArray[Any]
-    is_mixed: Mask
-    low: int
-    high: int
-
-    def find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of some rows belong to these groups, and the number of the group of each."""
-        inside = _find_inside(keys, self.low, self.high)
-        is_found, group_of = _search(self.keys, keys[inside])
-        return inside[is_found], group_of[is_found]
-
-
-def group_rows(
-    keys: Reader, values: Reader, num_rows: int, leads: NDArray[np.bool_] | None = None
-) -> Iterator[Groups]:
-    """Yield the groups of all rows, pass by pass.
-
-    Most keys occur once as a rule. So keys alone are sorted first, and values are read only of the others.
+def slice_rows(num_rows: int, *arrays: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the exclusive end of each slice.
 
     Args:
-        keys: Returns one word per row; rows of one word are a group.
-        values: Returns what is compared within a group.
-        num_rows: How many rows there are.
-        leads: Rows that come before all others of their group; among themselves, and without it, rows are in
-            source order.
+        num_rows: Number of rows.
+        *arrays: Arrays by `make_row_array`, whose memory is released after each slice.
     """
-    num_passes = max(1, -(-num_rows // PASS_ROWS))
-    for number in range(num_passes):
-        low, high = 2**64 * number // num_passes, 2**64 * (number + 1) // num_passes - 1
-        num_keys, repeated = _find_repeated(keys, num_rows, low, high)
-        if not len(repeated):
-            yield Groups(num_keys, repeated, np.zeros((0, 1), np.uint64), np.zeros(0, np.bool_), low, high)
-            continue
-        table = _Table()
-        for is_lead in (None,) if leads is None else (True, False):
+    for start in range(0, num_rows, ledger.SLICE_ROWS):
+        yield start, min(start + ledger.SLICE_ROWS, num_rows)
+        for array in arrays:
+            release_pages(array)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Some rows of groups that have several rows; one item per row.
+
+    Attributes:
+        rows: Number of the row.
+        keys: Key of its group.
+        values: Values of the row, as columns.
+        firsts: Values of the first row of its group.
+        is_first: Whether it is the first row of its group.
+        is_lead: Whether it is one of the rows that come before others; of all rows true, if none do.
+        is_mixed: Whether the group has rows whose values differ from those of the first.
+    """
+
+    rows: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    values: NDArray[np.uint64]
+    firsts: NDArray[np.uint64]
+    is_first: Mask
+    is_lead: Mask
+    is_mixed: Mask
+
+
+class Grouping:
+    """The groups of all rows that have the same key.
+
+    Attributes:
+        num_rows: Number of rows.
+        num_keys: Number of different keys.
+    """
+
+    def __init__(self, folder: Path, keys: Reader, num_rows: int) -> None:
+        """Count the keys, and find those that occur repeatedly.
+
+        Most keys occur once as a rule. So keys alone are sorted first, and if all differ, that is all.
+
+        Args:
+            folder: Where rows are divided, in files without a name.
+            keys: Returns one word per row; rows of one word are a group.
+            num_rows: Number of rows.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        self.num_rows = num_rows
+        self.num_keys = 0
+        self._folder = folder
+        self._keys = keys
+        self._is_repeated = np.zeros(1 << _FILTER_BITS, np.bool_)
+        with Partitions(folder, 1, 1 << self._num_bits) as partitions:
             for start, stop in slice_rows(num_rows):
                 words = keys(start, stop)
-                inside = _find_inside(words, low, high)
-                inside = inside[_search(repeated, words[inside])[0]]
-                if leads is not None:
-                    inside = inside[leads[start:stop][inside] == is_lead]
-                if len(inside):
-                    table.add(words[inside], _as_columns(values(start, stop))[inside])
-        yield Groups(num_keys, *table.finish(), low, high)
+                partitions.append(words.reshape(-1, 1), _take_bits(words, 0, self._num_bits))
+            for part in _divide(folder, partitions, self._num_bits):
+                self._count(part)
+
+    @property
+    def are_distinct(self) -> bool:
+        """Whether no two rows have the same key."""
+        return self.num_keys == self.num_rows
+
+    @property
+    def _num_bits(self) -> int:
+        """By how many bits of their keys rows are divided at first."""
+        return min(_STEP_BITS, (2 * self.num_rows // PARTITION_ROWS).bit_length())
+
+    def _count(self, part: _Part) -> None:
+        if part.has_one_key:
+            self.num_keys += 1
+            repeated = next(part.pieces())[:1, 0]
+        else:
+            words = np.sort(part.read()[:, 0])
+            is_again = words[1:] == words[:-1]
+            repeated = words[1:][is_again]
+            self.num_keys += len(words) - len(repeated)
+        self._is_repeated[_filter_index(repeated)] = True
+
+    def groups(self, values: Reader, leads: Mask | None = None) -> Iterator[GroupedRows]:
+        """Yield the rows of all groups of several rows; large groups in several consecutive items.
+
+        Args:
+            values: Returns what is compared within a group.
+            leads: Rows that come before all others of their group; among themselves, and without it, rows are
+                in source order.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        if self.are_distinct:
+            return
+        partitions = self._divide_repeated(values, leads)
+        try:
+            for part in _divide(self._folder, partitions, self._num_bits):
+                yield from _group_alike(part) if part.has_one_key else _group(part.read())
+        finally:
+            partitions.close()
+
+    def _divide_repeated(self, values: Reader, leads: Mask | None) -> Partitions:
+        """Divide the rows whose keys may occur repeatedly, with what is compared."""
+        num_words = 2 + _as_columns(values(0, 1)).shape[1]
+        partitions = Partitions(self._folder, num_words, 1 << self._num_bits)
+        for start, stop in slice_rows(self.num_rows, *(() if leads is None else (leads,))):
+            words = self._keys(start, stop)
+            found = np.flatnonzero(self._is_repeated[_filter_index(words)])
+            if not len(found):
+                continue
+            records = np.empty((len(found), num_words), np.uint64)
+            records[:, 0] = words[found]
+            records[:, 1] = found + start
+            if leads is not None:
+                records[~leads[start:stop][found], 1] += _LATER
+            records[:, 2:] = _as_columns(values(start, stop))[found]
+            partitions.append(records, _take_bits(records[:, 0], 0, self._num_bits))
+        return partitions
 
 
-def _find_repeated(keys: Reader, num_rows: int, low: int, high: int) -> tuple[int, NDArray[np.uint64]]:
-    """Return how many different keys lie in a range, and in ascending order those that occur repeatedly."""
-    distinct, repeated = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    new: list[NDArray[np.uint64]] = []
-    for start, stop in slice_rows(num_rows):
-        words = keys(start, stop)
-        new.append(words[_find_inside(words, low, high)])
-        if stop == num_rows or sum(map(len, new)) >= PASS_ROWS:
-            ordered = np.sort(np.concatenate([distinct, *new]))
-            is_again = np.zeros(len(ordered), np.bool_)
-            np.equal(ordered[1:], ordered[:-1], out=is_again[1:])
-            if is_again.any():
-                repeated = np.unique(np.concatenate([repeated, ordered[is_again]]))
-            distinct, new = ordered[~is_again], []
-    return len(distinct), repeated
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The records of one partition: so few that they fit into memory, or all of one key."""
+
+    partitions: Partitions
+    number: int
+    has_one_key: bool
+
+    def pieces(self) -> Iterator[NDArray[np.uint64]]:
+        return self.partitions.pieces(self.number)
+
+    def read(self) -> NDArray[np.uint64]:
+        return self.partitions.read(self.number)
 
 
-class _Table:
-    """The groups so far; rows are added in their order, and merged when there are many."""
+def _divide(folder: Path, partitions: Partitions, num_bits: int) -> Iterator[_Part]:
+    """Yield parts of all records, each of which can be grouped by itself.
 
-    def __init__(self) -> None:
-        self._keys: list[NDArray[np.uint64]] = []
-        self._values: list[NDArray[Any]] = []
-        self._is_mixed = np.zeros(0, np.bool_)
-        self._num_new = 0
-
-    def add(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> None:
-        self._keys.append(keys)
-        self._values.append(values)
-        self._num_new += len(keys)
-        if self._num_new >= PASS_ROWS:
-            self._merge()
-
-    def _merge(self) -> None:
-        keys, values = np.concatenate(self._keys), np.concatenate(self._values)
-        distinct, firsts, group_of = np.unique(keys, return_index=True, return_inverse=True)
-        first_values = values[firsts]
-        is_mixed = np.zeros(len(distinct), np.bool_)
-        is_mixed[group_of[(values != first_values[group_of]).any(axis=1)]] = True
-        # The groups so far come first, one entry each.
-        is_mixed[group_of[: len(self._is_mixed)]] |= self._is_mixed
-        self._keys, self._values, self._is_mixed, self._num_new = [distinct], [first_values], is_mixed, 0
-
-    def finish(self) -> tuple[NDArray[np.uint64], NDArray[Any], Mask]:
-        if self._num_new:
-            self._merge()
-        return self._keys[0], self._values[0], self._is_mixed
+    Args:
+        folder: Where records are divided again.
+        partitions: Records that begin with their key, divided by the first bits of it.
+        num_bits: By how many bits.
+    """
+    for number in np.flatnonzero(partitions.counts).tolist():
+        if partitions.counts[number] <= PARTITION_ROWS:
+            yield _Part(partitions, number, False)
+        elif _has_one_key(partitions.pieces(number)):
+            yield _Part(partitions, number, True)
+        else:
+            first = next(partitions.pieces(number))
+            with Partitions(folder, first.shape[1], 1 << _STEP_BITS) as finer:
+                for records in partitions.pieces(number):
+                    finer.append(records, _take_bits(records[:, 0], num_bits, _STEP_BITS))
+                yield from _divide(folder, finer, num_bits + _STEP_BITS)
 
 
-def _find_inside(keys: NDArray[np.uint64], low: int, high: int) -> NDArray[np.int64]:
-    if low == 0 and high == 2**64 - 1:
-        return np.arange(len(keys))
-    return np.flatnonzero((keys >= np.uint64(low)) & (keys <= np.uint64(high)))
+def _has_one_key(pieces: Iterator[NDArray[np.uint64]]) -> bool:
+    first = next(pieces)
+    key = first[0, 0]
+    return bool((first[:, 0] == key).all()) and all(bool((piece[:, 0] == key).all()) for piece in pieces)
 
 
-def _search(ordered: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[Mask, NDArray[np.int64]]:
-    """Return which keys are among some ordered ones, and where."""
-    if not len(ordered):
-        return np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.int64)
-    places = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    return ordered[places] == keys, places
+def _group(records: NDArray[np.uint64]) -> Iterator[GroupedRows]:
+    """Yield the rows of all groups among some records of (key, row, values)."""
+    keys = np.ascontiguousarray(records[:, 0])
+    order = np.argsort(keys)
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(starts, append=len(ordered))
+    if len(starts) == len(ordered):
+        return
+    is_several = sizes > 1
+    records = records[order[np.repeat(is_several, sizes)]]
+    sizes = sizes[is_several]
+    starts = np.cumsum(sizes) - sizes
+    # A stable sort would take longer: the first row of a group is the one of the least number.
+    numbers = np.ascontiguousarray(records[:, 1])
+    is_first = numbers == np.repeat(np.minimum.reduceat(numbers, starts), sizes)
+    values = records[:, 2:]
+    firsts = np.repeat(values[is_first], sizes, axis=0)
+    is_mixed = np.logical_or.reduceat((values != firsts).any(axis=1), starts)
+    yield _describe(records, firsts, is_first, np.repeat(is_mixed, sizes))
+
+
+def _group_alike(part: _Part) -> Iterator[GroupedRows]:
+    """Yield the rows of a partition of one key, which may have any number of rows, some at a time."""
+    first = next(part.pieces())[0]
+    for records in part.pieces():
+        least = records[np.argmin(records[:, 1])]
+        if least[1] < first[1]:
+            first = least.copy()
+    is_mixed = any(bool((records[:, 2:] != first[2:]).any()) for records in part.pieces())
+    for records in part.pieces():
+        firsts = np.broadcast_to(first[2:], (len(records), len(first) - 2))
+        yield _describe(records, firsts, records[:, 1] == first[1], np.full(len(records), is_mixed))
+
+
+def _describe(
+    records: NDArray[np.uint64], firsts: NDArray[np.uint64], is_first: Mask, is_mixed: Mask
+) -> GroupedRows:
+    is_lead = records[:, 1] < _LATER
+    rows = (records[:, 1] & (_LATER - np.uint64(1))).astype(np.int64)
+    return GroupedRows(rows, records[:, 0], records[:, 2:], firsts, is_first, is_lead, is_mixed)
+
+
+def _take_bits(keys: NDArray[np.uint64], skip: int, count: int) -> NDArray[np.uint64]:
+    """Return `count` bits of each key after the `skip` highest ones, or the last ones if fewer are left."""
+    shift = np.uint64(min(63, max(0, 64 - skip - count)))
+    bits: NDArray[np.uint64] = (keys >> shift) & np.uint64((1 << count) - 1)
+    return bits
+
+
+def _filter_index(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    index: NDArray[np.int64] = (keys & np.uint64((1 << _FILTER_BITS) - 1)).astype(np.int64)
+    return index
 
 
 def _as_columns(values: NDArray[Any]) -> NDArray[Any]:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.shards.grouping import group_rows, slice_rows
+from penstock.shards.grouping import Grouping
 from penstock.shards.ledger import Ledger
-from penstock.shards.scratch import make_row_array
+from penstock.shards.partition import RowUpdates
+from penstock.shards.scratch import make_row_array, release_pages
 from penstock.types import Mask
 
 
@@ -21,35 +22,41 @@ class Positions:
 
     Attributes:
         num_collisions: How many rows have the hash of a row whose deciding value is another one.
-        are_distinct: Whether no two rows have the same hash, so that no two deciding values are the same.
+        num_hashes: How many different hashes there are.
     """
 
     def __init__(self, ledger: Ledger, seed: int) -> None:
         self.num_collisions = 0
-        self.are_distinct = True
         self._ledger = ledger
         self._seed = seed
-        self._is_collision = self._find_collisions()
+        grouping = Grouping(ledger.folder, ledger.positions.read, ledger.num_rows)
+        self.num_hashes = grouping.num_keys
+        self._is_collision = self._find_collisions(grouping)
 
-    def _find_collisions(self) -> Mask | None:
-        ledger, found = self._ledger, None
-        for groups in group_rows(ledger.positions.read, ledger.position_digests.read, ledger.num_rows):
-            self.are_distinct = self.are_distinct and not len(groups.keys)
-            if not groups.is_mixed.any():
-                continue
-            if found is None:
-                found = make_row_array(ledger.folder, ledger.num_rows, np.bool_)
-            for start, stop in slice_rows(ledger.num_rows):
-                inside, group_of = groups.find(ledger.positions.read(start, stop))
-                rows = start + inside[groups.is_mixed[group_of]]
-                found[rows] = True
-                self.num_collisions += len(rows)
-        return found
+    @property
+    def are_distinct(self) -> bool:
+        """Whether no two rows have the same hash, so that no two deciding values are the same."""
+        return self.num_hashes == self._ledger.num_rows
+
+    def _find_collisions(self, grouping: Grouping) -> Mask | None:
+        ledger = self._ledger
+        with RowUpdates(ledger.folder, ledger.num_rows) as updates:
+            for found in grouping.groups(ledger.position_digests.read):
+                updates.add(found.rows[found.is_mixed], np.ones(1))
+            self.num_collisions = updates.count
+            if not self.num_collisions:
+                return None
+            is_collision = make_row_array(ledger.folder, ledger.num_rows, np.bool_)
+            updates.apply(is_collision)
+            return is_collision
 
     def read(self, start: int, stop: int) -> NDArray[np.uint64]:
         """Return the positions of rows `start` to `stop`."""
         hashes = self._ledger.positions.read(start, stop)
-        if self._is_collision is not None and self._is_collision[start:stop].any():
-            digests = self._ledger.position_digests.read(start, stop)
-            hashes = np.where(self._is_collision[start:stop], digests[:, 0], hashes)
+        if self._is_collision is not None:
+            is_collision = np.array(self._is_collision[start:stop])
+            release_pages(self._is_collision)
+            if is_collision.any():
+                digests = self._ledger.position_digests.read(start, stop)
+                hashes = np.where(is_collision, digests[:, 0], hashes)
         return _native.mix_hashes(self._seed, hashes)

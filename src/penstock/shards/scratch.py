@@ -5,6 +5,7 @@ In: arrays. Out: the same arrays, read back from where they lie.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from pathlib import Path
@@ -120,6 +121,13 @@ def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDAr
         return np.zeros(num_rows, dtype)
     with Scratch(folder) as scratch:
         return scratch.map(num_bytes).view(dtype)
+
+
+def release_pages(array: NDArray[Any]) -> None:
+    """Release what is in memory of an array by `make_row_array` that lies on disk; its items stay."""
+    mapping = getattr(array, "_mmap", None)  # the attribute by which a memmap and its views hold the file
+    if isinstance(mapping, mmap.mmap):
+        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _as_bytes(array: NDArray[Any]) -> memoryview:

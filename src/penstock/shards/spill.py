@@ -45,15 +45,16 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Rows of one section: their keys, their facts, and where the section's bytes lie."""
+    """Rows of one section: their keys, their facts, where its bytes begin, and the index of the first."""
 
     keys: NDArray[np.uint64]
     facts: NDArray[np.void]
     bytes_at: int
+    start: int
 
     def take(self, rows: NDArray[np.bool_]) -> Found:
         """Return some of the rows."""
-        return Found(self.keys[rows], self.facts[rows], self.bytes_at)
+        return Found(self.keys[rows], self.facts[rows], self.bytes_at, self.start)
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -116,6 +117,20 @@ class Spill:
         landmarks = keys[::_STRIDE].copy()
         self.sections.append(Section(len(keys), keys_at, facts_at, bytes_at, int(keys[-1]), landmarks))
 
+    def append_splits(self, splits: NDArray[np.uint8]) -> int:
+        """Write the splits of the next rows of a section; return where they begin, to be read from there.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        return self._scratch.append(splits)
+
+    def read_splits(self, begin: int, found: Found) -> NDArray[np.uint8]:
+        """Return the splits of rows of a section, whose splits begin at `begin`."""
+        splits = np.empty(len(found.keys), np.uint8)
+        self._scratch.read(begin + found.start, splits)
+        return splits
+
     def scan(self, section: Section) -> Iterator[Found]:
         """Yield all rows of a section, some at a time."""
         for start in range(0, section.num_rows, _SCAN_ROWS):
@@ -124,6 +139,7 @@ class Spill:
                 self._read_keys(section, start, num_rows),
                 self._read_facts(section, start, num_rows),
                 section.bytes_at,
+                start,
             )
 
     def find(self, section: Section, low: int, high: int) -> Found:
@@ -135,7 +151,7 @@ class Spill:
         start = int(np.searchsorted(keys, least))
         stop = int(np.searchsorted(keys, most, side="right"))
         facts = self._read_facts(section, begin + start, stop - start)
-        return Found(keys[start:stop], facts, section.bytes_at)
+        return Found(keys[start:stop], facts, section.bytes_at, begin + start)
 
     def load(self, found: list[Found]) -> tuple[NDArray[np.uint64], Chunk]:
         """Return the keys of rows, and the rows with their bytes in one arena."""

@@ -6,77 +6,97 @@ value belong to one stratum, that of the first of them, so that the value is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+import itertools
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.shards.grouping import Reader, group_rows, slice_rows
+from penstock.shards.grouping import Grouping, Reader, slice_rows
 from penstock.shards.ledger import Ledger
+from penstock.shards.partition import Partitions, RowUpdates
 from penstock.shards.position import Positions
 from penstock.shards.rank import split_by_rank
-from penstock.shards.scratch import make_row_array
+from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import SplitOptions, split_positions
 
 MAX_RANKED_ROWS: Final = 1_000_000
 """A stratum of more rows meets its shares by the hash alone, within one in a thousand."""
 
-_PASS_ROWS = 1 << 22  # ranked at a time
+_PARTITION_ROWS = 1 << 21  # ranked at a time
 
 
 def stratify(ledger: Ledger, positions: Positions, options: SplitOptions, codes: NDArray[np.uint8]) -> None:
     """Fill in the split of every row."""
     read_strata = _unite_strata(ledger, positions)
     sizes = np.zeros(1, np.int64)
-    for start, stop in slice_rows(ledger.num_rows):
+    for start, stop in slice_rows(ledger.num_rows, codes):
         # Right for the largest strata; the others are ranked below.
         codes[start:stop] = split_positions(positions.read(start, stop), options)
         counts = np.bincount(read_strata(start, stop), minlength=len(sizes))
         counts[: len(sizes)] += sizes
         sizes = counts
-    for first, last in _rank_passes(np.where(sizes > MAX_RANKED_ROWS, 0, sizes)):
-        all_rows, all_positions, all_strata = [], [], []
+    partition_of = _partition_strata(np.where(sizes > MAX_RANKED_ROWS, 0, sizes))
+    shares = list(options.shares.values())
+    with (
+        Partitions(ledger.folder, 3, int(partition_of[-1]) + 1) as partitions,
+        RowUpdates(ledger.folder, ledger.num_rows) as updates,
+    ):
         for start, stop in slice_rows(ledger.num_rows):
             strata = read_strata(start, stop)
-            found = np.flatnonzero((strata >= first) & (strata < last) & (sizes[strata] <= MAX_RANKED_ROWS))
-            all_rows.append(found + start)
-            all_strata.append(strata[found])
-            all_positions.append(positions.read(start, stop)[found])
-        rows, strata = np.concatenate(all_rows), np.concatenate(all_strata)
-        ranked = np.concatenate(all_positions)
-        order = np.argsort(strata, kind="stable")
-        bounds = np.flatnonzero(np.diff(strata[order])) + 1
-        for stratum in np.split(order, bounds):
-            codes[rows[stratum]] = split_by_rank(ranked[stratum], list(options.shares.values()))
+            found = np.flatnonzero(sizes[strata] <= MAX_RANKED_ROWS)
+            records = np.empty((len(found), 3), np.uint64)
+            records[:, 0], records[:, 1] = strata[found], found + start
+            records[:, 2] = positions.read(start, stop)[found]
+            partitions.append(records, partition_of[strata[found]])
+        for number in np.flatnonzero(partitions.counts).tolist():
+            updates.add(*_rank(partitions.read(number), shares))
+        updates.apply(codes)
+
+
+def _rank(
+    records: NDArray[np.uint64], shares: Sequence[float]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the rows of some whole strata, given as (stratum, row, position), and the split of each."""
+    records = records[np.argsort(records[:, 0], kind="stable")]
+    codes = np.empty(len(records), np.uint8)
+    starts = np.flatnonzero(np.diff(records[:, 0])) + 1
+    for start, stop in itertools.pairwise([0, *starts.tolist(), len(records)]):
+        codes[start:stop] = split_by_rank(records[start:stop, 2], shares)
+    return records[:, 1].astype(np.int64), codes
 
 
 def _unite_strata(ledger: Ledger, positions: Positions) -> Reader:
     """Return a reader of the stratum of each row, which is the same for all rows of one position."""
-    united: NDArray[Any] | None = None
-    for groups in group_rows(positions.read, ledger.marks.read, ledger.num_rows):
-        if not groups.is_mixed.any():
-            continue
-        if united is None:
-            united = make_row_array(ledger.folder, ledger.num_rows, np.int32)
-            for start, marks in ledger.marks.slices():
-                united[start : start + len(marks)] = marks
-        for start, stop in slice_rows(ledger.num_rows):
-            inside, group_of = groups.find(positions.read(start, stop))
-            united[start + inside] = groups.firsts[group_of, 0]
-    if united is None:
-        return ledger.marks.read
-    found = united
-    return lambda start, stop: found[start:stop]
+    with RowUpdates(ledger.folder, ledger.num_rows) as updates:
+        # Rows of one position in different strata have one hash, or one digest if the hashes collide.
+        if not positions.are_distinct:
+            grouping = Grouping(ledger.folder, positions.read, ledger.num_rows)
+            for found in grouping.groups(ledger.marks.read):
+                updates.add(found.rows[found.is_mixed], found.firsts[found.is_mixed, 0])
+        if not updates.count:
+            return ledger.marks.read
+        united = make_row_array(ledger.folder, ledger.num_rows, np.int32)
+        for start, stop in slice_rows(ledger.num_rows, united):
+            united[start:stop] = ledger.marks.read(start, stop)
+        updates.apply(united)
+
+    def read(start: int, stop: int) -> NDArray[np.int32]:
+        strata = np.array(united[start:stop])
+        release_pages(united)
+        return strata
+
+    return read
 
 
-def _rank_passes(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of strata, each of which holds rows that can be ranked at once."""
-    first, num_rows = 0, 0
-    for number, size in enumerate(sizes.tolist()):
-        if num_rows and num_rows + size > _PASS_ROWS:
-            yield first, number
-            first, num_rows = number, 0
+def _partition_strata(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each stratum the number of a partition, whose rows can be ranked at once."""
+    numbers = np.zeros(len(sizes), np.int64)
+    last, num_rows = 0, 0
+    for stratum, size in enumerate(sizes.tolist()):
+        if num_rows and num_rows + size > _PARTITION_ROWS:
+            last, num_rows = last + 1, 0
         num_rows += size
-    if num_rows:
-        yield first, len(sizes)
+        numbers[stratum] = last
+    return numbers

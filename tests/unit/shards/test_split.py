@@ -173,7 +173,7 @@ def test_groups_are_in_one_split_each(make, num_rows):
 
 
 def test_strata_meet_the_shares_each(make, monkeypatch):
-    monkeypatch.setattr(strata, "_PASS_ROWS", 300)
+    monkeypatch.setattr(strata, "_PARTITION_ROWS", 300)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 64)
     marks = np.repeat([0, 1, 2, 3, 4], [100, 1000, 10, 2, 1])
     np.random.default_rng(0).shuffle(marks)
@@ -228,9 +228,9 @@ def test_column_names_the_splits(make):
         assign(facts, SplitOptions(split_by="fold"), names=["a b", "c"])
 
 
-@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
-def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, pass_rows):
-    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
+@pytest.mark.parametrize("partition_rows", [10, 1 << 22])
+def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, partition_rows):
+    monkeypatch.setattr(grouping, "PARTITION_ROWS", partition_rows)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 50)
     contents = hashes(np.arange(1000) % 600)
     ids = hashes(np.arange(1000) + 5000)
@@ -243,7 +243,7 @@ def test_duplicates_follow_the_first_of_them_and_are_counted(make, monkeypatch, 
 
 
 def test_many_rows_of_one_content_go_to_one_split(make, monkeypatch):
-    monkeypatch.setattr(grouping, "PASS_ROWS", 10)
+    monkeypatch.setattr(grouping, "PARTITION_ROWS", 10)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 7)
     ids = hashes(range(200))
     alone = assign(make(ids), SplitOptions())
@@ -301,9 +301,9 @@ def test_identical_rows_of_groups_that_may_not_move_are_counted_apart(make):
     )
 
 
-@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
-def test_value_in_several_strata_is_in_one_split(make, monkeypatch, pass_rows):
-    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
+@pytest.mark.parametrize("partition_rows", [10, 1 << 22])
+def test_value_in_several_strata_is_in_one_split(make, monkeypatch, partition_rows):
+    monkeypatch.setattr(grouping, "PARTITION_ROWS", partition_rows)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 50)
     ids = np.random.default_rng(3).integers(0, 40, 300)
     marks = np.random.default_rng(4).integers(0, 3, 300)
@@ -342,9 +342,9 @@ def test_rows_that_share_half_of_their_digest_are_not_identical(make):
     assert assign(facts, SplitOptions()).num_equal == 1
 
 
-@pytest.mark.parametrize("pass_rows", [10, 1 << 22])
-def test_key_that_does_not_decide_is_counted_where_it_is_spread(make, monkeypatch, pass_rows):
-    monkeypatch.setattr(grouping, "PASS_ROWS", pass_rows)
+@pytest.mark.parametrize("partition_rows", [10, 1 << 22])
+def test_key_that_does_not_decide_is_counted_where_it_is_spread(make, monkeypatch, partition_rows):
+    monkeypatch.setattr(grouping, "PARTITION_ROWS", partition_rows)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 16)
     owners = np.arange(100) % 20
     words = np.where(owners < 10, hashes(owners), np.uint64(0))  # the others have none

@@ -1,0 +1,150 @@
+"""Records of a few words, divided on disk so that each part fits into memory.
+
+In: blocks of records, each with the number of its partition. Out: the records of one partition at a time, in
+the order in which they came. Everything is written once and read once; memory does not grow with the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.shards import ledger
+from penstock.shards.scratch import Scratch, release_pages
+
+_MOST_RANGES = 1 << 16  # numbers of partitions of 16 bits are sorted by counting, which is fast
+
+
+class Partitions:
+    """Records in partitions. A block is written sorted, so that its part of each partition is contiguous."""
+
+    def __init__(self, folder: Path, num_words: int, num_partitions: int) -> None:
+        """Begin without records.
+
+        Args:
+            folder: Where they are kept, as a file without a name.
+            num_words: Number of words of 64 bits per record.
+            num_partitions: Number of partitions, at most 2**16.
+
+        Raises:
+            WriteError: No file can be made in the folder.
+        """
+        self.counts = np.zeros(num_partitions, np.int64)
+        self._scratch = Scratch(folder)
+        self._num_words = num_words
+        # Of each block: where the part of each partition begins and, as the last item, where the block ends.
+        self._bounds: list[NDArray[np.int64]] = []
+
+    def append(self, records: NDArray[np.uint64], numbers: NDArray[Any]) -> None:
+        """Add a block of records.
+
+        Args:
+            records: One row of words per record.
+            numbers: The number of the partition of each.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        if not len(records):
+            return
+        num_partitions = len(self.counts)
+        if num_partitions > 1:
+            narrow = np.uint8 if num_partitions <= 1 << 8 else np.uint16
+            numbers = numbers.astype(narrow, copy=False)
+            records = records[np.argsort(numbers, kind="stable")]
+            counts = np.bincount(numbers, minlength=num_partitions)
+        else:
+            counts = np.array([len(records)])
+        begin = self._scratch.append(np.ascontiguousarray(records))
+        ends = np.cumsum(counts) * (8 * self._num_words)
+        self._bounds.append(np.concatenate([[begin], ends + begin]))
+        self.counts += counts
+
+    def pieces(self, number: int) -> Iterator[NDArray[np.uint64]]:
+        """Yield the records of a partition, as many at a time as a block had.
+
+        Raises:
+            WriteError: The disk fails.
+        """
+        for bounds in self._bounds:
+            num_bytes = int(bounds[number + 1] - bounds[number])
+            if num_bytes:
+                records = np.empty((num_bytes // (8 * self._num_words), self._num_words), np.uint64)
+                self._scratch.read(int(bounds[number]), records)
+                yield records
+
+    def read(self, number: int) -> NDArray[np.uint64]:
+        """Return all records of a partition."""
+        records = np.empty((int(self.counts[number]), self._num_words), np.uint64)
+        start = 0
+        for piece in self.pieces(number):
+            records[start : start + len(piece)] = piece
+            start += len(piece)
+        return records
+
+    def close(self) -> None:
+        """Give the file back to the disk."""
+        self._scratch.close()
+
+    def __enter__(self) -> Partitions:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class RowUpdates:
+    """New values for some rows, found in any order and applied in the order of the rows.
+
+    Written one by one, they would bring the whole array into memory, one item per row, again and again.
+    """
+
+    def __init__(self, folder: Path, num_rows: int) -> None:
+        """Begin without updates; each row may get one.
+
+        Raises:
+            WriteError: No file can be made in the folder.
+        """
+        self._range_rows = max(ledger.SLICE_ROWS, -(-num_rows // _MOST_RANGES))
+        self._partitions = Partitions(folder, 2, max(1, -(-num_rows // self._range_rows)))
+
+    def add(self, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+        """Add a value for each of some rows.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        records = np.empty((len(rows), 2), np.uint64)
+        records[:, 0], records[:, 1] = rows, values
+        self._partitions.append(records, rows // self._range_rows)
+
+    @property
+    def count(self) -> int:
+        """How many rows get a value."""
+        return int(self._partitions.counts.sum())
+
+    def apply(self, array: NDArray[Any]) -> None:
+        """Set the values in an array that has one item per row, see `make_row_array`."""
+        for number in np.flatnonzero(self._partitions.counts).tolist():
+            for records in self._partitions.pieces(number):
+                array[records[:, 0].astype(np.int64)] = records[:, 1].astype(array.dtype)
+            release_pages(array)
+
+    def close(self) -> None:
+        """Drop the updates."""
+        self._partitions.close()
+
+    def __enter__(self) -> RowUpdates:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
