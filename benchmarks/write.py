@@ -44,6 +44,9 @@ def parse_arguments() -> argparse.Namespace:
         metavar="N",
         help="measure the memory that N rows of three short columns take instead",
     )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="threads of a conversion whose memory is measured"
+    )
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
     arguments.materials = arguments.materials.split(",")
@@ -58,6 +61,8 @@ def parse_arguments() -> argparse.Namespace:
         parser.error(f"expected gigabytes above 0, got {arguments.memory:g}")
     if arguments.rows is not None and arguments.rows < 1:
         parser.error(f"expected at least one row, got {arguments.rows}")
+    if arguments.workers is not None and arguments.workers < 1:
+        parser.error(f"expected at least one worker, got {arguments.workers}")
     arguments.cores = sorted({1, min(2, len(os.sched_getaffinity(0)))})
     return arguments
 
@@ -92,7 +97,7 @@ def hold(arguments: argparse.Namespace) -> Score:
 
 
 def measure_memory(arguments: argparse.Namespace) -> None:
-    """Convert a large CSV with as many workers as there are cores, and keep what it took."""
+    """Convert a large CSV, by default with as many workers as there are cores, up to 2; keep what it took."""
     (HERE / "data").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=name_scratch(os.getpid()), dir=HERE / "data"))
     if arguments.rows is not None:
@@ -100,7 +105,7 @@ def measure_memory(arguments: argparse.Namespace) -> None:
         write_short_rows(source, arguments.rows)
     else:
         source = ensure_large(int(arguments.memory * 1e9))
-    footprint = measure_footprint(source, folder / "out", max(arguments.cores))
+    footprint = measure_footprint(source, folder / "out", arguments.workers or max(arguments.cores))
     print(format_footprint(footprint))
     write_results("write-memory.json", {"footprint": asdict(footprint)})
 
