@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.schema.facts import ColumnFacts, SourceFacts
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
+from penstock.source.few import MAX_FEW, survey_few_texts
 from penstock.source.items import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.source.parse import Chunks
 from penstock.source.twin import Labels, Target
@@ -82,7 +83,8 @@ def survey_column(
     survey = partial(_survey_arrow, folder=folder, finds_markers=words is None)
     if len(parts) == 1 and not isinstance(parts[0], np.ndarray) and parts[0].type.id == _TEXT_ID:
         # A column of a small CSV, which may have a hundred thousand of them.
-        return survey_texts(pa.chunked_array([parts[0]]), folder, finds_markers=words is None)
+        found = survey_few_texts(parts[0]) if len(parts[0]) <= MAX_FEW else None
+        return found or survey_texts(pa.chunked_array([parts[0]]), folder, finds_markers=words is None)
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):
