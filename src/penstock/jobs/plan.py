@@ -28,6 +28,7 @@ from penstock.transform.base import Transform
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
 _ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"
+_NOTHING: Final = Told()
 ASKED_FOR: Final = (_TOLD, _NOT_IN_SCHEMA)
 """Why a column is left out, where a person asked for that."""
 
@@ -221,13 +222,14 @@ class _Planner:
         self._facts = facts
         self._telling = telling
         self._has_id = bool(telling.with_role("id"))
+        self._fields: dict[tuple[object, ...], Field] = {}
         self.plans: list[ColumnPlan] = []
         self.dropped: dict[str, str] = {}
 
     def add(self, column: str) -> None:
         """Plan a column, or leave it out where no field can hold it."""
         facts = self._facts.columns.get(column) or ColumnFacts(kind="empty", type_text="nothing", num_rows=0)
-        given = self._telling.columns.get(column, Told())
+        given = self._telling.columns.get(column, _NOTHING)
         told = self._telling.told.get(column)
         role = given.attributes.get("role", "input")
         nan = given.nan or self._telling.nan
@@ -258,7 +260,7 @@ class _Planner:
         if given.attributes or type_name == "tensor":
             declared = declare_field(column, type_name, attributes)
         else:
-            declared = FIELD_CLASSES[type_name](**attributes)
+            declared = self._make_field(type_name, attributes)
         doubts = list_doubts(column, facts, declared, form, is_declared=given.type_name is not None)
         is_cautious = declared.optional and declared.default is None and not facts.num_missing
         self.plans.append(
@@ -274,6 +276,17 @@ class _Planner:
                 nan=nan if _may_hold_nan(declared) else "missing",
             )
         )
+
+    def _make_field(self, type_name: TypeName, attributes: Mapping[str, Any]) -> Field:
+        """Return a field; columns of one declaration share it."""
+        key = (type_name, *attributes.items())
+        try:
+            field = self._fields.get(key)
+        except TypeError:  # lists of values, which hardly any two columns share
+            return FIELD_CLASSES[type_name](**attributes)
+        if field is None:
+            field = self._fields[key] = FIELD_CLASSES[type_name](**attributes)
+        return field
 
     def _fill(self, column: str, type_name: TypeName, given: Told, facts: ColumnFacts) -> dict[str, Any]:
         """Take from the data what was left open."""

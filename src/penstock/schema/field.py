@@ -20,6 +20,7 @@ from penstock.schema.refusal import list_choices, refuse, show
 from penstock.types import Kind
 
 Role: TypeAlias = Literal["input", "target", "weight", "id"]
+_ROLES = get_args(Role)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,7 +49,7 @@ class Field(ABC):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        check_choice(owner, "role", self.role, get_args(Role))
+        check_choice(owner, "role", self.role, _ROLES)
         if not isinstance(self.optional, bool):
             raise refuse(owner, "optional", expected="True or False", got=show(self.optional))
         if self.key is not None:
