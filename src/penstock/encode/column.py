@@ -1,14 +1,19 @@
-"""One raw column of a block into the column of its field: the door of this stage.
+"""Raw columns of a block into the columns of their fields: the entry point of this stage.
 
-In: what the plan says of the column, and its raw values. Out: a `Column`, or a `Deferred`, and a `CellFault`
+In: what the plan says of each column, and its raw values. Out: a `Column`, or a `Deferred`, and a `CellFault`
 for each row that does not fit. Such a row holds nothing of use.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
+from itertools import repeat
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.encode.bytes import encode_bytes
 from penstock.encode.category import encode_category
@@ -28,9 +33,74 @@ from penstock.schema.plan import ColumnPlan
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
-from penstock.types import Column, Deferred
+from penstock.types import Bytes as ByteStrings
+from penstock.types import Column, Deferred, Dense, Mask
 
+_JOINABLE: Final = (Number, Category, Text)
 _ADVICE: Final = "Give the field optional=True or a default, or pass on_error='skip'."
+
+_MAX_SHORT: Final = 16
+"""Rows of a block up to which columns are encoded together: a call of Arrow costs as much as many cells."""
+
+
+def encode_columns(
+    plans: SequenceOf[ColumnPlan], block: Block, options: EncodeOptions
+) -> tuple[dict[str, Column | Deferred], list[CellFault]]:
+    """Return the columns of some fields by the names of the fields, and the faults in the order of columns.
+
+    Short columns that become the same field are encoded as one: a table of three rows may have a hundred
+    thousand columns.
+    """
+    encoded: dict[str, tuple[Column | Deferred, list[CellFault]]] = {}
+    for group in _group(plans, block):
+        if len(group) == 1:
+            encoded[group[0].name] = encode_column(group[0], block.columns[group[0].column], block, options)
+            continue
+        raws: list[Any] = [block.columns[plan.column] for plan in group]
+        joined = pa.concat_arrays(raws)
+        column, faults = encode_column(group[0], joined, block, options)
+        for plan, part in zip(group, _divide(column, block.num_rows), strict=True):
+            encoded[plan.name] = part, []
+        for fault in faults:
+            number, row = divmod(fault.row, block.num_rows)
+            plan = group[number]
+            encoded[plan.name][1].append(replace(fault, row=row, column=plan.column))
+    columns = {plan.name: encoded[plan.name][0] for plan in plans}
+    return columns, [fault for plan in plans for fault in encoded[plan.name][1]]
+
+
+def _group(plans: SequenceOf[ColumnPlan], block: Block) -> Iterator[SequenceOf[ColumnPlan]]:
+    """Yield columns that can be encoded as one: few texts each, which become the same field."""
+    if not 0 < block.num_rows <= _MAX_SHORT:
+        yield from ([plan] for plan in plans)
+        return
+    groups: dict[tuple[object, ...], list[ColumnPlan]] = {}
+    for plan in plans:
+        raw = block.columns[plan.column]
+        if plan.form == "value" and isinstance(plan.field, _JOINABLE) and isinstance(raw, pa.StringArray):
+            groups.setdefault((id(plan.field), plan.missing, plan.nan), []).append(plan)
+        else:
+            yield [plan]
+    yield from groups.values()
+
+
+def _divide(column: Column | Deferred, num_rows: int) -> Iterator[Column]:
+    """Yield the columns that were encoded as one."""
+    num_columns = len(column) // num_rows
+    masks: Iterable[Mask | None] = repeat(None, num_columns)
+    if column.present is not None:
+        masks = [None if mask.all() else mask for mask in column.present.reshape(num_columns, num_rows)]
+    if isinstance(column, Dense):
+        for values, mask in zip(column.values.reshape(num_columns, num_rows), masks, strict=True):
+            yield Dense(values, mask)
+    elif isinstance(column, ByteStrings):
+        starts, stops = (edges.reshape(num_columns, num_rows) for edges in (column.starts, column.stops))
+        firsts, lasts = starts[:, 0], stops[:, -1]
+        inner = zip(starts - firsts[:, None], stops - firsts[:, None], masks, strict=True)
+        for first, last, (start, stop, mask) in zip(firsts.tolist(), lasts.tolist(), inner, strict=True):
+            yield ByteStrings(column.arena[first:last], start, stop, mask)
+    else:
+        raise TypeError("numbers and texts have one value per row")
 
 
 def encode_column(

@@ -6,6 +6,7 @@ In: columns of a schema. Out: one body per row, which `shards/` frames; 64-bit h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -20,6 +21,8 @@ from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
 
 _INTS, _FLOATS, _STRINGS, _RAW, _DEFERRED = range(5)
 _LARGE: Final = frozenset({"bytes", "image"})
+_INT64: Final = np.dtype(np.int64)
+_FLOAT32: Final = np.dtype(np.float32)
 _PLAIN: Final[tuple[Literal["C", "A"], ...]] = ("C", "A")  # without gaps, aligned
 
 EncodableColumns: TypeAlias = Mapping[str, Column | Deferred]
@@ -43,51 +46,32 @@ class RecordEncoder:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.is_sequence = any(field.is_feature_list for field in schema.values())
+        self._fields = [(name, field, _source(field)) for name, field in schema.items()]
         self._numbers = {name: number for number, name in enumerate(schema)}
         self._encoders: dict[frozenset[str], _native.Encoder] = {}
 
+    def prepare(self, columns: EncodableColumns, num_rows: int) -> EncodableRows:
+        """Return rows to encode, hash and digest; their columns are checked once."""
+        return EncodableRows(self, columns, num_rows, self._core(columns), self._arrays(columns))
+
     def encode(self, columns: EncodableColumns, num_rows: int) -> Bodies:
         """Return a body a row, without what is deferred."""
-        return Bodies(*self._core(columns).encode(self._arrays(columns), num_rows))
+        return self.prepare(columns, num_rows).encode()
 
     def hash_rows(
         self, columns: EncodableColumns, num_rows: int, names: Iterable[str], *, is_named: bool = True
     ) -> NDArray[np.uint64]:
-        """Return a hash a row over some fields.
-
-        It does not depend on the order of the fields, nor on those that a row lacks; and a whole number has
-        the hash of the float that equals it.
-
-        Args:
-            columns: All columns of the schema.
-            num_rows: How many rows they have.
-            names: The fields that count.
-            is_named: Whether the names of the fields count too.
-        """
-        numbers = [number for _, number in self._find(names)]
-        return self._core(columns).hash_rows(self._arrays(columns), num_rows, numbers, is_named)
+        """Return one hash per row; see `EncodableRows.hash_rows`."""
+        return self.prepare(columns, num_rows).hash_rows(names, is_named=is_named)
 
     def digest_rows(
         self, columns: EncodableColumns, num_rows: int, names: Iterable[str], *, is_named: bool = True
     ) -> NDArray[np.uint64]:
-        """Return one digest per row over some fields, as two words: shape (num_rows, 2).
+        """Return one digest per row; see `EncodableRows.digest_rows`."""
+        return self.prepare(columns, num_rows).digest_rows(names, is_named=is_named)
 
-        Two rows have the same digest if, and only if, they have the same values in these fields. The order of
-        the fields does not matter, and a field that is missing from a row is left out. As for `hash_rows`,
-        0.0 equals -0.0.
-
-        Args:
-            columns: All columns of the schema.
-            num_rows: How many rows they have.
-            names: The fields that count.
-            is_named: Whether the names of the fields count too.
-        """
-        # Values of these types are deferred in some blocks, where only their digests are known.
-        fields = [(number, self.schema[name].type_name in _LARGE) for name, number in self._find(names)]
-        words = self._core(columns).digest_rows(self._arrays(columns), num_rows, fields, is_named)
-        return words.reshape(num_rows, 2)
-
-    def _find(self, names: Iterable[str]) -> list[tuple[str, int]]:
+    def find(self, names: Iterable[str]) -> list[tuple[str, int]]:
+        """Return names of fields with their numbers in the schema."""
         try:
             return [(name, self._numbers[name]) for name in names]
         except KeyError as error:
@@ -99,16 +83,73 @@ class RecordEncoder:
             fields = [
                 (
                     field.wire_key(name),
-                    _DEFERRED if name in deferred else _source(field),
+                    _DEFERRED if name in deferred else source,
                     field.is_feature_list,
                 )
-                for name, field in self.schema.items()
+                for name, field, source in self._fields
             ]
             self._encoders[deferred] = _native.Encoder(fields, self.is_sequence)
         return self._encoders[deferred]
 
     def _arrays(self, columns: EncodableColumns) -> list[_native.EncodeColumn]:
-        return [_arrays(field, columns[name]) for name, field in self.schema.items()]
+        return [_arrays(field, source, columns[name]) for name, field, source in self._fields]
+
+
+class EncodableRows:
+    """Rows of some columns, in the arrays that the compiled core takes.
+
+    Attributes:
+        columns: The columns, by field name.
+        num_rows: How many rows they have.
+    """
+
+    def __init__(
+        self,
+        encoder: RecordEncoder,
+        columns: EncodableColumns,
+        num_rows: int,
+        core: _native.Encoder,
+        arrays: list[_native.EncodeColumn],
+    ) -> None:
+        self.columns = columns
+        self.num_rows = num_rows
+        self._encoder = encoder
+        self._core = core
+        self._arrays = arrays
+
+    def encode(self) -> Bodies:
+        """Return one body per row, without what is deferred."""
+        return Bodies(*self._core.encode(self._arrays, self.num_rows))
+
+    def hash_rows(self, names: Iterable[str], *, is_named: bool = True) -> NDArray[np.uint64]:
+        """Return a hash a row over some fields.
+
+        It does not depend on the order of the fields, nor on those that a row lacks; and a whole number has
+        the hash of the float that equals it.
+
+        Args:
+            names: The fields that count.
+            is_named: Whether the names of the fields count too.
+        """
+        numbers = [number for _, number in self._encoder.find(names)]
+        return self._core.hash_rows(self._arrays, self.num_rows, numbers, is_named)
+
+    def digest_rows(self, names: Iterable[str], *, is_named: bool = True) -> NDArray[np.uint64]:
+        """Return one digest per row over some fields, as two words: shape (num_rows, 2).
+
+        Two rows have the same digest if, and only if, they have the same values in these fields. The order of
+        the fields does not matter, and a field that is missing from a row is left out. As for `hash_rows`,
+        0.0 equals -0.0.
+
+        Args:
+            names: The fields that count.
+            is_named: Whether the names of the fields count too.
+        """
+        # Values of these types are deferred in some blocks, where only their digests are known.
+        schema = self._encoder.schema
+        fields = [(number, schema[name].type_name in _LARGE) for name, number in self._encoder.find(names)]
+        words = self._core.digest_rows(self._arrays, self.num_rows, fields, is_named)
+        return words.reshape(self.num_rows, 2)
 
 
 def _source(field: Field) -> int:
@@ -121,14 +162,14 @@ def _source(field: Field) -> int:
     return _RAW if is_raw else _STRINGS
 
 
-def _arrays(field: Field, column: Column | Deferred) -> _native.EncodeColumn:
+def _arrays(field: Field, source: int, column: Column | Deferred) -> _native.EncodeColumn:
     present = None if column.present is None else np.ascontiguousarray(column.present)
     if isinstance(column, Deferred):
         return column.hashes, column.digests.reshape(-1), None, None, None, 1, present
     if isinstance(column, Bytes):
         return column.arena, _ints(column.starts), _ints(column.stops), None, None, 1, present
     if isinstance(column, Dense):
-        return _dense(field, column.values, present)
+        return _dense(field, source, column.values, present)
     if not isinstance(field, Sequence):
         raise TypeError(f"{field!r} has no column of lists")
     if field.is_feature_list:
@@ -137,15 +178,14 @@ def _arrays(field: Field, column: Column | Deferred) -> _native.EncodeColumn:
     return values, starts, stops, _ints(column.offsets), None, 1, present
 
 
-def _dense(field: Field, values: NDArray[Any], present: Mask | None) -> _native.EncodeColumn:
-    source = _source(field)
-    count = int(np.prod(values.shape[1:], dtype=np.int64))
+def _dense(field: Field, source: int, values: NDArray[Any], present: Mask | None) -> _native.EncodeColumn:
+    count = math.prod(values.shape[1:])
     if source == _RAW:
         is_number = not isinstance(field, Tensor)
         rows = _flat_array(values, field.dtype if isinstance(field, Tensor) else np.float64)
         mark = True if is_number else None
         return rows.view(np.uint8), None, None, None, mark, count * rows.dtype.itemsize, present
-    dtype = np.int64 if source == _INTS else np.float32
+    dtype = _INT64 if source == _INTS else _FLOAT32
     return _flat_array(values, dtype), None, None, None, None, count, present
 
 
@@ -172,8 +212,17 @@ def _flat(
 
 def _flat_array(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     """Return values as the core takes them: in the machine's byte order, without gaps, aligned."""
-    return np.require(values, dtype, _PLAIN).reshape(-1)
+    flat = _require(values, dtype)
+    return flat if flat.ndim == 1 else flat.reshape(-1)
 
 
 def _ints(offsets: NDArray[Any]) -> NDArray[np.int64]:
-    return np.require(offsets, np.int64, _PLAIN)
+    return _require(offsets, _INT64)
+
+
+def _require(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    # Nearly all are so already, and a table may have 100,000 columns: NumPy's check takes ten times as long.
+    flags = values.flags
+    if values.dtype is dtype and flags.c_contiguous and flags.aligned:
+        return values
+    return np.require(values, dtype, _PLAIN)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.encode.column import encode_column
+from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError
@@ -75,12 +75,9 @@ class RawRows:
 
     def encode(self) -> EncodedRows:
         """Return the rows as columns."""
-        rows = EncodedRows({})
-        for plans, into in ((self.plan.columns, rows.columns), (self.plan.sides, rows.sides)):
-            for plan in plans:
-                raw = self.block.columns[plan.column]
-                into[plan.name], faults = encode_column(plan, raw, self.block, self.plan.encode)
-                rows.faults += faults
+        columns, faults = encode_columns(self.plan.columns, self.block, self.plan.encode)
+        sides, side_faults = encode_columns(self.plan.sides, self.block, self.plan.encode)
+        rows = EncodedRows(columns, sides, faults=faults + side_faults)
         if self.plan.split_by is not None:
             raw = self.block.columns[self.plan.split_by.column]
             column, faults = encode_column(self.plan.split_by, raw, self.block, self.plan.encode)

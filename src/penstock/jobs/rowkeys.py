@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.encode.records import EncodableColumns, RecordEncoder
+from penstock.encode.records import EncodableRows
 from penstock.schema.schema import Schema
 from penstock.shards.ledger import RowKeys
 from penstock.shards.split import SplitOptions
@@ -75,9 +75,7 @@ class KeyWork:
         targets: Names of the categorical targets.
     """
 
-    def __init__(
-        self, schema: Schema, split: SplitOptions, encoder: RecordEncoder, sides: RecordEncoder
-    ) -> None:
+    def __init__(self, schema: Schema, split: SplitOptions) -> None:
         declared = [name for name in (split.group, schema.id) if name is not None]
         self.key = declared[0] if declared and split.is_by_key else None
         deciding = (self.key, split.time, split.split_by)
@@ -85,59 +83,51 @@ class KeyWork:
         self.targets = tuple(name for name in schema.targets if schema[name].type_name == "category")
         self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
         self._content = self._content or list(schema)
-        self._encoder = encoder
-        self._sides = sides
 
-    def __call__(self, columns: EncodableColumns, sides: EncodableColumns, num_rows: int) -> IdentifiedRows:
+    def __call__(self, rows: EncodableRows, sides: EncodableRows) -> IdentifiedRows:
         """Identify the rows of a block."""
-        contents = RowKeys(
-            self._encoder.hash_rows(columns, num_rows, self._content),
-            self._encoder.digest_rows(columns, num_rows, self._content),
-        )
+        contents = RowKeys(rows.hash_rows(self._content), rows.digest_rows(self._content))
         keys = None
         if self.key is not None:
-            keys = self._identify(self.key, columns, sides, num_rows)
-            present = _find(self.key, columns, sides).present
+            keys = _identify(self.key, rows, sides)
+            present = _find(self.key, rows, sides).columns[self.key].present
             if present is not None:
                 hashes = np.where(present, keys.hashes, contents.hashes)
                 keys = RowKeys(hashes, np.where(present[:, None], keys.digests, contents.digests))
-        others = [self._take_other(name, columns, sides, num_rows) for name in self.others]
-        classes = [self._take_classes(name, columns, num_rows) for name in self.targets]
+        others = [_take_other(name, rows, sides) for name in self.others]
+        classes = [_take_classes(name, rows) for name in self.targets]
         return IdentifiedRows(contents, keys, others, classes)
 
-    def _identify(
-        self, name: str, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
-    ) -> RowKeys:
-        encoder, where = (self._encoder, columns) if name in columns else (self._sides, sides)
-        return RowKeys(
-            encoder.hash_rows(where, num_rows, [name], is_named=False),
-            encoder.digest_rows(where, num_rows, [name], is_named=False),
-        )
 
-    def _take_other(
-        self, name: str, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
-    ) -> NDArray[np.uint64]:
-        words = self._identify(name, columns, sides, num_rows).digests[:, 0]
-        present = _find(name, columns, sides).present
-        return words if present is None else np.where(present, words, np.uint64(0))
+def _identify(name: str, rows: EncodableRows, sides: EncodableRows) -> RowKeys:
+    where = _find(name, rows, sides)
+    return RowKeys(where.hash_rows([name], is_named=False), where.digest_rows([name], is_named=False))
 
-    def _take_classes(self, name: str, columns: EncodableColumns, num_rows: int) -> BlockClasses:
-        column = columns[name]
-        hashes = self._encoder.hash_rows(columns, num_rows, [name], is_named=False)
-        rows = np.arange(num_rows) if column.present is None else np.flatnonzero(column.present)
-        _, firsts, numbers = np.unique(hashes[rows], return_index=True, return_inverse=True)
-        order = np.argsort(firsts)
-        codes = np.full(num_rows, -1, np.int64)
-        codes[rows] = np.argsort(order)[numbers]
-        return BlockClasses([_value(column, int(row)) for row in rows[firsts[order]]], codes)
+
+def _take_other(name: str, rows: EncodableRows, sides: EncodableRows) -> NDArray[np.uint64]:
+    words = _identify(name, rows, sides).digests[:, 0]
+    present = _find(name, rows, sides).columns[name].present
+    return words if present is None else np.where(present, words, np.uint64(0))
+
+
+def _take_classes(name: str, rows: EncodableRows) -> BlockClasses:
+    column = rows.columns[name]
+    hashes = rows.hash_rows([name], is_named=False)
+    numbers = np.arange(rows.num_rows) if column.present is None else np.flatnonzero(column.present)
+    _, firsts, inverse = np.unique(hashes[numbers], return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    codes = np.full(rows.num_rows, -1, np.int64)
+    codes[numbers] = np.argsort(order)[inverse]
+    return BlockClasses([_value(column, int(row)) for row in numbers[firsts[order]]], codes)
 
 
 def _keep(keys: RowKeys, sound: Mask) -> RowKeys:
     return RowKeys(keys.hashes[sound], keys.digests[sound])
 
 
-def _find(name: str, columns: EncodableColumns, sides: EncodableColumns) -> Column | Deferred:
-    return columns[name] if name in columns else sides[name]
+def _find(name: str, rows: EncodableRows, sides: EncodableRows) -> EncodableRows:
+    """Return the rows that have a field: those that are written, or those that only split them."""
+    return rows if name in rows.columns else sides
 
 
 def _value(column: Column | Deferred, row: int) -> ClassValue:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.encode.fault import CellFault
 from penstock.encode.late import make_references, materialize
-from penstock.encode.records import EncodableColumns, RecordEncoder
+from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError, PenstockError
 from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
@@ -161,7 +161,7 @@ class RowWork:
         self.measured = split.names.index("train") if "train" in split.names else 0
         self._split = split
         self._sides = RecordEncoder(Schema(sides))
-        self.keys = KeyWork(schema, split, self.encoder, self._sides)
+        self.keys = KeyWork(schema, split)
 
     def __call__(self, incoming: Incoming) -> WorkedRows:
         """Work on a block.
@@ -187,8 +187,10 @@ class RowWork:
         columns = self._settle_late(encoded.columns)
         if self._split.time is not None:
             encoded.faults += _find_timeless(self._split.time, columns, encoded.sides)
-        bodies = self.encoder.encode(columns, num_rows)
-        identity = self.keys(columns, encoded.sides, num_rows)
+        prepared = self.encoder.prepare(columns, num_rows)
+        prepared_sides = self._sides.prepare(encoded.sides, num_rows)
+        bodies = prepared.encode()
+        identity = self.keys(prepared, prepared_sides)
         codes = split_hashes(identity.deciding.hashes, self._split)
         sound = _sound_rows(encoded.faults, num_rows)
         measured = codes == self.measured if sound is None else (codes == self.measured) & sound
@@ -201,10 +203,10 @@ class RowWork:
             bodies,
             *(make_references(deferred.get(name), num_rows) for name in self.late),
         ]
-        extra = self._take_extra(columns, encoded.sides, num_rows)
+        extra = self._take_extra(prepared, prepared_sides)
         splits = encoded.splits if isinstance(encoded.splits, str | None) else encoded.splits.tolist()
         rows = np.arange(incoming.first_row, incoming.first_row + num_rows, dtype=np.uint64)
-        sides: list[ByteColumn] = [self._sides.encode(encoded.sides, num_rows)] if encoded.sides else []
+        sides: list[ByteColumn] = [prepared_sides.encode()] if encoded.sides else []
         if sound is not None:
             sides = [_keep_strings(column, sound) for column in sides]
             kept = [_keep_strings(column, sound) for column in kept]
@@ -246,16 +248,14 @@ class RowWork:
             for name, column in columns.items()
         }
 
-    def _take_extra(
-        self, columns: EncodableColumns, sides: EncodableColumns, num_rows: int
-    ) -> NDArray[np.int64] | None:
+    def _take_extra(self, rows: EncodableRows, sides: EncodableRows) -> NDArray[np.int64] | None:
         if self._split.stratify is not None:
             name = self._split.stratify
-            encoder, where = (self.encoder, columns) if name in columns else (self._sides, sides)
-            return encoder.hash_rows(where, num_rows, [name], is_named=False).view(np.int64)
+            where = rows if name in rows.columns else sides
+            return where.hash_rows([name], is_named=False).view(np.int64)
         if self._split.time is None:
             return None
-        column = columns.get(self._split.time, sides.get(self._split.time))
+        column = rows.columns.get(self._split.time, sides.columns.get(self._split.time))
         if not isinstance(column, Dense):
             raise TypeError(f"{self._split.time!r} is no column of numbers")
         return order_times(column.values)
