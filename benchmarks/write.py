@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from dataclasses import asdict
@@ -140,6 +141,8 @@ def report(score: Score, arguments: argparse.Namespace) -> None:
 def main() -> int:
     """Run the benchmark; 1 if any writer failed."""
     arguments = parse_arguments()
+    # Ends by an exception, so that temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if arguments.memory is not None or arguments.rows is not None:
             measure_memory(arguments)
