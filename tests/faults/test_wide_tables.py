@@ -8,11 +8,18 @@ import pytest
 from penstock.cli.main import main
 
 
+def write_cell(column, row):
+    """Return the cell of a table of whole numbers, numbers, words and numbers that may be missing."""
+    number = 7 * column + 13 * row
+    missing = "" if row == 1 else str(number % 77)
+    return (str(number % 1000), f"{number % 1000 / 8}", f"w{(column + row) % 5}", missing)[column % 4]
+
+
 def count_calls(tmp_path, num_columns):
     """Return how many Python functions a conversion of three rows calls, in all threads."""
     path = tmp_path / f"{num_columns}.csv"
     rows = [[f"c{i}" for i in range(num_columns)]]
-    rows += [[str((7 * i + 13 * row) % 1000) for i in range(num_columns)] for row in range(3)]
+    rows += [[write_cell(i, row) for i in range(num_columns)] for row in range(3)]
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     counts = {}
 
@@ -39,12 +46,23 @@ def everything_is_loaded(tmp_path_factory):
 
 
 def test_c16_calls_grow_with_the_columns(tmp_path, capsys):
-    few, many = (count_calls(tmp_path, num_columns) for num_columns in (500, 5_000))
-    assert many < 11 * few
-    assert many < 400 * 5_000
+    few, many = (count_calls(tmp_path, num_columns) for num_columns in (2_000, 20_000))
+    assert many < 10.5 * few
+    assert many < 200 * 20_000
 
 
 @pytest.mark.long
 def test_c16_calls_grow_with_the_columns_up_to_100_000(tmp_path, capsys):
     few, many = (count_calls(tmp_path, num_columns) for num_columns in (10_000, 100_000))
-    assert many < 11 * few
+    assert many < 10.5 * few
+    assert many < 200 * 100_000
+
+
+def test_c16_only_the_first_of_many_fields_are_printed(tmp_path, capsys):
+    path = tmp_path / "wide.csv"
+    path.write_text("".join(",".join(f"{cell}{i}" for i in range(1_002)) + "\n" for cell in ("c", 1, 2, 3)))
+    assert main(["convert", str(path), str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:1_002]] == [f"c{i}" for i in range(1_000)]
+    assert "2 more fields" in lines[1_002]
+    assert "penstock inspect" in lines[1_002]

@@ -10,6 +10,7 @@ import gc
 import json
 import shlex
 import time
+from itertools import islice
 from typing import Any, Final
 
 from penstock.cli.overrides import read_overrides
@@ -31,6 +32,9 @@ _CHOICES: Final = (
 
 _OBJECTS_BETWEEN: Final = 200_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
+
+_MOST_FIELDS: Final = 1_000
+"""Fields that are printed; more are a page that hides the splits and the notes after it."""
 
 _NOT_WRITTEN: Final = (".csv", ".tsv", ".json", ".jsonl", ".txt")
 
@@ -165,9 +169,12 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
             field.role,
             field.describe() + (", optional" if field.optional else ""),
         ]
-        for name, field in manifest.schema.items()
+        for name, field in islice(manifest.schema.items(), _MOST_FIELDS)
     ]
     print("\n".join(format_table(("field", "type", "role", "values"), fields, width=terminal_width())))
+    if num_more := len(manifest.schema) - len(fields):
+        place = escape(shlex.quote(str(done.out)))
+        print(f"… and {write_count(num_more, 'more field')}: 'penstock inspect {place}' lists all.")
     print()
     rows = [
         [name, f"{split.num_records:,}", f"{len(split.shards):,}", write_size(split.num_bytes)]
