@@ -22,7 +22,6 @@ from penstock.jobs.rawrows import RawPlan, RawRows
 from penstock.jobs.request import (
     Request,
     check_shards,
-    describe_plan,
     find_finished,
     load_finished,
     refuse_unrepeatable,
@@ -216,8 +215,9 @@ def _prepare_raw(
     plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
     if on_plan is not None:
         on_plan(plan)
+    request = request_raw(plan, options, split, work.late, peeked.name)
     return _Prepared(
-        request=request_raw(plan, options, split, work.late, peeked.name),
+        request=request,
         work=work,
         split=split,
         blocks=lambda: (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
@@ -226,7 +226,7 @@ def _prepare_raw(
         describe_source=peeked.provenance,
         list_notes=lambda: (*peeked.notes, *list_losses(plan), *plan.warnings),
         plan=plan,
-        form=describe_plan(plan, options),
+        form=request.form["plan"],
     )
 
 

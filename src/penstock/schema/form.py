@@ -37,7 +37,11 @@ _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 def dump_fields(fields: Mapping[str, Field]) -> dict[str, Any]:
     """Return the JSON form, in plain dicts and lists."""
-    return {"version": VERSION, "fields": {name: _dump_field(field) for name, field in fields.items()}}
+    forms: dict[int, dict[str, Any]] = {}  # many fields of a wide table are one object
+    for field in fields.values():
+        if id(field) not in forms:
+            forms[id(field)] = _dump_field(field)
+    return {"version": VERSION, "fields": {name: dict(forms[id(field)]) for name, field in fields.items()}}
 
 
 def load_fields(form: object) -> dict[str, Field]:

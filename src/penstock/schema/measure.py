@@ -211,13 +211,15 @@ def _as_bytes(column: Bytes | Deferred, rows: Selection) -> Bytes:
 def _count_characters(strings: Bytes) -> NDArray[np.int64]:
     """Return how many characters each UTF-8 string has: its bytes, but for those inside a character."""
     sizes = strings.stops - strings.starts
-    bounds = np.stack([strings.starts, strings.stops])
+    bounds = np.array([strings.starts, strings.stops])
     num_before = np.zeros_like(bounds)  # bytes inside a character that lie before each bound
     num_all = 0
     for first in range(0, len(strings.arena), _PIECE_BYTES):
         # Bytes 0x80 to 0xbf; as signed ones, those below -64.
         piece = strings.arena[first : first + _PIECE_BYTES].view(np.int8)
         inside = np.flatnonzero(piece < -64)
+        if not num_all and not len(inside):
+            continue  # no character so far has several bytes
         is_here = (bounds >= first) & (bounds <= first + len(piece))
         num_before[is_here] = num_all + np.searchsorted(inside, bounds[is_here] - first)
         num_all += len(inside)

@@ -149,7 +149,9 @@ class Plan:
 
     def to_form(self) -> dict[str, Any]:
         """Return the plan as dicts, lists and scalars, for JSON and YAML; without reasons and warnings."""
-        columns = {each.column: _dump_column(each) for each in self.columns if not each.is_absent}
+        kept = [each for each in self.columns if not each.is_absent]
+        fields = dump_fields({each.column: each.field for each in kept})["fields"]
+        columns = {each.column: _dump_column(each, fields[each.column]) for each in kept}
         return {"columns": columns, **({"drop": list(self.dropped)} if self.dropped else {})}
 
     @classmethod
@@ -186,14 +188,13 @@ def _usual_attributes(cls: type[Field]) -> dict[str, Any]:
     return {item.name: item.default for item in dataclasses.fields(cls)}
 
 
-def _dump_column(plan: ColumnPlan) -> dict[str, Any]:
-    """Return the declaration without what goes without saying."""
-    form = dump_fields({plan.column: plan.field})["fields"][plan.column]
+def _dump_column(plan: ColumnPlan, declaration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declaration of a field without its defaults, and how the column holds it."""
     usual = _usual_attributes(type(plan.field))
     # The type of a number is said even where it is the usual one: it is what people look for, and change.
     form = {
         key: value
-        for key, value in form.items()
+        for key, value in declaration.items()
         if key not in usual or value != usual[key] or (key == "dtype" and value != "string")
     }
     if plan.form != "value":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any
@@ -201,8 +201,18 @@ class Schema(Mapping[str, Field]):
                 raise unknown_name(name, self._fields)
 
     def __getitem__(self, name: str) -> Field:
-        self._need((name,))
-        return self._fields[name]
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise unknown_name(name, self._fields) from None
+
+    def items(self) -> ItemsView[str, Field]:
+        """Return names and fields, in order."""
+        return self._fields.items()  # those of Mapping look up each name
+
+    def values(self) -> ValuesView[Field]:
+        """Return the fields, in order."""
+        return self._fields.values()
 
     def __contains__(self, name: object) -> bool:
         # Mapping would ask __getitem__, which looks for the nearest name before it says no.

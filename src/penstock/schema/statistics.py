@@ -84,18 +84,29 @@ class Statistics:
 
     def __init__(self, schema: Schema) -> None:
         self.num_rows = 0
-        self._fields = {name: FieldMeasure() for name in schema}
+        self._names = tuple(schema)
+        # The first block is taken as it is until there is a second one: a wide table has hardly ever two.
+        self._first: Mapping[str, FieldMeasure] | None = None
+        self._merged: dict[str, FieldMeasure] | None = None
 
     def merge(self, block: BlockStatistics) -> None:
         """Add a block; blocks must come in order, and stay as they are."""
         self.num_rows += block.num_rows
-        for name, measure in block.fields.items():
-            self._fields[name].merge(measure)
+        if self._first is None:
+            self._first = block.fields
+            return
+        if self._merged is None:
+            self._merged = {name: FieldMeasure() for name in self._names}
+            _merge(self._merged, self._first)
+        _merge(self._merged, block.fields)
 
     def fields(self) -> dict[str, FieldStatistics]:
         """Return what is told of each field."""
+        measures = self._first if self._merged is None else self._merged
+        if measures is None:
+            measures = {name: FieldMeasure() for name in self._names}
         with np.errstate(invalid="ignore"):
-            return {name: _summarise(measure) for name, measure in self._fields.items()}
+            return {name: _summarise(measures[name]) for name in self._names}
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in plain dicts and lists."""
@@ -109,6 +120,11 @@ class Statistics:
             SchemaError: The form is not what `to_json` makes; `field` and the message give the place.
         """
         return load_statistics(form, place)
+
+
+def _merge(into: Mapping[str, FieldMeasure], block: Mapping[str, FieldMeasure]) -> None:
+    for name, measure in block.items():
+        into[name].merge(measure)
 
 
 def _room_for_values(schema: Schema) -> int:

@@ -22,6 +22,7 @@ from penstock.schema.summary import Distribution, Elements, FieldStatistics, Fre
 
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LEVELS = tuple(map(str, QUANTILES))
+_NUMBERS = ("min", "max", "mean", "deviation")
 
 
 def dump_statistics(num_rows: int, fields: Mapping[str, FieldStatistics]) -> dict[str, Any]:
@@ -62,9 +63,13 @@ def _dump_field(field: FieldStatistics) -> dict[str, Any]:
 
 
 def _dump_distribution(part: Distribution) -> dict[str, Any]:
-    form = {name: _dump_number(value) for name, value in vars(part).items() if name != "quantiles"}
-    if part.quantiles is not None:
-        values = map(_dump_number, part.quantiles)
+    form = dict(vars(part))
+    for name in _NUMBERS:
+        form[name] = _dump_number(form[name])
+    del form["quantiles"]
+    if part.quantiles is not None:  # the last key
+        are_finite = all(map(math.isfinite, part.quantiles))
+        values = part.quantiles if are_finite else map(_dump_number, part.quantiles)
         form["quantiles"] = dict(zip(_LEVELS, values, strict=True))
     return form
 
@@ -92,7 +97,7 @@ def _load_distribution(place: str, form: object) -> Distribution:
     loaded: dict[str, Any] = {}
     for name in ("num_values", "num_nan", "num_inf", "num_zero", "num_sampled"):
         loaded[name] = _load_count(f"{place}.{name}", given.get(name))
-    for name in ("min", "max", "mean", "deviation"):
+    for name in _NUMBERS:
         value = given.get(name)
         loaded[name] = None if value is None else _load_number(f"{place}.{name}", value)
     quantiles = given.get("quantiles")

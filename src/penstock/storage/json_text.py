@@ -60,6 +60,8 @@ def _write(value: Any, line: str, step: str, add: Callable[[str], None]) -> None
         add(line + "]")
     elif kind is int:
         add(repr(value))
+    elif kind is bool:
+        add("true" if value else "false")
     else:
         add(_COMPACT(value))
 
