@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import fields as f
-from penstock.errors import ChangedFileError, OptionError
+from penstock.errors import CellError, ChangedFileError, OptionError
 
 
 def splits_of(dataset, name):
@@ -234,3 +234,12 @@ def test_splits_do_not_depend_on_the_number_of_workers_or_on_blocks(tmp_path, mo
         )
     assert found[0] == found[1] == found[2]
     assert list(found[0]) == ["train", "validation", "test"]
+
+
+@pytest.mark.parametrize(
+    "times", [[5, None, 7] * 4, [5.5, None, 7.0] * 4, ["2024-01-01", None, "2024-01-03"] * 4]
+)
+def test_row_without_a_time_in_a_dropped_column_is_named(tmp_path, times):
+    with pytest.raises(CellError) as caught:
+        ps.convert({"when": times, "x": list(range(12))}, tmp_path / "out", time="when", drop="when")
+    assert (caught.value.field, caught.value.expected, caught.value.row) == ("when", "a time", 2)

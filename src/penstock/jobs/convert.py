@@ -380,10 +380,10 @@ def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> 
         parts = [block.columns[column] for block in head if block.num_rows]
         reads_as = survey_column(parts).facts.reads_as
         if reads_as == "int":
-            return [ColumnPlan(column, name, Number("int64"))]
+            return [ColumnPlan(column, name, Number("int64", optional=True))]
         if reads_as == "float":
-            return [ColumnPlan(column, name, Number("float64"))]
-        return [ColumnPlan(column, name, Number("int64"), "time")]
+            return [ColumnPlan(column, name, Number("float64", optional=True))]
+        return [ColumnPlan(column, name, Number("int64", optional=True), "time")]
     raise OptionError(
         "time",
         field=name,
