@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
@@ -107,8 +108,11 @@ class OpenFile:
             os.close(self.fd)
             self.fd = -1
 
-    def __del__(self) -> None:
-        self.close()
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # At the end of the interpreter `os` may be gone before the last file is.
+        if self.fd >= 0:
+            close(self.fd)
+            self.fd = -1
 
 
 def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
