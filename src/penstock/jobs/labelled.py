@@ -21,11 +21,12 @@ from penstock.decode.gather import take_columns
 from penstock.encode.records import RecordEncoder
 from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.jobs.feeding import can_lack
-from penstock.jobs.modelbatches import choose_batch_size
+from penstock.jobs.modelbatches import choose_batch_size, leave_out
 from penstock.jobs.newdata import open_new_data
 from penstock.jobs.pieces import Locate, Piece, RefusalLog
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.recipe import Recipe
+from penstock.model.finite import find_faults
 from penstock.model.score.evaluation import Evaluation
 from penstock.schema.field import Field
 from penstock.schema.refusal import count
@@ -114,6 +115,7 @@ def store_labelled(
         with path.open("wb") as file:
             for make in rows.makers():
                 piece = make()
+                piece = leave_out(piece, find_faults(piece.columns, pipeline))
                 for refusal in piece.refusals:
                     log.add(refusal)
                 has_label = _find_labelled(piece, targets)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from penstock.decode.gather import take_columns
 from penstock.errors import FieldError
 from penstock.jobs.pieces import Piece, Refusal, cut_batches
+from penstock.model.finite import find_faults
 from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline
 
@@ -79,20 +80,23 @@ class BatchMaker:
         """Return the arrays of the rows, but for those that a transform refuses."""
         columns, faults = self._inputs.prepare(piece.columns)
         num_known = len(piece.refusals)
-        piece = _leave_out(replace(piece, columns=columns), faults)
+        # A model answers NaN with NaN, or with a number that means nothing: some kernels turn NaN into 0.
+        faults = {**find_faults(columns, self._inputs), **faults}
+        piece = leave_out(replace(piece, columns=columns), faults)
         while len(piece.rows) and len(piece.refusals) - num_known <= self._most:
             try:
                 inputs = self._inputs.apply(piece.columns, len(piece.rows))[0]
             except FieldError as error:
                 if error.record is None or not 0 <= error.record < len(piece.rows):
                     raise
-                piece = _leave_out(piece, {error.record: error})
+                piece = leave_out(piece, {error.record: error})
             else:
                 return ModelBatch(inputs, len(piece.rows), piece.carried, piece.refusals, piece.num_bytes)
         return ModelBatch(None, 0, piece.carried.slice(0, 0), piece.refusals, piece.num_bytes)
 
 
-def _leave_out(piece: Piece, faults: Faults) -> Piece:
+def leave_out(piece: Piece, faults: Faults) -> Piece:
+    """Return a piece without the rows that have a fault, which become refusals."""
     if not faults:
         return piece
     found = [

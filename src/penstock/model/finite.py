@@ -1,10 +1,12 @@
-"""Numbers that no model can learn from: found before the first step, where the data set tells of them.
+"""Numbers that no model can learn from or predict by: NaN and infinity in the float fields of a pipeline.
 
-In: a split and a pipeline. Out: nothing, or the error that names the field and its first records.
+In: a split or columns, and a pipeline. Out: an error that names the field and its first records, or one per
+row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +18,7 @@ from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.pipeline import Pipeline
 from penstock.transform.sequence import Pad
-from penstock.types import Column, Dense, Mask, Ragged
+from penstock.types import CodedColumn, Dense, Mask, Ragged
 
 _BLOCK_ROWS: Final = 1 << 14
 _NUM_NAMED: Final = 5
@@ -38,16 +40,37 @@ def check_finite(split: Any, pipeline: Pipeline, *, is_described: bool = True) -
     """
     form = None if split.manifest is None else split.manifest.statistics
     told = {} if form is None else load_statistics(form)
-    for name, transform in pipeline.transforms.items():
+    for name, takes in list_checked(pipeline):
         values = None if name not in told else told[name].values
-        if is_described and (values is None or not values.num_nan + values.num_inf):
-            continue
+        if not is_described or (values is not None and values.num_nan + values.num_inf):
+            _refuse_rows(split, name, takes, pipeline.schema[name].role)
+
+
+def list_checked(pipeline: Pipeline) -> Iterator[tuple[str, tuple[bool, bool]]]:
+    """Yield the float fields of a pipeline that must be finite, with whether they may be NaN, or infinite."""
+    for name, transform in pipeline.transforms.items():
         takes_nan = isinstance(transform, Scale) and transform.nan == "missing"
         takes_inf = isinstance(transform, Scale) and transform.method == "clip"
         stored = getattr(pipeline.schema[name], "dtype", "")
         is_fed = isinstance(transform, Scale | Keep | Pad) and str(stored).startswith("float")
         if is_fed and not (takes_nan and takes_inf):
-            _refuse_rows(split, name, (takes_nan, takes_inf), pipeline.schema[name].role)
+            yield name, (takes_nan, takes_inf)
+
+
+def find_faults(columns: Mapping[str, CodedColumn], pipeline: Pipeline) -> dict[int, FieldError]:
+    """Return an error for each row that would reach a model with NaN or infinity."""
+    faults: dict[int, FieldError] = {}
+    for name, takes in list_checked(pipeline):
+        for row in _find_rows(columns[name], takes):
+            error = FieldError(
+                f"field {name!r}",
+                field=name,
+                record=row,
+                expected="finite numbers, as in training",
+                got="NaN or infinity",
+            )
+            faults.setdefault(row, error)
+    return faults
 
 
 def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool], role: str) -> None:
@@ -80,7 +103,7 @@ def _find_bad(values: NDArray[Any], takes: tuple[bool, bool]) -> Mask:
     return is_bad
 
 
-def _find_rows(column: Column, takes: tuple[bool, bool]) -> list[int]:
+def _find_rows(column: CodedColumn, takes: tuple[bool, bool]) -> list[int]:
     if isinstance(column, Dense):
         values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
         is_bad = _find_bad(values, takes)

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from penstock.batch.build import LoadedSplit
+from penstock.model.finite import check_finite
 from penstock.model.score.bootstrap import find_intervals
 from penstock.model.score.breakdown import describe_classes, describe_confusion
 from penstock.model.score.evaluation import Evaluation, SliceScores
@@ -60,13 +61,14 @@ def evaluate_split(
         UnknownNameError: The split lacks a field that is needed.
         SchemaError: A field of it is not what the pipeline was fitted to.
         OptionError: It has no records, or there are no slices by such a field.
-        FieldError: A record has a target that no label stands for.
+        FieldError: A record has a target that no label stands for, or a number that is not finite.
     """
     options = options or EvaluateOptions()
     if options.batch_size is None:
         options = replace(options, batch_size=fit_batch_size(pipeline))
     tell = on_progress or (lambda *_: None)
     check_slices(options.slices, split.schema)
+    check_finite(split, pipeline, is_described=False)
     source = split.as_source()
     judged = judge(predict, pipeline, tasks, source, options, tell)
     notes = _note(tasks, judged, source.name)
