@@ -104,6 +104,8 @@ def _find_bad(values: NDArray[Any], takes: tuple[bool, bool]) -> Mask:
 
 
 def _find_rows(column: CodedColumn, takes: tuple[bool, bool]) -> list[int]:
+    if not len(column):
+        return []
     if isinstance(column, Dense):
         values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
         is_bad = _find_bad(values, takes)
