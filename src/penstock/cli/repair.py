@@ -17,7 +17,8 @@ SUMMARY = "copy what is good of damaged files"
 DESCRIPTION = """\
 Write the good records of TFRecord files to files of the same names and compression in another folder, OUT.
 The input is only read. What is damaged goes to OUT/quarantine, one file for each damaged one, and
-OUT/quarantine/losses.jsonl says what was lost and why. Exit status 1 if a file could not be repaired."""
+OUT/quarantine/losses.jsonl says what was lost and why. Records that a manifest lists and no file has count
+as lost, too. Exit status 1 if there are any, or if a file could not be repaired."""
 EXAMPLE = "penstock repair pets/ mended/"
 
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print_repair(done)
     for fault in done.failures:
         complain(f"not repaired: {word_fault(fault)}")
-    return 1 if done.failures else 0
+    return 1 if done.failures or done.missing else 0
 
 
 def print_repair(done: Repair) -> None:
@@ -59,7 +60,7 @@ def print_repair(done: Repair) -> None:
     rows = [
         [
             f"{file.num_kept:,}",
-            f"{len(file.losses):,}",
+            f"{file.num_lost:,}",
             write_size(file.num_bytes_lost),
             escape(str(file.path)),
         ]
@@ -74,8 +75,13 @@ def print_repair(done: Repair) -> None:
     for loss in done.losses:
         print(f"  {word_fault(loss.fault)}")
     kept = f"kept {write_count(done.num_kept, 'record')} in {escape(str(done.out))}"
-    if not done.losses:
-        print(f"\n{kept}; nothing was lost")
-        return
-    print(f"\n{kept}; LOST {write_count(len(done.losses), 'record')} ({write_size(done.num_bytes_lost)})")
-    print(f"their bytes, and losses.jsonl that says why, are in {escape(str(done.quarantine))}")
+    if done.losses:
+        print(f"\n{kept}; LOST {write_count(done.num_lost, 'record')} ({write_size(done.num_bytes_lost)})")
+        account = "losses.jsonl, which says why, is"
+        contents = "their bytes, and losses.jsonl that says why, are" if done.num_bytes_lost else account
+        print(f"{contents} in {escape(str(done.quarantine))}")
+    else:
+        lost = "no record was lost" if done.notes else "nothing was lost"
+        print(f"\n{kept}; {'no record of the files read was lost' if done.failures else lost}")
+    for note in done.notes:
+        print(f"note: {escape(note)}")

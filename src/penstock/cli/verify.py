@@ -52,7 +52,9 @@ def print_verification(found: Verification) -> None:
             if found.num_other == 1
             else f"{found.num_other:,} records that are no Examples: only their frames were checked"
         )
-    if found.faults and found.num_records:
+    if found.advice:
+        print(escape(found.advice))
+    if found.num_bad_files and found.num_records:
         print("'penstock repair PATH OUT' copies what is good.")
 
 

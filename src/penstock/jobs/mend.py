@@ -7,12 +7,12 @@ in the quarantine if there are any, and `MendedFile`.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import PenstockError, WriteError
 from penstock.jobs.check import FileCheck, Tally, check_file
-from penstock.jobs.fault import Fault
+from penstock.jobs.fault import Fault, word_contrast
 from penstock.jobs.meter import Meter
 from penstock.jobs.placement import QUARANTINE
 from penstock.jobs.sieve import Loss, Sifting, make_compressor, sift_file
@@ -40,9 +40,27 @@ class MendedFile:
     failure: Fault | None = None
 
     @property
+    def num_lost(self) -> int:
+        """How many records were lost."""
+        return sum(loss.num_records for loss in self.losses)
+
+    @property
     def num_bytes_lost(self) -> int:
         """How many bytes were lost."""
         return sum(loss.num_bytes for loss in self.losses)
+
+    def compare(self, num_records: int) -> MendedFile:
+        """Return the same file; the records that it should have, and has not, are lost.
+
+        Args:
+            num_records: How many records the manifest lists.
+        """
+        num_found = self.num_kept + self.num_lost
+        if self.failure is not None or num_found >= num_records:
+            return self
+        what = word_contrast("number of records, by the manifest", num_records, num_found)
+        loss = Loss(Fault(self.path, None, None, what), 0, 0, num_records - num_found)
+        return replace(self, losses=(*self.losses, loss))
 
     @property
     def bad_place(self) -> Path:

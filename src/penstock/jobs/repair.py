@@ -7,17 +7,23 @@ In: paths and an output folder. Out: files of the same names and compression, wh
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import PenstockError
 from penstock.jobs.fault import Fault
 from penstock.jobs.mend import MendedFile, Mender
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.placement import QUARANTINE, place_files
 from penstock.jobs.sieve import Loss
+from penstock.read.folder import DatasetFolder, find_folders
+from penstock.read.naming import split_of
 from penstock.read.options import ReadOptions
+from penstock.schema.refusal import count
+from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 
@@ -30,11 +36,15 @@ class Repair:
 
     Attributes:
         out: The output folder.
-        files: What became of each file.
+        files: What became of each file, and of each shard that a manifest lists and that does not exist.
+        bad_manifests: Why manifests could not be read.
+        notes: What the output lacks besides records.
     """
 
     out: Path
     files: tuple[MendedFile, ...]
+    bad_manifests: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def num_kept(self) -> int:
@@ -47,14 +57,25 @@ class Repair:
         return tuple(loss for file in self.files for loss in file.losses)
 
     @property
+    def num_lost(self) -> int:
+        """How many records were lost."""
+        return sum(file.num_lost for file in self.files)
+
+    @property
     def num_bytes_lost(self) -> int:
         """How many bytes were lost."""
         return sum(file.num_bytes_lost for file in self.files)
 
     @property
+    def missing(self) -> tuple[Loss, ...]:
+        """Records that a manifest lists, and that are in no file."""
+        return tuple(loss for loss in self.losses if loss.fault.record is None)
+
+    @property
     def failures(self) -> tuple[Fault, ...]:
-        """Why files could not be repaired."""
-        return tuple(file.failure for file in self.files if file.failure is not None)
+        """Why files, manifests among them, could not be repaired."""
+        failed = [file.failure for file in self.files if file.failure is not None]
+        return (*self.bad_manifests, *failed)
 
     @property
     def quarantine(self) -> Path:
@@ -66,11 +87,12 @@ class Repair:
         return {
             "files": len(self.files),
             "kept": self.num_kept,
-            "lost": len(self.losses),
+            "lost": self.num_lost,
             "bytes_lost": self.num_bytes_lost,
             "out": str(self.out),
             "losses": [_loss_to_json(loss) for loss in self.losses],
             "failed": [fault.to_json() for fault in self.failures],
+            "notes": list(self.notes),
         }
 
 
@@ -83,6 +105,8 @@ def repair(
     on_progress: Progress | None = None,
 ) -> Repair:
     """Write the good records of files to files of the same names in another folder.
+
+    Records that the manifest of a folder lists, and that its files do not have, count as lost.
 
     Args:
         paths: A file, several, a glob, or a folder.
@@ -102,13 +126,19 @@ def repair(
         3
     """
     folder = Path(out)
-    places = place_files(paths, folder, overwrite=overwrite)
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    places = place_files(given, folder, overwrite=overwrite)
+    datasets, errors = _find_datasets(given)
     account = folder / QUARANTINE / _ACCOUNT
     if not overwrite:
         refuse_existing(account)
     meter = Meter(places, on_progress, num_passes=2)
     mender = Mender(folder, options or ReadOptions(), meter, overwrite=overwrite)
-    result = Repair(folder, tuple(mender.mend(path, place) for path, place in places.items()))
+    mended = [mender.mend(path, place) for path, place in places.items()]
+    files = tuple(_compare_files(mended, datasets))
+    bad_manifests = tuple(Fault.from_error(Path(error.path or ""), error) for error in errors)
+    notes = [*_note_metadata(folder, places, datasets), *(error.advice for error in errors if error.advice)]
+    result = Repair(folder, files, bad_manifests, tuple(notes))
     if result.losses:
         with AtomicFile(account, overwrite=overwrite) as file:
             for entry in _list_losses(result.files):
@@ -116,6 +146,55 @@ def repair(
     else:
         account.unlink(missing_ok=True)  # of an earlier repair that is overwritten
     return result
+
+
+def _find_datasets(given: Iterable[PathLike]) -> tuple[list[DatasetFolder], list[PenstockError]]:
+    """Return the folders with a manifest, and why other manifests cannot be read."""
+    datasets: list[DatasetFolder] = []
+    errors: list[PenstockError] = []
+    for path in given:
+        try:
+            datasets += find_folders([path])[0]
+        except PenstockError as error:
+            errors.append(error)
+    return datasets, errors
+
+
+def _compare_files(files: Iterable[MendedFile], datasets: Iterable[DatasetFolder]) -> Iterator[MendedFile]:
+    """Yield the files, compared with the manifests, and then the shards that do not exist."""
+    entries = {
+        os.path.realpath(path): (path, entry)
+        for dataset in datasets
+        for shards in dataset.splits().values()
+        for path, entry in shards
+    }
+    for file in files:
+        _, entry = entries.pop(os.path.realpath(file.path), (None, None))
+        yield file if entry is None else file.compare(entry.num_records)
+    for path, entry in entries.values():
+        what = f"is missing, with {count(entry.num_records, 'record')} by the manifest"
+        loss = Loss(Fault(path, None, None, what), 0, 0, entry.num_records)
+        yield MendedFile(path, Path(entry.name), losses=(loss,))
+
+
+def _note_metadata(out: Path, files: Iterable[Path], datasets: Iterable[DatasetFolder]) -> Iterator[str]:
+    """Yield what the manifests of the input hold, and the output does not."""
+    known = {os.path.realpath(dataset.path): dataset.manifest for dataset in datasets}
+    for folder in dict.fromkeys(file.parent for file in files):
+        if not (folder / MANIFEST_NAME).exists() or (out / MANIFEST_NAME).exists():
+            continue
+        manifest = known.get(os.path.realpath(folder))
+        # Files named train-… are the split 'train' without a manifest, too.
+        keeps_splits = manifest is not None and all(
+            split_of(Path(shard.name)) == name
+            for name, split in manifest.splits.items()
+            for shard in split.shards
+        )
+        lacking = "roles, statistics and source" if keeps_splits else "roles, splits, statistics and source"
+        yield (
+            f"{out} has no manifest: {lacking} in {folder / MANIFEST_NAME} are not carried over. "
+            f"'penstock convert' makes a data set with a manifest from the repaired files."
+        )
 
 
 def _list_losses(files: Iterable[MendedFile]) -> Iterator[dict[str, Any]]:
@@ -132,4 +211,4 @@ def _list_losses(files: Iterable[MendedFile]) -> Iterator[dict[str, Any]]:
 def _loss_to_json(loss: Loss) -> dict[str, Any]:
     fault = loss.fault
     place = {"file": str(fault.path), "record": fault.record, "offset": fault.offset}
-    return {**place, "bytes": loss.num_bytes, "what": fault.what}
+    return {**place, "records": loss.num_records, "bytes": loss.num_bytes, "what": fault.what}

@@ -32,11 +32,13 @@ class Loss:
         fault: Where and why.
         num_bytes: How many bytes; 0 for what could not be inflated.
         bad_offset: Where they begin among all bad bytes of the file.
+        num_records: How many records; a damaged stretch counts as one.
     """
 
     fault: Fault
     num_bytes: int
     bad_offset: int
+    num_records: int = 1
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def show_repair(meadow: Path, mended: Path) -> Iterator[Step]:
 
     repaired = repair(meadow, mended)
     typed = f"$ penstock repair {quote(meadow)} {quote(mended)}"
-    facts = {"kept": repaired.num_kept, "lost": len(repaired.losses)}
+    facts = {"kept": repaired.num_kept, "lost": repaired.num_lost}
     yield Step("Save what is good", (typed,), repaired, facts)
 
     left = _read_ids(mended)

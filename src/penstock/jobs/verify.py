@@ -49,10 +49,12 @@ class Verification:
     Attributes:
         files: The files, in the order in which they were looked at.
         faults: All faults of all files, and of the set itself.
+        advice: What to do about a manifest that cannot be read; empty if there is none.
     """
 
     files: tuple[VerifiedFile, ...]
     faults: tuple[Fault, ...]
+    advice: str = ""
 
     @property
     def num_records(self) -> int:
@@ -105,10 +107,12 @@ def verify(
     options = options or ReadOptions()
     named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes) else paths
     faults: list[Fault] = []
+    advice = ""
     try:
         folders, rest = find_folders(named)
     except ManifestError as error:
         faults.append(Fault.from_error(Path(error.path or ""), error))
+        advice = error.advice
         folders, rest = [], named
     shards = [shard for folder in folders for files in folder.splits().values() for shard in files]
     bare: list[Path] = []
@@ -122,7 +126,7 @@ def verify(
     verified = [_verify_file(path, options, meter, entry) for path, entry in shards]
     verified += [_verify_file(path, options, meter) for path in bare]
     faults += [fault for file in verified for fault in file.faults]
-    return Verification(tuple(verified), tuple(faults))
+    return Verification(tuple(verified), tuple(faults), advice)
 
 
 def _verify_file(

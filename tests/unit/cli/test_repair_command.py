@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from manifest_folders import write_dataset
 from penstock.cli.main import main
-from record_files import FRAME_BYTES
+from record_files import FRAME_BYTES, PAYLOADS
 
 
 def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys) -> None:
@@ -49,12 +50,31 @@ def test_repair_sound_files_says_that_nothing_was_lost(zoo, tmp_path, capsys) ->
     assert capsys.readouterr().out.endswith(f"kept 30 records in {tmp_path}/out; nothing was lost\n")
 
 
+def test_repair_of_a_data_set_without_a_listed_shard_names_it_and_fails(tmp_path, capsys) -> None:
+    write_dataset(tmp_path / "in", {"train": [PAYLOADS], "test": [PAYLOADS[:2]]})
+    missing = tmp_path / "in" / "train-00000-of-00001.tfrecord"
+    missing.unlink()
+    assert main(["repair", str(tmp_path / "in"), str(tmp_path / "out")]) == 1
+    out = capsys.readouterr().out
+    assert f"{missing}: is missing, with 5 records by the manifest\n" in out
+    assert "LOST 5 records" in out
+    assert "nothing was lost" not in out
+
+
+def test_repair_of_a_sound_data_set_says_that_its_metadata_is_not_carried_over(tmp_path, capsys) -> None:
+    write_dataset(tmp_path / "in")
+    assert main(["repair", str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "nothing was lost" not in out
+    assert "note: " in out
+
+
 def test_repair_json_lists_the_losses(damaged, tmp_path, capsys) -> None:
     assert main(["repair", "--json", str(damaged), "--out", str(tmp_path / "out")]) == 0
     form = json.loads(capsys.readouterr().out)
-    assert list(form) == ["files", "kept", "lost", "bytes_lost", "out", "losses", "failed"]
+    assert list(form) == ["files", "kept", "lost", "bytes_lost", "out", "losses", "failed", "notes"]
     assert (form["kept"], form["lost"], form["bytes_lost"]) == (4, 1, FRAME_BYTES)
-    assert list(form["losses"][0]) == ["file", "record", "offset", "bytes", "what"]
+    assert list(form["losses"][0]) == ["file", "record", "offset", "records", "bytes", "what"]
 
 
 def test_repair_of_a_file_that_is_no_tfrecord_fails(tmp_path, capsys) -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from manifest_folders import write_dataset
 from penstock.cli.main import main
 from record_files import BASE, FRAME_BYTES, flip, write_plain
 
@@ -73,3 +74,13 @@ def test_verify_takes_the_options_of_reading(tmp_path, capsys) -> None:
     assert main(["verify", str(path), "--allow-trailing-zeros", "--max-record-bytes", "10"]) == 1
     assert main(["verify", str(path), "--allow-trailing-zeros", "--compression", "gzip"]) == 1
     assert "compression: expected gzip, got none" in capsys.readouterr().out
+
+
+def test_verify_of_a_newer_format_advises_to_upgrade_and_not_to_repair(tmp_path, capsys) -> None:
+    write_dataset(tmp_path)
+    manifest = tmp_path / "penstock.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"format": 1', b'"format": 2'))
+    assert main(["verify", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "upgrade" in out
+    assert "penstock repair" not in out

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from manifest_folders import write_dataset
 from penstock.errors import MissingShardError, WriteError
 from penstock.jobs.repair import repair
 from penstock.read.options import ReadOptions
@@ -77,7 +78,8 @@ def test_repair_names_each_loss_with_its_place_in_the_input_and_in_the_quarantin
         assert bad[begin : begin + size] == DAMAGED[loss["offset"] : loss["offset"] + size]
         assert (loss["file"], loss["quarantine"]) == (str(source), "a.tfrecord.bad")
     assert losses[2]["what"] == "payload is no Example: a length runs past what holds it"
-    short = [{key: loss[key] for key in ("file", "record", "offset", "bytes", "what")} for loss in losses]
+    keys = ("file", "record", "offset", "records", "bytes", "what")
+    short = [{key: loss[key] for key in keys} for loss in losses]
     assert done.to_json() == {
         "files": 1,
         "kept": 5,
@@ -86,6 +88,7 @@ def test_repair_names_each_loss_with_its_place_in_the_input_and_in_the_quarantin
         "out": str(tmp_path / "out"),
         "losses": short,
         "failed": [],
+        "notes": [],
     }
 
 
@@ -224,3 +227,46 @@ def test_repair_tells_how_far_it_is_over_both_passes(tmp_path) -> None:
     calls = []
     repair(tmp_path / "a.tfrecord", tmp_path / "out", on_progress=lambda *call: calls.append(call))
     assert calls[-1] == (2 * len(DAMAGED), 2 * len(DAMAGED))
+
+
+def test_repair_counts_the_records_of_a_shard_that_the_manifest_lists_and_that_is_missing(tmp_path) -> None:
+    write_dataset(tmp_path / "in", {"train": [PAYLOADS], "test": [PAYLOADS[:2]]})
+    (tmp_path / "in" / "train-00000-of-00001.tfrecord").unlink()
+    done = repair(tmp_path / "in", tmp_path / "out")
+    assert (done.num_kept, done.num_lost, done.failures) == (2, 5, ())
+    (missing,) = done.missing
+    assert missing.fault.path == tmp_path / "in" / "train-00000-of-00001.tfrecord"
+    assert missing.num_records == 5
+    assert done.to_json()["lost"] == 5
+    (loss,) = read_losses(tmp_path / "out")
+    assert (loss["file"], loss["records"], loss["bytes"]) == (str(missing.fault.path), 5, 0)
+    assert not (tmp_path / "out" / "train-00000-of-00001.tfrecord").exists()
+
+
+def test_repair_counts_records_that_were_cut_off_between_two_frames(tmp_path) -> None:
+    write_dataset(tmp_path / "in", {"train": [PAYLOADS]})
+    shard = tmp_path / "in" / "train-00000-of-00001.tfrecord"
+    shard.write_bytes(flip(b"".join(FRAMES[:3]), 40))
+    done = repair(tmp_path / "in", tmp_path / "out")
+    assert (done.num_kept, done.num_lost) == (2, 3)
+    assert [(loss.fault.record, loss.num_records) for loss in done.losses] == [(0, 1), (None, 2)]
+    assert done.missing == done.losses[1:]
+
+
+@pytest.mark.parametrize(("name", "has_splits"), [("train", True), ("fold_3", False)])
+def test_repair_of_a_data_set_notes_that_its_metadata_is_not_carried_over(name, has_splits, tmp_path) -> None:
+    write_dataset(tmp_path / "in", {name: [PAYLOADS]})
+    done = repair(tmp_path / "in", tmp_path / "out")
+    assert (done.num_lost, done.failures) == (0, ())
+    (note,) = done.notes
+    assert "roles" in note
+    assert ("splits" not in note) == has_splits == (name in ps.open(tmp_path / "out").splits)
+
+
+def test_repair_with_a_manifest_that_cannot_be_read_names_it_and_keeps_the_records(tmp_path) -> None:
+    write_dataset(tmp_path / "in", {"train": [PAYLOADS]})
+    (tmp_path / "in" / "penstock.json").write_bytes(b"{")
+    done = repair(tmp_path / "in", tmp_path / "out")
+    assert [fault.path.name for fault in done.failures] == ["penstock.json"]
+    assert done.num_kept == 5
+    assert "splits" in done.notes[0]
