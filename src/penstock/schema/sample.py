@@ -47,7 +47,9 @@ class Sample:
             return np.empty(0)
         self._shrink()
         flat = self._parts[0][1].reshape(-1).astype(np.float64)
-        return np.sort(flat[np.isfinite(flat)])
+        finite: NDArray[np.float64] = flat[np.isfinite(flat)]
+        finite.sort()
+        return finite
 
     def _add(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> None:
         num_rows = len(keys) if self._bound is None else int(np.searchsorted(keys, self._bound, side="right"))

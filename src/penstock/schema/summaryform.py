@@ -45,6 +45,8 @@ def load_statistics(form: object, place: str = "$") -> dict[str, FieldStatistics
 def _dump_field(field: FieldStatistics) -> dict[str, Any]:
     form: dict[str, Any] = {}
     for name, part in vars(field).items():
+        if part is None:
+            continue
         if isinstance(part, Distribution):
             form[name] = _dump_distribution(part)
         elif isinstance(part, Frequencies):
@@ -57,7 +59,7 @@ def _dump_field(field: FieldStatistics) -> dict[str, Any]:
             }
         elif isinstance(part, Elements):
             form[name] = {key: [_dump_number(x) for x in array.tolist()] for key, array in vars(part).items()}
-        elif part is not None:
+        else:
             form[name] = part
     return form
 
