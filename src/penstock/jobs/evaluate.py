@@ -165,7 +165,7 @@ def run_evaluation(
 
         with TemporaryDirectory(prefix="penstock-evaluate-") as temporary:
             how = replace(reading or PredictOptions(), keep=options.slices)
-            rows = store_labelled(data, pipeline, recipe, how, Path(temporary))
+            rows = store_labelled(data, pipeline, opened.tasks, recipe, how, Path(temporary))
             found = rows.evaluate(lambda chosen: score(chosen, pipeline))
     else:
         chosen, notes = _open_split(opened, data, split, recipe.schema)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,19 +24,23 @@ from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.jobs.feeding import can_lack
 from penstock.jobs.modelbatches import choose_batch_size, leave_out
 from penstock.jobs.newdata import open_new_data
-from penstock.jobs.pieces import Locate, Piece, RefusalLog
+from penstock.jobs.pieces import Locate, Piece, Refusal, RefusalLog
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.recipe import Recipe
 from penstock.model.finite import find_faults
 from penstock.model.score.evaluation import Evaluation
+from penstock.model.task import Task
 from penstock.schema.field import Field
-from penstock.schema.refusal import count
+from penstock.schema.refusal import count, show
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import write_failure
+from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline
+from penstock.types import CodedColumn
 
 _FILE: Final = "rows.tfrecord"
+_MOST_SHOWN: Final = 10
 _NAMED: Final = ("field", "expected", "got", "advice")
 
 
@@ -85,13 +90,19 @@ class LabelledRows:
 
 
 def store_labelled(
-    data: object, pipeline: Pipeline, recipe: Recipe, options: PredictOptions, folder: Path
+    data: object,
+    pipeline: Pipeline,
+    tasks: Mapping[str, Task],
+    recipe: Recipe,
+    options: PredictOptions,
+    folder: Path,
 ) -> LabelledRows:
     """Write the labelled rows of raw data as records.
 
     Args:
         data: Anything that `predict` takes as raw data.
         pipeline: What reads the records, targets included.
+        tasks: What is predicted, by target.
         recipe: How the data that the run was trained on was made.
         options: How the data is read; `keep` names further fields that are wanted.
         folder: Where the records are written.
@@ -105,6 +116,7 @@ def store_labelled(
     open_ended = {name: replace(recipe.schema[name], optional=True) for name in targets}
     recipe = replace(recipe, schema=Schema({**recipe.schema, **open_ended}))
     rows = open_new_data(data, pipeline, recipe, options, choose_batch_size(pipeline))
+    checker = _RowChecker(pipeline, tasks, options)
     log = RefusalLog(options.on_error, options.max_rejects)
     kept: list[NDArray[np.int64]] = []
     locate: dict[int, Locate] = {}
@@ -116,11 +128,11 @@ def store_labelled(
             for make in rows.makers():
                 piece = make()
                 piece = leave_out(piece, find_faults(piece.columns, pipeline))
-                for refusal in piece.refusals:
-                    log.add(refusal)
                 has_label = _find_labelled(piece, targets)
                 num_unlabelled += int((~has_label).sum())
-                chosen = np.flatnonzero(has_label)
+                chosen, refusals = checker.check(piece, np.flatnonzero(has_label))
+                for refusal in sorted([*piece.refusals, *refusals], key=lambda each: each.row):
+                    log.add(refusal)
                 if not len(chosen):
                     continue
                 columns = take_columns(piece.columns, chosen)
@@ -149,6 +161,65 @@ def store_labelled(
     if log.num_skipped:
         notes.append(f"{count(log.num_skipped, 'row')} that did not fit left out")
     return LabelledRows(dataset["all"], tuple(notes), name, np.concatenate(kept), locate)
+
+
+class _RowChecker:
+    """Finds labelled rows that the pipeline refuses, such as those with a class that the run does not know.
+
+    Inputs are checked only where such rows are left out: elsewhere, the evaluation itself raises the error.
+    """
+
+    def __init__(self, pipeline: Pipeline, tasks: Mapping[str, Task], options: PredictOptions) -> None:
+        is_strict = options.on_error == "raise"
+        self._pipeline = pipeline.without_inputs() if is_strict else pipeline
+        self._tasks = tasks
+        self._most = 0 if is_strict else options.max_rejects
+        self._batch_size = choose_batch_size(pipeline)
+
+    def check(self, piece: Piece, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Refusal]]:
+        """Return which of the chosen rows of a piece fit, and why the others do not."""
+        fitting: list[NDArray[np.int64]] = []
+        refusals: list[Refusal] = []
+        for start in range(0, len(chosen), self._batch_size):
+            rest = chosen[start : start + self._batch_size]
+            while len(rest) and len(refusals) <= self._most:
+                faults = self._find_faults(take_columns(piece.columns, rest), len(rest))
+                if not faults:
+                    break
+                for at, error in faults.items():
+                    row = int(piece.rows[rest[at]])
+                    refusals.append(Refusal(row, partial(piece.locate, row, self._reword(error))))
+                rest = np.delete(rest, list(faults))
+            fitting.append(rest)
+        return np.concatenate(fitting) if fitting else chosen, refusals
+
+    def _find_faults(self, columns: Mapping[str, CodedColumn], num_rows: int) -> Faults:
+        """Return errors by row: all that are found at once, or the first."""
+        prepared, faults = self._pipeline.prepare(columns)
+        if faults:
+            return faults
+        try:
+            targets = self._pipeline.apply(prepared, num_rows)[1]
+        except FieldError as error:
+            if error.record is None or not 0 <= error.record < num_rows:
+                raise
+            return {error.record: error}
+        return {
+            int(at): FieldError("class", field=name, got=show(targets[name][at].item()))
+            for name, task in self._tasks.items()
+            if task.kind in ("binary", "multiclass")
+            for at in np.flatnonzero(~np.isin(targets[name], np.arange(len(task.labels))))
+        }
+
+    def _reword(self, error: FieldError) -> FieldError:
+        task = self._tasks.get(error.field or "")
+        if task is None or not task.labels:
+            return error
+        labels = task.labels
+        more = ", …" if len(labels) > _MOST_SHOWN else ""
+        shown = ", ".join(show(label) for label in labels[:_MOST_SHOWN])
+        expected = f"one of {shown}{more} (the classes of the run)"
+        return FieldError(error.what, field=error.field, expected=expected, got=error.got)
 
 
 def _find_labelled(piece: Piece, targets: list[str]) -> NDArray[np.bool_]:

@@ -11,7 +11,6 @@ from fake_runs import fit_run
 from penstock.errors import (
     CellError,
     OptionError,
-    PenstockError,
     SchemaError,
     SourceError,
     TooManySkippedError,
@@ -108,16 +107,43 @@ def test_row_that_does_not_fit_is_named_or_left_out(run, tmp_path):
         evaluate(run, path, on_error="skip", max_rejects=0, **QUICK)
 
 
-def test_label_that_the_run_does_not_know_names_row_and_line(run, tmp_path):
+@pytest.mark.parametrize("on_error", ["skip", "collect"])
+def test_label_that_the_run_does_not_know_is_named_or_left_out(run, stored, tmp_path, on_error):
     path = write(tmp_path, "csv")
     lines = path.read_text().splitlines()
-    lines[7] = lines[7].rsplit(",", 1)[0] + ",perhaps"
-    path.write_text("\n".join(lines))
-    with pytest.raises(PenstockError) as caught:
+    unknown = lines[7].rsplit(",", 1)[0] + ",perhaps"
+    path.write_text("\n".join([*lines[:7], unknown, *lines[7:]]))
+    with pytest.raises(CellError) as caught:
         evaluate(run, path, **QUICK)
-    assert caught.value.field == "sold"
-    assert str(caught.value.path) == str(path)
-    assert "line 8" in str(caught.value)
+    error = caught.value
+    assert (error.field, error.line, str(error.path)) == ("sold", 8, str(path))
+    assert (error.expected, error.got) == ("one of 'no', 'yes' (the classes of the run)", "'perhaps'")
+    found = evaluate(run, path, on_error=on_error, **QUICK)
+    assert (found.records, found.targets) == (60, stored.targets)
+    assert any("1 row that did not fit" in note for note in found.notes)
+    with pytest.raises(TooManySkippedError):
+        evaluate(run, path, on_error=on_error, max_rejects=0, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("values", "unknown", "fields"),
+    [
+        ([0, 1], 7, {}),
+        ([0, 1], 7, {"y": ps.fields.Number("int64")}),
+        ([0, 1, 2], 7, {}),
+        ([["a"], ["b"], ["a", "b"]], ["a", "q"], {}),
+    ],
+)
+def test_rows_with_unknown_classes_of_any_kind_are_left_out(values, unknown, fields, tmp_path):
+    rows = [{"a": n / 2, "y": values[n % len(values)]} for n in range(60)]
+    run = fit_run(rows, tmp_path / "set", target="y", fields=fields)
+    more = [*rows[:10], {"a": 1.0, "y": unknown}, *rows[10:], {"a": 2.0, "y": unknown}]
+    with pytest.raises(CellError) as caught:
+        evaluate(run, more, **QUICK)
+    assert (caught.value.field, caught.value.row) == ("y", 11)
+    assert "of the run" in caught.value.expected
+    found = evaluate(run, more, on_error="skip", **QUICK)
+    assert (found.records, found.targets) == (60, evaluate(run, rows, **QUICK).targets)
 
 
 def test_text_options_and_splits_of_raw_data(run, tmp_path):
@@ -152,6 +178,12 @@ def test_images_that_a_table_names_are_read(tmp_path):
     run = fit_run(path, tmp_path / "set", target="y")
     assert evaluate(run, path, **QUICK).targets == evaluate(run, split="train", **QUICK).targets
     assert ps.open(tmp_path / "set").schema["photo"].type_name == "image"
+    damaged = photos / "3.png"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    with pytest.raises(CellError) as caught:
+        evaluate(run, path, **QUICK)
+    assert (caught.value.field, caught.value.row) == ("photo", 4)
+    assert evaluate(run, path, on_error="skip", **QUICK).records == 11
 
 
 def test_printed_scores_show_intervals_inputs_and_mistakes(run, tmp_path):
