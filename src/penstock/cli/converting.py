@@ -174,7 +174,7 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
     print("\n".join(format_table(("field", "type", "role", "values"), fields, width=terminal_width())))
     if num_more := len(manifest.schema) - len(fields):
         place = escape(shlex.quote(str(done.out)))
-        print(f"… and {write_count(num_more, 'more field')}: 'penstock inspect {place}' lists all.")
+        print(f"and {write_count(num_more, 'more field')}: 'penstock inspect {place}' lists all.")
     print()
     rows = [
         [name, f"{split.num_records:,}", f"{len(split.shards):,}", write_size(split.num_bytes)]
