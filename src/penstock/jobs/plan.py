@@ -215,6 +215,17 @@ class _Telling:
                 )
 
 
+def _refuse_column(column: str, role: str, facts: ColumnFacts, reason: str) -> SchemaError:
+    """Return the error for a declared column whose values tell no type."""
+    if role == "target" and facts.kind == "empty":
+        what, expected = f"target {show(column)}", "a label in at least one row"
+        advice = "Name another target: --target NAME, in Python target='NAME'; or fill in its labels."
+    else:
+        what, expected = f"column {show(column)}", "values that a field can hold"
+        advice = "Declare its type, or leave it out of the declaration."
+    return SchemaError(what, field=column, expected=expected, got=reason, advice=advice)
+
+
 class _Planner:
     """Plans column after column; only one of them can be the id."""
 
@@ -238,14 +249,7 @@ class _Planner:
         type_name = given.type_name or guess.type_name
         if type_name is None:
             if told is not None:
-                advice = "Tell its type, or nothing of it."
-                raise SchemaError(
-                    f"column {show(column)}",
-                    field=column,
-                    expected="a field",
-                    got=guess.reason,
-                    advice=advice,
-                )
+                raise _refuse_column(column, role, facts, guess.reason)
             self.dropped[column] = guess.reason
             return
         attributes = self._fill(column, type_name, given, facts)

@@ -236,14 +236,25 @@ def test_column_without_values_is_left_out_unless_it_was_told():
     assert plan_for(columns, types={"none": "text"}).schema["none"] == Text(optional=True)
 
 
+def test_target_without_any_label_advises_another_target():
+    columns = {**PETS, "none": pa.array([None] * 4, pa.string())}
+    with pytest.raises(SchemaError) as caught:
+        plan_for(columns, target="none")
+    assert caught.value.field == "none"
+    assert caught.value.expected == "a label in at least one row"
+    assert caught.value.got == "no value in any of 4 rows"
+    assert "--target NAME" in caught.value.advice
+    assert "target='NAME'" in caught.value.advice
+
+
 def test_column_that_no_field_holds_is_left_out_or_refused():
     columns = {**PETS, "when": pa.array([{"a": 1}] * 4)}
     assert plan_for(columns).dropped == {"when": "struct<a: int64>: no field holds values of this type"}
     with pytest.raises(SchemaError) as caught:
         plan_for(columns, target="when")
     assert str(caught.value) == (
-        "column 'when': expected a field, got struct<a: int64>: no field holds values of this type. "
-        "Tell its type, or nothing of it."
+        "column 'when': expected values that a field can hold, got struct<a: int64>: no field holds values "
+        "of this type. Declare its type, or leave it out of the declaration."
     )
 
 
