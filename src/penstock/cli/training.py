@@ -292,17 +292,25 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
     name = escape(shlex.quote(str(run.folder)))
     own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
     split = _find_unseen(run)
+    kind = "csv" if _knows_columns(run) else "tfrecord"
+    new, labelled = f"NEW.{kind}", f"LABELLED.{kind}"
     print(f"\n{name} holds the run. Next:")
     if split is None:
         option = f" --split {escape(shlex.quote(_list_splits(run)[0]))}"
-        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} NEW.csv{own}")
+        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
         print(
             "There is no test split: those scores are of records that the model was trained on. Better, pass "
-            f"other labelled data: penstock evaluate {name} LABELLED.csv{own}"
+            f"other labelled data: penstock evaluate {name} {labelled}{own}"
         )
         return
     option = "" if split == USUAL_SPLIT else f" --split {split}"
-    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} NEW.csv{own}")
+    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
+
+
+def _knows_columns(run: Run) -> bool:
+    """Whether the records were made of raw columns, which new data is expected to have."""
+    manifest = open_dataset(run.data).manifest
+    return "convert" in run.settings or (manifest is not None and manifest.plan is not None)
 
 
 def _find_unseen(run: Run) -> str | None:

@@ -44,6 +44,7 @@ USUAL_SPLIT: Final = "test"
 READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
 """The options of `PredictOptions` that an evaluation on raw data takes, too."""
 
+_OTHER_SPLIT: Final = "Name another split: --split NAME, in Python split=NAME."
 _OTHER_DATA: Final = (
     "Evaluate on other labelled data, raw or stored: penstock evaluate RUN labelled.csv, in Python "
     "ps.evaluate(run, data)."
@@ -205,7 +206,7 @@ def _open_split(
             field=name,
             expected="a split that the model was not trained on",
             got=there,
-            advice=f"Name another split: --split NAME, in Python split=…; or e{_OTHER_DATA[1:]}",
+            advice=f"{_OTHER_SPLIT} {_OTHER_DATA}",
         )
     return dataset[name], _note_change(run, dataset)
 

@@ -292,7 +292,7 @@ def test_one_row_cannot_be_trained_on_and_leaves_nothing(folder, capsys, target)
 
 
 @pytest.mark.parametrize("split", ["test", "validation", "train"])
-def test_next_command_works_as_it_is_printed(run_folder, capsys, tmp_path, split):
+def test_next_commands_work_as_they_are_printed(folder, run_folder, capsys, tmp_path, split):
     shard = next((run_folder / "data").glob("train-*.tfrecord")).read_bytes()
     records = tmp_path / "records"
     records.mkdir()
@@ -306,4 +306,8 @@ def test_next_command_works_as_it_is_printed(run_folder, capsys, tmp_path, split
     assert ("--split" in line) == (split != "test")
     assert main([*shlex.split(line)[1:], "--no-importance", "--bootstrap", "0"]) == 0
     assert ("no test split" in shown) == (split == "train")
+    (folder / "NEW.tfrecord").write_bytes(shard)
+    line = next(line for line in shown.splitlines() if line.startswith("  penstock predict "))
+    assert "NEW.tfrecord" in line
+    assert main([*shlex.split(line)[1:], "--out", str(tmp_path / "predicted.csv")]) == 0
     capsys.readouterr()
