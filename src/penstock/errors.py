@@ -12,6 +12,7 @@ PenstockError
 ├── ManifestError (ValueError)             the manifest of a data set is not what it should be
 ├── UnknownNameError (KeyError)            no such field or split
 ├── OptionError (ValueError)               an option has a value that it cannot have
+│   └── TrainingDataError                  … because the data cannot be trained on: one class, no labels
 ├── PathError (OSError)                    a path cannot be read or written as asked
 │   ├── NoSuchPathError (FileNotFoundError)
 │   └── MissingShardError (FileNotFoundError)
@@ -174,6 +175,13 @@ class UnknownNameError(PenstockError, KeyError):
 
 class OptionError(PenstockError, ValueError):
     """An option has a value that it cannot have."""
+
+
+class TrainingDataError(OptionError):
+    """A model cannot be trained on the data: the target has one class or no labels, or no input is left.
+
+    Other data, another target or other splits are needed.
+    """
 
 
 class PathError(PenstockError, OSError):

@@ -20,11 +20,26 @@ from penstock.cli.planning import flatten, read_declaration
 from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
 from penstock.dataset import open as open_dataset
-from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
+from penstock.errors import (
+    CorruptRecordError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    PenstockError,
+    importing,
+)
 from penstock.jobs.declaration import Declaration
 from penstock.jobs.evaluate import USUAL_SPLIT
 from penstock.jobs.sourcekind import is_stored
-from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training, recall_fields
+from penstock.jobs.train import (
+    TrainJob,
+    can_reuse_data,
+    choose_folder,
+    claim_folder,
+    discard_unusable_data,
+    prepare_training,
+    recall_fields,
+)
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
@@ -78,10 +93,14 @@ def run_train(args: argparse.Namespace) -> int:
         raise
     warnings: list[str] = []
     with claim_folder(folder, may_hold=args.resume):
+        was_there = (folder / DATA_NAME).is_dir()
+        removed: list[Path] = []
         try:
-            done = _train(args, config, replace(job, data=_one(paths) if paths else None), folder, warnings)
+            with discard_unusable_data(folder) as removed:
+                data = _one(paths) if paths else None
+                done = _train(args, config, replace(job, data=data), folder, warnings)
         except (Exception, KeyboardInterrupt) as error:
-            _advise(folder, error)
+            _advise(folder, error, removed, was_there=was_there)
             raise
     _print_run(done, args.model, warnings if args.json else None)
     return 0
@@ -126,7 +145,7 @@ class _NotedDisplay(TrainingDisplay):
         super().note(text)
 
 
-def _advise(folder: Path, error: BaseException) -> None:
+def _advise(folder: Path, error: BaseException, removed: list[Path], *, was_there: bool) -> None:
     """Say how to continue with what an error or an interrupt has left."""
     named = shlex.quote(str(folder))
     has_run = (folder / CONFIG_NAME).is_file()
@@ -134,10 +153,19 @@ def _advise(folder: Path, error: BaseException) -> None:
         error.add_note(f"To continue: penstock train --resume --out {named}")
     elif isinstance(error, KeyboardInterrupt):
         error.add_note(f"To continue, run the same command with --resume --out {named}.")
-    elif (folder / DATA_NAME).is_dir() and not has_run:
+    elif can_reuse_data(error, folder):
         complain(
-            f"{folder / DATA_NAME} is converted and is kept: once the cause is fixed, use it by the same "
-            f"command with --resume --out {named}"
+            f"the converted data is kept in {folder / DATA_NAME}: once the cause is fixed, add "
+            f"--resume --out {named} to the command to use it"
+        )
+    elif folder / DATA_NAME in removed:
+        complain(f"{folder / DATA_NAME} is removed: the corrected command converts again")
+    elif (
+        was_there and not has_run and not (isinstance(error, OptionError | CorruptRecordError) and error.path)
+    ):
+        complain(
+            f"{folder / DATA_NAME} is from an earlier call: to convert again, remove it, or name another "
+            "folder with --out"
         )
 
 

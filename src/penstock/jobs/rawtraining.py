@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import OptionError, SourceError
+from penstock.errors import CorruptRecordError, OptionError, SourceError
 from penstock.jobs.conversion import UNLABELLED, OnProgress
 from penstock.jobs.convert import Converted, list_losses, run_conversion
 from penstock.jobs.plan import PlanOverrides
@@ -83,6 +83,9 @@ class RawData:
         except OptionError as error:
             if error.path is not None:  # of the data set, or of the unfinished one
                 error.advice = f"Remove {error.path} to convert again, or name another folder for the run."
+            raise
+        except CorruptRecordError as error:  # a shard of the data set that is there
+            error.advice = f"Remove {out} to convert again, or name another folder for the run."
             raise
         if done.manifest.num_records < _FEWEST_ROWS:
             shutil.rmtree(done.out)  # nothing can be trained on it: a later call starts anew

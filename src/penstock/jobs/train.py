@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,19 @@ from typing import Any, Final, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import BusyError, OptionError, PathError, StateError, UnknownNameError, importing
+from penstock.errors import (
+    BusyError,
+    FieldError,
+    OptionError,
+    PathError,
+    PenstockError,
+    SchemaError,
+    SourceError,
+    StateError,
+    TrainingDataError,
+    UnknownNameError,
+    importing,
+)
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
 from penstock.model.config import CONFIG_NAME, read_run_config
@@ -30,6 +43,8 @@ from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
 from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
+from penstock.shards.manifest import MANIFEST_NAME
+from penstock.shards.place import find_staging
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
@@ -151,7 +166,7 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
     """
     folder = choose_folder(job.out, job.data)
     make_options(**job.choices)  # before anything is converted
-    with claim_folder(folder, may_hold=job.resume):
+    with claim_folder(folder, may_hold=job.resume), discard_unusable_data(folder):
         if job.data is not None and not is_stored(job.data):
             job = _convert(job, folder)
         return prepare_training(job, folder, watcher).run(resume=job.resume)
@@ -264,6 +279,54 @@ def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
         lock.release()
         with contextlib.suppress(OSError):
             folder.rmdir()  # only an empty one goes
+
+
+@contextmanager
+def discard_unusable_data(folder: Path) -> Iterator[list[Path]]:
+    """Remove the data that was converted in this context if the error is about the data.
+
+    The corrected call needs other data, or the same data converted in another way, and finds the folder of
+    the run free. What was in the folder before stays, and so does the data of a run that has begun.
+
+    Yields:
+        A list that receives the folders that are removed.
+    """
+    there = {path for path in _list_converted(folder) if path.exists()}
+    removed: list[Path] = []
+    try:
+        yield removed
+    except PenstockError as error:
+        if not (folder / CONFIG_NAME).is_file() and _is_about_data(error, folder):
+            for path in _list_converted(folder):
+                if path.is_dir() and path not in there:
+                    shutil.rmtree(path, ignore_errors=True)
+                    removed.append(path)
+        raise
+
+
+def can_reuse_data(error: BaseException, folder: Path) -> bool:
+    """Whether the data that was converted for a run is of use to the corrected call after an error."""
+    if not (folder / DATA_NAME / MANIFEST_NAME).is_file() or (folder / CONFIG_NAME).is_file():
+        return False
+    if not isinstance(error, PenstockError):
+        return True
+    is_inside = error.path is not None and Path(error.path).resolve().is_relative_to(
+        (folder / DATA_NAME).resolve()
+    )
+    return not is_inside and not _is_about_data(error, folder)
+
+
+def _is_about_data(error: PenstockError, folder: Path) -> bool:
+    """Whether an error is corrected by other data, or by another conversion."""
+    kinds: tuple[type[PenstockError], ...] = (FieldError, SchemaError, SourceError, TrainingDataError)
+    if not (folder / DATA_NAME).is_dir():  # it was not converted yet
+        kinds = (*kinds, OptionError, UnknownNameError)
+    return isinstance(error, kinds)
+
+
+def _list_converted(folder: Path) -> list[Path]:
+    """Return where the data of a run is, finished or not."""
+    return [folder / DATA_NAME, find_staging(folder / DATA_NAME)]
 
 
 def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset:

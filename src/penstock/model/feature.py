@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, TrainingDataError
 from penstock.model.backbone import Scaling
 from penstock.model.naming import make_stem
 from penstock.schema.array import Sequence
@@ -76,7 +76,7 @@ def find_features(pipeline: Pipeline) -> list[Feature]:
     inputs = pipeline.inputs
     if not inputs:
         advice = "Every field is left out, or has another role."
-        raise OptionError("inputs of the pipeline", expected="one at least", got="none", advice=advice)
+        raise TrainingDataError("inputs of the pipeline", expected="one at least", got="none", advice=advice)
     makers = _Makers(pipeline)
     found = [_sort(output, makers) for output in inputs.values()]
     masks = {each.mask for each in found}

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, TrainingDataError
 from penstock.schema.refusal import show
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
@@ -142,5 +142,5 @@ def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
     return Task(name, "binary" if len(labels) == 2 else "multiclass", labels)
 
 
-def _refuse(name: str, expected: str, got: str, advice: str = "") -> OptionError:
-    return OptionError(f"target {name!r}", field=name, expected=expected, got=got, advice=advice)
+def _refuse(name: str, expected: str, got: str, advice: str = "") -> TrainingDataError:
+    return TrainingDataError(f"target {name!r}", field=name, expected=expected, got=got, advice=advice)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import keras
 
 from penstock.batch.loader import Loader
-from penstock.errors import NonFiniteError, OptionError
+from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.model.build import build_model
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.compiling import CompilePlan, compile_model
@@ -189,7 +189,7 @@ class Training:
             advice = "Name another target: --target NAME, in Python target='NAME'."
             got = f"none in all {labelled.num_missing} records"
             what = f"target {labelled.targets[0]!r} of split {name!r}"
-            raise OptionError(
+            raise TrainingDataError(
                 what, field=labelled.targets[0], expected="a value at least", got=got, advice=advice
             )
         size = options.choose_batch_size(round(labelled.num_records * (1 - share)))
@@ -383,7 +383,7 @@ def _find_train(data: TrainingData) -> str:
         return _TRAIN
     if len(data.splits) == 1:
         return data.splits[0]
-    raise OptionError(
+    raise TrainingDataError(
         "splits of the data set",
         expected=f"one called {_TRAIN!r}, or one alone",
         got=", ".join(data.splits) or "none",

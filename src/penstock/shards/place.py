@@ -38,6 +38,11 @@ def find_place(out: PathLike) -> Path:
     return Path(os.path.realpath(out))
 
 
+def find_staging(place: Path) -> Path:
+    """Return the hidden folder in which the data set of a folder is written until it is complete."""
+    return place.parent / f".{place.name}.partial"
+
+
 def check_place(place: Path, *, overwrite: bool) -> bool:
     """Tell whether a data set is there that the new one replaces.
 

@@ -22,7 +22,7 @@ from penstock.shards.entry import ShardEntry
 from penstock.shards.journal import JOURNAL_NAME, Journal
 from penstock.shards.lock import OWNER_NAME, WriterLock
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.place import check_place, find_place, refuse_place
+from penstock.shards.place import check_place, find_place, find_staging, refuse_place
 from penstock.shards.shardfile import ShardFile, is_complete, name_files
 from penstock.shards.swap import exchange, put_back
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
@@ -73,7 +73,7 @@ class Staging:
 
     @property
     def _hidden(self) -> Path:
-        return self.out.parent / f".{self.out.name}.partial"
+        return find_staging(self.out)
 
     @property
     def scratch(self) -> Path:
@@ -235,7 +235,7 @@ def clear_leftover(out: Path, request: Mapping[str, Any]) -> None:
         BusyError: Another process is writing there.
         PathError: The folder cannot be cleared.
     """
-    if not (out.parent / f".{out.name}.partial").exists():
+    if not find_staging(out).exists():
         return
     with Staging(out, overwrite=True, resume=True) as staging:
         is_own = staging.journal.begun in (None, request)
