@@ -26,7 +26,7 @@ from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.recipe import find_recipe
 from penstock.jobs.sourcekind import is_stored
-from penstock.model.facts import read_trained
+from penstock.model.facts import HELD_OUT, read_trained
 from penstock.model.score.engine import evaluate_split
 from penstock.model.score.evaluation import Evaluation
 from penstock.model.score.judging import OnProgress
@@ -36,6 +36,7 @@ from penstock.read.options import OnError
 from penstock.schema.field import Field
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
+from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
@@ -49,6 +50,9 @@ _OTHER_DATA: Final = (
     "Evaluate on other labelled data, raw or stored: penstock evaluate RUN labelled.csv, in Python "
     "ps.evaluate(run, data)."
 )
+
+
+_TOO_GOOD: Final = "scores on new data may be lower"
 
 
 class EvaluatedRun(Protocol):
@@ -168,10 +172,12 @@ def run_evaluation(
             how = replace(reading or PredictOptions(), keep=options.slices)
             rows = store_labelled(data, pipeline, opened.tasks, recipe, how, Path(temporary))
             found = rows.evaluate(lambda chosen: score(chosen, pipeline))
+        notes = _note_source(opened, data)
     else:
         chosen, notes = _open_split(opened, data, split, recipe.schema)
+        notes += _note_training(opened, chosen)
         found = score(chosen, opened.pipeline)
-        found = replace(found, notes=(*notes, *found.notes))
+    found = replace(found, notes=(*notes, *found.notes))
     return found.with_forms(recipe.forms)
 
 
@@ -219,8 +225,7 @@ def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
         return []
     try:
         dataset = given if isinstance(given, Dataset) else open_dataset(run.data)
-        name = "train" if "train" in dataset else dataset.splits[0]
-        if dataset[name].as_source().fingerprint == trained:
+        if dataset[_name_trained(dataset)].as_source().fingerprint == trained:
             return []
     except PenstockError:
         return []  # of another split than the one that is evaluated
@@ -228,6 +233,46 @@ def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
         "the data set was made anew since the run was trained on it: the model may have seen these records, "
         "and then the scores are too good"
     ]
+
+
+def _note_training(run: EvaluatedRun, split: Split) -> list[str]:
+    """Return a note if a split is the one that the run was trained on."""
+    folder = getattr(run, "folder", None)
+    trained = None if folder is None else read_trained(folder)
+    is_own = _is_own(run.data, split.paths)
+    try:
+        if trained is not None:
+            # Without a manifest, a fingerprint does not tell files of equal names and sizes apart.
+            is_known = is_own or all((path.parent / MANIFEST_NAME).exists() for path in split.paths)
+            is_trained = is_known and split.as_source().fingerprint == trained
+        else:
+            is_trained = is_own and split.name == _name_trained(open_dataset(run.data))
+    except PenstockError:
+        return []  # of other files than those of the split, which is evaluated next
+    if not is_trained:
+        return []
+    settings = getattr(run, "settings", {})
+    facts, options = settings.get("facts"), settings.get("train")
+    is_held_out = isinstance(facts, Mapping) and facts.get("validation") == HELD_OUT
+    share = options.get("hold_out") if is_held_out and isinstance(options, Mapping) else None
+    part = f", except for {share:.0%} held out" if isinstance(share, float) else ""
+    return [f"the model was trained on these records{part}: {_TOO_GOOD}"]
+
+
+def _note_source(run: EvaluatedRun, data: object) -> list[str]:
+    """Return a note if raw data is in the files that the run's data set was made from."""
+    own = _resolve_paths(getattr(run, "settings", {}).get("source"))
+    is_own = not own.isdisjoint(_resolve_paths(data))
+    return [f"the model was trained on rows of this data: {_TOO_GOOD}"] if is_own else []
+
+
+def _resolve_paths(given: object) -> set[str]:
+    several = given if isinstance(given, list | tuple) else [given]
+    return {os.path.realpath(each) for each in several if isinstance(each, str | os.PathLike)}
+
+
+def _name_trained(dataset: Dataset) -> str:
+    return "train" if "train" in dataset else dataset.splits[0]
 
 
 def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:

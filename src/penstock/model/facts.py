@@ -16,6 +16,9 @@ from penstock.schema.refusal import list_choices, show
 from penstock.storage.paths import PathLike
 
 STATE_NAME: Final = "state.json"
+HELD_OUT: Final = "held out of train"
+"""What the facts of a run name as its validation, where a part of the train split is held out for it."""
+
 MOST_LABELS: Final = 1_000_000
 """Of a target: more of them are no classes that a model has learned."""
 

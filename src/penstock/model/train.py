@@ -19,6 +19,7 @@ from penstock.model.build import build_model
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.compiling import CompilePlan, compile_model
 from penstock.model.config import OWN_MODEL, write_run_config
+from penstock.model.facts import HELD_OUT
 from penstock.model.finite import check_finite
 from penstock.model.fitting import Fitting, build_state, check_monitor
 from penstock.model.history import read_history
@@ -332,7 +333,7 @@ class Training:
                 name: {"kind": task.kind, "labels": len(task.labels)} for name, task in tasks.items()
             },
             **found,
-            "validation": None if loaders.validation is None else "held out of train",
+            "validation": None if loaders.validation is None else HELD_OUT,
             "pipeline": self.pipeline.fingerprint(),
         }
         if (held := _find_validation(self.data)) is not None:

@@ -1,6 +1,7 @@
 """`penstock.evaluate`: what it opens, and what it refuses."""
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +172,48 @@ def test_other_data_or_a_run_without_a_state_is_not_noted(run, pets, tmp_path) -
         assert evaluate(trained_on(run, pets["train"], tmp_path / "run"), data, **QUICK).notes == ()
     (tmp_path / "empty").mkdir()
     assert evaluate(KnownRun(run.pipeline, run.data, tmp_path / "empty"), **QUICK).notes == ()
+
+
+def list_training_notes(found) -> list[str]:
+    assert all(f"note: {note}" in str(found) for note in found.notes)
+    return [note for note in found.to_json()["notes"] if note.startswith("the model was trained on")]
+
+
+@pytest.mark.parametrize("form", ["name", "dataset", "split", "copy"])
+@pytest.mark.parametrize("has_state", [True, False])
+def test_split_that_the_run_was_trained_on_is_noted(form, has_state, run, pets, tmp_path) -> None:
+    trained = trained_on(run, pets["train"], tmp_path / "run") if has_state else run
+    copy = tmp_path / "copy"
+    shutil.copytree(run.data, copy)
+    given = {"name": None, "dataset": pets, "split": pets["train"], "copy": copy}[form]
+    name = None if form == "split" else "train"
+    is_noted = has_state or form != "copy"  # a copy is recognized by the state alone
+    assert len(list_training_notes(evaluate(trained, given, split=name, **QUICK))) == is_noted
+    other = pets["test"] if form == "split" else given
+    assert not list_training_notes(evaluate(trained, other, **QUICK))
+
+
+def test_only_split_that_the_run_was_trained_on_is_noted_with_the_share_held_out(run, tmp_path) -> None:
+    path = tmp_path / "pets.tfrecord"
+    write_plain(path, [example(kind=kind, adopted=kind) for kind in ("yes", "no") * 20])
+    fields = {"kind": ps.fields.Category(), "adopted": ps.fields.Category(role="target")}
+    split = ps.open(path, schema=ps.Schema(fields))["all"]
+    trained = trained_on(KnownRun(run.pipeline, path), split, tmp_path / "run")
+    trained.data = path
+    (note,) = list_training_notes(evaluate(trained, split="all", **QUICK))
+    assert "held out" not in note
+    trained.settings = {"facts": {"validation": "held out of train"}, "train": {"hold_out": 0.25}}
+    (note,) = list_training_notes(evaluate(trained, split="all", **QUICK))
+    assert "except for 25% held out" in note
+
+
+def test_raw_data_that_the_data_set_was_made_from_is_noted(run, tmp_path) -> None:
+    for name in ("own", "other"):
+        (tmp_path / f"{name}.csv").write_text("kind,adopted\n" + "dog,yes\ncat,no\n" * 10)
+    known = KnownRun(run.pipeline, run.data)
+    known.settings = {"source": str(tmp_path / "own.csv")}
+    assert len(list_training_notes(evaluate(known, tmp_path / "own.csv", **QUICK))) == 1
+    assert not list_training_notes(evaluate(known, str(tmp_path / "other.csv"), **QUICK))
 
 
 def test_dates_are_shown_as_dates(run, tmp_path) -> None:
