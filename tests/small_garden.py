@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,14 @@ class Listener:
     """A watcher who keeps what it hears."""
 
     def __init__(self) -> None:
+        self.tables: list[list[str]] = []
         self.notes: list[str] = []
         self.looks: list[Progress] = []
         self.epochs: list[Progress] = []
         self.ends: list[str] = []
+
+    def columns(self, table: Sequence[str]) -> None:
+        self.tables.append(list(table))
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from penstock.cli.overrides import read_overrides
 from penstock.cli.progress import ProgressBar, write_seconds
-from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError
 from penstock.jobs.arrow import TABLE_SUFFIXES, write_table
@@ -24,6 +23,7 @@ from penstock.jobs.convert import Converted, plan_conversion, run_conversion
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.settings import ConvertOptions, make_options
+from penstock.jobs.table import format_table, terminal_width
 
 _CHOICES: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),

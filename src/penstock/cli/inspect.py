@@ -15,13 +15,13 @@ from penstock.cli.making import summarise_fields, write_making
 from penstock.cli.planning import add_declaring, read_declaration
 from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
-from penstock.cli.table import format_table, shorten, terminal_width
 from penstock.cli.wording import complain, escape, write_count, write_size, write_value
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.jobs.check import FileCheck
 from penstock.jobs.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.parsing import write_parser
+from penstock.jobs.table import format_table, shorten, terminal_width
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Final, NamedTuple, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.cli.table import shorten
 from penstock.cli.wording import complain, escape, write_size
 from penstock.jobs.bench import Look
 from penstock.jobs.figures import subtract
+from penstock.jobs.table import shorten
 
 _SECONDS_BETWEEN: Final = 0.25
 _NUM_RECENT: Final = 5  # looks that "now" is taken over: a second

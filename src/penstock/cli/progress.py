@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-from penstock.cli.table import shorten, terminal_width
 from penstock.cli.wording import write_size
+from penstock.jobs.table import shorten, terminal_width
 
 _SILENT_SECONDS = 2.0  # what is done by then needs no bar
 _SECONDS_BETWEEN = 0.1

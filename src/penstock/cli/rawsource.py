@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from penstock.cli.converting import ConversionDisplay
 from penstock.cli.overrides import read_overrides
-from penstock.cli.table import format_table, terminal_width
-from penstock.cli.wording import complain, escape
+from penstock.cli.wording import complain
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.rawtraining import RawData, list_more_notes, list_plan_warnings
 from penstock.jobs.settings import ConvertOptions, make_options
+from penstock.jobs.table import format_plan, terminal_width
 from penstock.schema.nearest import find_nearest
 from penstock.schema.plan import Plan
 from penstock.schema.told import Told
@@ -29,7 +29,6 @@ from penstock.schema.told import Told
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "nan", "short_rows"),
 )
-_MOST_COLUMNS: Final = 60  # that are printed: more scroll the rest of the output away
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")
 
 
@@ -71,7 +70,7 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
     def show_plan(plan: Plan) -> None:
         shown.extend(list_plan_warnings(plan))
         if not is_silent:
-            _print_plan(plan)
+            print("\n".join(format_plan(plan, width=terminal_width())), end="\n\n", flush=True)
             for warning in shown:
                 complain(f"warning: {warning}")
 
@@ -93,25 +92,6 @@ def confirm_raw(raw: RawData, out: Path) -> None:
     display = ConversionDisplay()
     with display:
         raw.confirm(out, display.tell)
-
-
-def _print_plan(plan: Plan) -> None:
-    """Print what becomes of each column."""
-    rows = [
-        [
-            escape(each.column),
-            each.field.type_name,
-            each.field.role,
-            escape(each.field.describe()),
-            each.reason,
-        ]
-        for each in plan.columns[:_MOST_COLUMNS]
-    ]
-    header = ("column", "type", "role", "values", "because")
-    print("\n".join(format_table(header, rows, width=terminal_width())))
-    if len(plan) > _MOST_COLUMNS:
-        print(f"… and {len(plan) - _MOST_COLUMNS:,} more: 'penstock convert --plan' prints all")
-    print(flush=True)
 
 
 def _read_told(args: argparse.Namespace, table: Mapping[str, Any]) -> PlanOverrides:

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
 from penstock.cli.planning import flatten, read_declaration
-from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import complain, escape, write_count
 from penstock.dataset import open as open_dataset
 from penstock.errors import (
@@ -31,6 +30,7 @@ from penstock.errors import (
 from penstock.jobs.declaration import Declaration
 from penstock.jobs.evaluate import USUAL_SPLIT
 from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.table import format_table, terminal_width
 from penstock.jobs.train import (
     TrainJob,
     can_reuse_data,

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from penstock.cli.table import format_table, terminal_width
 from penstock.cli.wording import escape, write_count
+from penstock.jobs.table import format_table, terminal_width
 from penstock.model.score.evaluation import Evaluation, write_interval, write_score
 from penstock.model.score.scores import Number
 from penstock.model.task import Task

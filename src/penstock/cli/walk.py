@@ -22,7 +22,6 @@ from penstock.cli.live import LiveView
 from penstock.cli.progress import write_seconds
 from penstock.cli.quiet import import_quietly
 from penstock.cli.repair import print_repair
-from penstock.cli.table import format_table, rule, shorten, terminal_width
 from penstock.cli.verdict import print_evaluation
 from penstock.cli.verify import print_verification
 from penstock.cli.wording import complain, escape, write_size, write_value
@@ -35,6 +34,7 @@ from penstock.jobs.inspect import Inspection
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.repair import Repair
 from penstock.jobs.step import Step
+from penstock.jobs.table import format_table, rule, shorten, terminal_width
 from penstock.jobs.verify import Verification
 from penstock.model.display import TrainingDisplay
 from penstock.model.score.evaluation import Evaluation

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.jobs.table import escape
 from penstock.schema.refusal import count
+
+__all__ = ["complain", "escape", "write_count", "write_size", "write_value"]
 
 _MAGICS = {
     b"\xff\xd8\xff": "jpeg",
@@ -23,22 +26,6 @@ _MAGICS = {
 }
 _MOST_ITEMS = 16  # of a list: more than a line shows
 _MOST_CHARS = 400  # of a text: likewise
-
-
-def escape(text: str) -> str:
-    r"""Write a name or a text; what is not printable (control characters, newlines, half pairs) is escaped.
-
-    Example:
-        >>> print(escape("a\x1b[31m"))
-        a\x1b[31m
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escape_char(char) for char in text)
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def write_size(num_bytes: float) -> str:

@@ -6,7 +6,7 @@ In: a data set, and the fields that a model sees. Out: its run, and what it reac
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, harmonic_mean
@@ -27,6 +27,10 @@ class Timed:
 
     watcher: Watcher
     looks: list[Progress] = field(default_factory=list)
+
+    def columns(self, table: Sequence[str]) -> None:
+        """Pass it on."""
+        self.watcher.columns(table)
 
     def note(self, text: str) -> None:
         """Pass it on."""

@@ -20,7 +20,6 @@ from penstock.jobs.convert import Converted, list_losses, run_conversion
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.settings import ConvertOptions
 from penstock.schema.plan import Plan
-from penstock.schema.refusal import show
 from penstock.shards.manifest import MANIFEST_NAME
 
 _log = logging.getLogger("penstock")
@@ -125,12 +124,7 @@ class RawData:
 
 
 def log_plan(plan: Plan) -> None:
-    """Log what becomes of each column, and as warnings what a person should check."""
-    for each in plan if _log.isEnabledFor(logging.INFO) else ():
-        kind = f"{each.field.type_name}, {each.field.role}"
-        _log.info(
-            "column %s becomes field %s: %s (%s)", show(each.column), show(each.name), kind, each.reason
-        )
+    """Log as warnings what a person should check about a plan."""
     warnings = list_plan_warnings(plan)
     for warning in warnings:
         _log.warning("%s", warning)

@@ -32,6 +32,7 @@ from penstock.errors import (
 )
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.table import format_plan, terminal_width
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
@@ -41,6 +42,7 @@ from penstock.model.train import COMPILED, Training, find_hold_out, is_compiled_
 from penstock.model.training import TrainChoices, make_options
 from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
+from penstock.schema.plan import Plan
 from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
@@ -168,12 +170,12 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
     make_options(**job.choices)  # before anything is converted
     with claim_folder(folder, may_hold=job.resume), discard_unusable_data(folder):
         if job.data is not None and not is_stored(job.data):
-            job = _convert(job, folder)
+            job = _convert(job, folder, watcher)
         return prepare_training(job, folder, watcher).run(resume=job.resume)
 
 
-def _convert(job: TrainJob, folder: Path) -> TrainJob:
-    """Return a job whose raw data is converted into the run's folder."""
+def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
+    """Return a job whose raw data is converted into the run's folder; its columns are shown."""
     # What reads raw data is loaded for raw data alone.
     with importing("training on raw data"):
         from penstock.jobs.rawtraining import RawData, list_more_notes, log_plan  # noqa: PLC0415
@@ -184,7 +186,12 @@ def _convert(job: TrainJob, folder: Path) -> TrainJob:
         raw.confirm(folder / DATA_NAME)
         return replace(job, data=folder / DATA_NAME)
     raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
-    done = raw.convert(folder / DATA_NAME, log_plan)
+
+    def show_plan(plan: Plan) -> None:
+        watcher.columns(format_plan(plan, width=terminal_width()))
+        log_plan(plan)
+
+    done = raw.convert(folder / DATA_NAME, show_plan)
     for note in list_more_notes(done):
         _log.warning("%s", note)
     return replace(job, data=open_dataset(done.out), settings=dict(raw.tables), target=None)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, NamedTuple, TextIO
@@ -63,6 +63,11 @@ class TrainingDisplay:
         self._next = -math.inf
         self._is_drawn = False
         self._header = ""
+
+    def columns(self, table: Sequence[str]) -> None:
+        """Write a table of the columns of raw data, and an empty line."""
+        for line in (*table, ""):
+            self._write(line)
 
     def note(self, text: str) -> None:
         """Write a line that stays."""

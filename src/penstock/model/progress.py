@@ -5,7 +5,7 @@ In: what training tells. Out: `Progress`, and the protocol of whoever shows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,6 +38,9 @@ class Progress:
 class Watcher(Protocol):
     """Who hears of a run."""
 
+    def columns(self, table: Sequence[str]) -> None:
+        """Show what becomes of each column of raw data, as the lines of a table."""
+
     def note(self, text: str) -> None:
         """Hear something that a person should know."""
 
@@ -53,6 +56,9 @@ class Watcher(Protocol):
 
 class Silence:
     """A watcher who says nothing."""
+
+    def columns(self, table: Sequence[str]) -> None:
+        """Ignore the columns."""
 
     def note(self, text: str) -> None:
         """Hear something."""

@@ -265,3 +265,9 @@ def test_size_of_a_stream_without_one_is_found_elsewhere(terminal, monkeypatch) 
     monkeypatch.setenv("COLUMNS", "50")
     TrainingDisplay(terminal).step(look_at())
     assert len(read_screen(terminal.getvalue())[0]) <= 49
+
+
+def test_columns_of_raw_data_are_lines_that_stay_and_move_no_terminal():
+    stream = io.StringIO()
+    TrainingDisplay(stream).columns(["column  type", "a\x1b[2J  text"])
+    assert stream.getvalue() == "column  type\na\\x1b[2J  text\n\n"

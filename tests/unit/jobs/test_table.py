@@ -3,7 +3,7 @@
 import io
 import sys
 
-from penstock.cli.table import format_table, rule, shorten
+from penstock.jobs.table import format_table, rule, shorten
 
 
 def test_table_lines_up_and_aligns_numbers_to_the_right() -> None:

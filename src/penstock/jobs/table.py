@@ -1,6 +1,6 @@
-"""Plain text tables.
+"""Plain text tables, among them the columns of a plan.
 
-In: rows of cells. Out: lines, aligned by what a terminal shows, no wider than asked.
+In: rows of cells, or a plan. Out: lines, aligned by what a terminal shows, no wider than asked.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Collection, Sequence
+from typing import Final
+
+from penstock.schema.plan import Plan
 
 _GAP = "  "
 _MAX_CELL_CHARS = 60  # of any column but the last
 _MIN_LAST_CHARS = 12
 _DEFAULT_COLUMNS = 120  # in a pipe
+_MOST_COLUMNS: Final = 60  # of a plan that are listed: more scroll the rest of the output away
 
 
 def terminal_width() -> int:
@@ -47,6 +51,40 @@ def format_table(
         padded = [_pad(*each) for each in zip(cells, widths, aligned, strict=True)]
         lines.append(_GAP.join(padded).rstrip())
     return [lines[1], lines[0], *lines[2:]]
+
+
+def format_plan(plan: Plan, *, width: int) -> list[str]:
+    """Return a table of what becomes of each column, as lines; of a wide source, of its first columns."""
+    rows = [
+        [
+            escape(each.column),
+            each.field.type_name,
+            each.field.role,
+            escape(each.field.describe()),
+            each.reason,
+        ]
+        for each in plan.columns[:_MOST_COLUMNS]
+    ]
+    lines = format_table(("column", "type", "role", "values", "because"), rows, width=width)
+    if len(plan) > _MOST_COLUMNS:
+        lines.append(f"… and {len(plan) - _MOST_COLUMNS:,} more: 'penstock convert --plan' prints all")
+    return lines
+
+
+def escape(text: str) -> str:
+    r"""Write a name or a text; what is not printable (control characters, newlines, half pairs) is escaped.
+
+    Example:
+        >>> print(escape("a\x1b[31m"))
+        a\x1b[31m
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape_char(char) for char in text)
+
+
+def _escape_char(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def rule(width: int) -> str:
