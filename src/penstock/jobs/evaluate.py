@@ -23,7 +23,7 @@ from penstock.errors import (
     importing,
 )
 from penstock.jobs.declaration import open_as_trained
-from penstock.jobs.predictoptions import PredictOptions
+from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
 from penstock.jobs.sourcekind import is_stored
 from penstock.model.facts import HELD_OUT, read_trained
@@ -34,7 +34,7 @@ from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
 from penstock.read.options import OnError
 from penstock.schema.field import Field
-from penstock.schema.nearest import check_keywords
+from penstock.schema.nearest import check_keywords, unknown_name
 from penstock.schema.refusal import show
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
@@ -175,6 +175,7 @@ def run_evaluation(
         notes = _note_source(opened, data)
     else:
         chosen, notes = _open_split(opened, data, split, recipe.schema)
+        _check_targets(opened.tasks, chosen)
         notes += _note_training(opened, chosen)
         found = score(chosen, opened.pipeline)
     found = replace(found, notes=(*notes, *found.notes))
@@ -215,6 +216,19 @@ def _open_split(
             advice=f"{_OTHER_SPLIT} {_OTHER_DATA}",
         )
     return dataset[name], _note_change(run, dataset)
+
+
+def _check_targets(tasks: Mapping[str, Task], split: Split) -> None:
+    for name in tasks:
+        if name not in split.schema:
+            known = unknown_name(name, split.schema)
+            raise UnknownNameError(
+                known.what,
+                path=split.paths[0].parent,
+                field=name,
+                expected=f"the labels to compare predictions with, in a field {show(name)}",
+                advice=f"{known.advice} {WITHOUT_LABELS}",
+            )
 
 
 def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from penstock.encode.late import materialize
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError
+from penstock.jobs.predictoptions import WITHOUT_LABELS
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest
@@ -26,6 +28,8 @@ from penstock.schema.refusal import show
 from penstock.source.block import Block, RawColumn
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
+
+_MOST_LISTED: Final = 8
 
 
 def can_lack(inputs: Pipeline, name: str) -> bool:
@@ -44,13 +48,15 @@ def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str]
         source: What messages call the data.
 
     Raises:
-        SchemaError: A field is not there, and may not be missing; or one is there under nearly its name; or
-            none is there.
+        SchemaError: A target is not there; or an input is not there, and may not be missing; or one is there
+            under nearly its name; or none is there.
     """
     absent = [name for name in inputs.fields if name not in there]
     spelt = {_spell(column) for column in columns if column not in there}
     for name in absent:
         # `Age` for `age` is a slip, and all of its values missing would be another answer.
+        if inputs.schema[name].role == "target":
+            raise _refuse_unlabelled(name, columns, source)
         if not _takes_nothing(inputs, name) or _spell(name) in spelt:
             raise _refuse_absent(name, columns, source)
     if absent and len(absent) == len(inputs.fields):
@@ -78,7 +84,6 @@ def _takes_nothing(inputs: Pipeline, name: str) -> bool:
 
 def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockError:
     nearest = find_nearest(name, columns)
-    shown = ", ".join(show(column) for column in columns[:8]) + (", …" if len(columns) > 8 else "")
     advice = (
         f"Rename {show(nearest)}, if that is it." if nearest else "Add it to the data: the model reads it."
     )
@@ -86,9 +91,26 @@ def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockEr
         f"{source}: no column {show(name)}",
         field=name,
         expected=f"the columns that the model was trained on, {show(name)} among them",
-        got=shown or "none",
+        got=_list_columns(columns),
         advice=advice,
     )
+
+
+def _refuse_unlabelled(name: str, columns: Sequence[str], source: str) -> PenstockError:
+    nearest = find_nearest(name, columns)
+    hint = f"Rename {show(nearest)}, if that is it. " if nearest else ""
+    return SchemaError(
+        f"{source}: no column {show(name)}",
+        field=name,
+        expected=f"the labels to compare predictions with, in a column {show(name)}",
+        got=_list_columns(columns),
+        advice=hint + WITHOUT_LABELS,
+    )
+
+
+def _list_columns(columns: Sequence[str]) -> str:
+    more = ", …" if len(columns) > _MOST_LISTED else ""
+    return ", ".join(show(column) for column in columns[:_MOST_LISTED]) + more or "none"
 
 
 def make_absent(field: Field, num_rows: int) -> Column:

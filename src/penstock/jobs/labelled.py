@@ -25,7 +25,7 @@ from penstock.jobs.feeding import can_lack
 from penstock.jobs.modelbatches import choose_batch_size, leave_out
 from penstock.jobs.newdata import open_new_data
 from penstock.jobs.pieces import Locate, Piece, Refusal, RefusalLog
-from penstock.jobs.predictoptions import PredictOptions
+from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import Recipe
 from penstock.model.finite import find_faults
 from penstock.model.score.evaluation import Evaluation
@@ -152,7 +152,7 @@ def store_labelled(
             field=targets[0],
             expected=f"at least one row with a value of {', '.join(map(repr, targets))}",
             got=f"{count(num_unlabelled, 'row')} without one{left}",
-            advice="Without labels: penstock predict RUN DATA, in Python ps.predict(run, data).",
+            advice=WITHOUT_LABELS,
         )
     dataset = open_dataset(path, schema=encoder.schema)
     notes = [*rows.cautions, *rows.notes]

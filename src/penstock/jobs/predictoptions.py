@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from penstock.errors import OptionError
 from penstock.read.options import OnError, check_on_error
@@ -15,6 +15,9 @@ from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 
 _MOST_WORKERS = 8  # beyond that a model is what takes the time
+
+WITHOUT_LABELS: Final = "For data without labels: penstock predict RUN DATA, in Python ps.predict(run, data)."
+"""The advice for an evaluation on data without labels."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,6 +133,16 @@ def test_data_with_another_type_or_without_a_field_is_refused(run, tmp_path) -> 
         evaluate(run, path)
 
 
+def test_stored_data_without_a_target_needs_labels(run, tmp_path) -> None:
+    path = tmp_path / "test-00000-of-00001.tfrecord"
+    write_plain(path, [example(kind="dog")] * 4)
+    with pytest.raises(UnknownNameError) as caught:
+        evaluate(run, path, **QUICK)
+    assert caught.value.field == "adopted"
+    assert "labels" in caught.value.expected
+    assert "ps.predict" in caught.value.advice
+
+
 def test_what_is_no_run_or_no_option_is_refused(run) -> None:
     with pytest.raises(OptionError, match="run: expected a run, or the folder of one, got 3"):
         evaluate(3)  # type: ignore[arg-type]

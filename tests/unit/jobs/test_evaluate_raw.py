@@ -90,6 +90,20 @@ def test_data_without_the_column_of_a_target_or_input_names_it(run, tmp_path):
         with pytest.raises(SchemaError) as caught:
             evaluate(run, frame.drop(columns=column), **QUICK)
         assert caught.value.field == column
+        assert ("ps.predict" in caught.value.advice) == (column == "sold")
+    with pytest.raises(SchemaError) as caught:
+        evaluate(run, frame.rename(columns={"sold": "Sold"}), **QUICK)
+    assert caught.value.field == "sold"
+    assert "Rename 'Sold'" in caught.value.advice
+
+
+def test_data_without_an_optional_target_needs_labels(tmp_path):
+    rows = [{"a": float(n), "y": None if n == 3 else float(n)} for n in range(40)]
+    run = fit_run(rows, tmp_path / "set", target="y")
+    with pytest.raises(SchemaError) as caught:
+        evaluate(run, [{"a": row["a"]} for row in rows], **QUICK)
+    assert caught.value.field == "y"
+    assert "ps.predict" in caught.value.advice
 
 
 def test_row_that_does_not_fit_is_named_or_left_out(run, tmp_path):
