@@ -10,6 +10,8 @@ import gc
 import json
 import shlex
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
@@ -63,13 +65,10 @@ def run_convert(args: argparse.Namespace) -> int:
             advice=f"Say {out[: out.rindex('.')] + '.parquet'!r}.",
         )
     told, options = _read_arguments(args)
-    # Of 100,000 columns there are millions of objects, which none of the usual collections frees: they took a
-    # quarter of the time. Those of other conversions are as few as before.
-    gc.set_threshold(_OBJECTS_BETWEEN, *gc.get_threshold()[1:])
     began = time.monotonic()
     display = ConversionDisplay()
     try:
-        with display:
+        with display, _rare_collections():
             done = run_conversion(source, out, told, options, display.tell)
     except KeyboardInterrupt as error:
         error.add_note("To continue, run the same command with --resume.")
@@ -79,6 +78,21 @@ def run_convert(args: argparse.Namespace) -> int:
     else:
         print_converted(done, time.monotonic() - began)
     return 0
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python look for unused objects less often.
+
+    100,000 columns are millions of objects, of which the usual collections free none: they took a quarter of
+    the time. Other conversions have too few objects to need any.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_BETWEEN, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _read_arguments(args: argparse.Namespace) -> tuple[PlanOverrides, ConvertOptions]:

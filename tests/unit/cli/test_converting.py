@@ -1,5 +1,6 @@
 """What `penstock convert` does and prints: data sets, plans, tables, wrong calls."""
 
+import gc
 import gzip
 import io
 import json
@@ -320,3 +321,9 @@ def test_one_line_is_named_as_what_it_is_taken_for(tmp_path, monkeypatch, capsys
     status, _, err = run(capsys, "pets.csv", "out")
     assert status == 1
     assert "no rows after the first line, which is taken for the names of the columns ('Rex', '3')" in err
+
+
+def test_convert_leaves_the_garbage_collector_of_the_process_as_it_was(pets, capsys):
+    thresholds = gc.get_threshold()
+    assert run(capsys, "pets.csv", "out")[0] == 0
+    assert gc.get_threshold() == thresholds
