@@ -55,7 +55,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
     `keras.Input(shape, name="photo")` for the output `photo`, and one for each of `pipeline.inputs`.
     Keras passes no other argument to a feed, so those that would have no effect are refused: `y`,
     `sample_weight`, `class_weight`, `batch_size`, and a `shuffle` that is not what the loader does. The
-    default `shuffle=True` of `fit` cannot be told from one that was given, and is ignored.
+    default `shuffle=True` of `fit` cannot be distinguished from one that was given, and is ignored.
 
     The loader's state is that of the last batch that the model took. Where Keras fetches ahead (JAX, several
     devices), `callback` sees to that. It also ends an epoch that was begun in its middle where it ends, about

@@ -151,7 +151,7 @@ def run_conversion(
             raise refuse_unrepeatable(opened.name, place)
         return _confirm(_prepare_raw(opened, told, options, on_plan), place, options, on_progress)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
-    with staging:  # from here on nobody else writes there, and now the source is read
+    with staging:  # from here on no other process writes there, and now the source is read
         return _run(_prepare_raw(opened, told, options, on_plan), staging, options, on_progress)
 
 
