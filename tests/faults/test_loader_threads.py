@@ -314,15 +314,20 @@ def test_l09_iterations_that_are_abandoned_leave_nothing_behind(split, times, wa
             with pytest.raises(ZeroDivisionError), batches:
                 raise ZeroDivisionError
 
-    for _ in range(10):
-        abandon()
-    gc.collect()
-    before = open_files(), len(threading.enumerate()), resident_bytes(), _native.pooled_bytes()
-    for _ in range(times):
-        abandon()
-    gc.collect()
-    after = open_files(), len(threading.enumerate()), resident_bytes(), _native.pooled_bytes()
-    assert after[:2] == before[:2]
+    def repeat(times):
+        for number in range(times):
+            abandon()
+            if number % 10 == 9:
+                gc.collect()  # how many rings are left to Python's own collections depends on earlier tests
+        deadline = time.monotonic() + 5
+        while loader_threads() and time.monotonic() < deadline:
+            time.sleep(0.01)  # threads of a collected ring end by themselves shortly after
+        return open_files(), set(threading.enumerate()), resident_bytes(), _native.pooled_bytes()
+
+    before = repeat(10)
+    after = repeat(times)
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]
     assert after[2] - before[2] < 8 << 20
     assert after[3] - before[3] < 4 << 20
     assert loader_threads() == []
