@@ -17,7 +17,7 @@ from penstock.encode.records import RecordEncoder
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Column, Columns, Dense, Ragged
-from penstock.wire.feature import Feature
+from wire.example import Feature
 
 Cells = dict[str, list[Any]]
 NUMPY_DTYPES = {"int64": np.int64, "float32": np.float32}

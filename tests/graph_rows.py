@@ -11,9 +11,8 @@ import penstock as ps
 from penstock.batch.loader import Loader
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Ragged
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import example, write_gzip, write_plain
+from wire.example import Feature, SequenceExample, write_sequence_example
 
 NUM_RECORDS = 23
 FLOATS = np.array([0.5, -0.0, 1e-37, 3.4e38, -7.25, 1 / 3, 1e9], np.float32)

@@ -13,9 +13,8 @@ import numpy as np
 from penstock import fields as f
 from penstock.schema.schema import Schema
 from penstock.types import Columns, Dense
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited
-from penstock.wire.varint import write_varint
+from wire.example import Feature, write_feature
+from wire.fields import write_delimited, write_varint
 
 SCHEMA = Schema(
     {

@@ -1,4 +1,4 @@
-"""Data sets with a manifest as the tests need them, made by `penstock.wire` and by hand."""
+"""Data sets with a manifest as the tests need them, made by `wire` and by hand."""
 
 import gzip
 import hashlib
@@ -13,8 +13,8 @@ from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import encode_index, identify, index_name
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.tfindex import encode_tfindex, tfindex_name
-from penstock.wire.frame import write_records
 from record_files import PAYLOADS
+from wire.frame import write_records
 
 NUMBERED = ps.Schema({"row": ps.fields.Number("int64"), "text": ps.fields.Text()})
 """The schema of the numbered payloads."""

@@ -5,8 +5,7 @@ What is left must be read alike by both; so a difference is accepted for its one
 
 from dataclasses import dataclass
 
-from penstock.wire.field import Field, Span, WireType, read_fields
-from penstock.wire.varint import write_varint
+from wire.fields import Field, Span, WireType, read_fields, write_varint
 
 DELIMITED = frozenset({WireType.LENGTH_DELIMITED})
 

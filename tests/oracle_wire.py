@@ -1,12 +1,10 @@
-"""Read `Example` and `SequenceExample` with `penstock.wire`, into the plain form of `oracle_protobuf`."""
+"""Read `Example` and `SequenceExample` with `wire`, into the plain form of `oracle_protobuf`."""
 
 import struct
 from array import array
 
 from oracle_protobuf import Value
-from penstock.wire.example import read_example
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import read_sequence_example
+from wire.example import Feature, read_example, read_sequence_example
 
 
 def plain(feature: Feature) -> Value:
@@ -18,14 +16,14 @@ def plain(feature: Feature) -> Value:
 
 
 def wire_example(payload: bytes, *, strict: bool = False) -> dict[str, Value]:
-    """Return kind and values of each feature of an `Example`, as `penstock.wire` reads it."""
+    """Return kind and values of each feature of an `Example`, as `wire` reads it."""
     return {key: plain(feature) for key, feature in read_example(payload, strict=strict).items()}
 
 
 def wire_sequence_example(
     payload: bytes, *, strict: bool = False
 ) -> tuple[dict[str, Value], dict[str, list[Value]]]:
-    """Return the context and the feature lists of a `SequenceExample`, as `penstock.wire` reads it."""
+    """Return the context and the feature lists of a `SequenceExample`, as `wire` reads it."""
     example = read_sequence_example(payload, strict=strict)
     return (
         {key: plain(feature) for key, feature in example.context.items()},

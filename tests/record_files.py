@@ -1,4 +1,4 @@
-"""TFRecord files as the tests need them, made by `penstock.wire`; and what reading a damaged one gives."""
+"""TFRecord files as the tests need them, made by `wire`; and what reading a damaged one gives."""
 
 import gzip
 import struct
@@ -9,10 +9,8 @@ from typing import Any
 
 import penstock as ps
 from penstock.errors import PenstockError
-from penstock.wire.crc32c import masked_crc32c
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_record, write_records
+from wire.example import Feature, write_example
+from wire.frame import masked_crc32c, write_record, write_records
 
 NUM_RECORDS = 5
 PAYLOAD_BYTES = 69

@@ -8,10 +8,9 @@ import numpy as np
 
 import penstock as ps
 from penstock.schema.schema import Schema
-from penstock.wire.feature import Feature
-from penstock.wire.field import write_delimited as delimited
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import open_split
+from wire.example import Feature, SequenceExample, write_sequence_example
+from wire.fields import write_delimited as delimited
 
 STEPS = ps.fields.Sequence("int64", None, "feature_list")
 

@@ -27,8 +27,8 @@ from penstock.errors import PenstockError
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.staging import Staging
-from penstock.wire.frame import write_record
 from record_files import numbered
+from wire.frame import write_record
 
 SCHEMA = ps.Schema({"row": ps.fields.Number("int64"), "text": ps.fields.Text()})
 NUM_SHARDS = 2

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from penstock.wire.feature import Feature
 from record_files import example
+from wire.example import Feature
 
 ROWS = 30
 

@@ -5,8 +5,7 @@ The plain readers read every value. Without the entries that nobody wants, they 
 
 from collections.abc import Collection, Iterator
 
-from penstock.wire.error import WireError
-from penstock.wire.field import Field, Span, WireType, expect_wire_type, read_fields, write_delimited
+from wire.fields import Field, Span, WireError, WireType, expect_wire_type, read_fields, write_delimited
 
 _MAPS = {"Example": (1,), "SequenceExample": (1, 2)}
 

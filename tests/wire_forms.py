@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from oracle_differences import DELIMITED, MESSAGES, WIRE_TYPES
-from penstock.wire.field import WireType
+from wire.fields import WireType
 
 _KEYS = (b"", b"a", b"b", b"key", "naïve-π".encode(), b"\xff")
 _KEY_WEIGHTS = (4, 10, 10, 10, 4, 1)

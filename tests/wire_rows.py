@@ -20,9 +20,9 @@ from penstock.decode.status import describe_malformed
 from penstock.errors import CorruptRecordError
 from penstock.schema.schema import Schema
 from penstock.types import Columns, Dense, Ragged
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
+from wire.example import Feature, write_feature
+from wire.fields import write_delimited as delimited
 
 TOO_LONG, CUT, OVERRUN, FIELD_ZERO, BAD_TYPE, WRONG_TYPE, OPEN_GROUP, DEEP, FLOAT_SIZE, NOT_UTF8 = range(
     10, 20

@@ -6,7 +6,6 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CorruptRecordError, NotTFRecordError
-from penstock.wire.frame import write_record
 from record_files import (
     BASE,
     FILE_BYTES,
@@ -21,6 +20,7 @@ from record_files import (
     read_until_error,
     row_numbers,
 )
+from wire.frame import write_record
 
 JUNK = {1: b"\x07", 64: bytes(range(64, 128))}
 

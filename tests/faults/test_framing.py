@@ -10,7 +10,6 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CorruptRecordError, NotTFRecordError, PenstockError
-from penstock.wire.crc32c import masked_crc32c
 from record_files import (
     BASE,
     FILE_BYTES,
@@ -23,6 +22,7 @@ from record_files import (
     read_until_error,
     row_numbers,
 )
+from wire.frame import masked_crc32c
 
 # First, middle and last record of a plain file; one of a compressed file, which other code walks along.
 PLACES = [("plain", 0), ("plain", 2), ("plain", 4), ("gzip", 2)]

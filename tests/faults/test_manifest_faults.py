@@ -7,8 +7,8 @@ import pytest
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.errors import CorruptRecordError, ManifestError, MissingShardError, PenstockError
-from penstock.wire.frame import write_records
 from record_files import BASE, FILE_BYTES, FRAME_BYTES, PAYLOADS, row_numbers
+from wire.frame import write_records
 
 NAME = "train-00000-of-00001.tfrecord"
 

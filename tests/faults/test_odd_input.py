@@ -17,8 +17,8 @@ from penstock.cli.main import main
 from penstock.errors import CellError, WriteError
 from penstock.model.config import read_run_config, write_run_config
 from penstock.shards.staging import Staging
-from penstock.wire.frame import write_records
 from record_files import header
+from wire.frame import write_records
 
 ODD = os.fsdecode(b"caf\xe9")
 ROWS = {"age": list(range(40)), "kind": ["cat", "dog"] * 20}

@@ -6,8 +6,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CorruptRecordError, OptionError, TooManySkippedError
-from penstock.wire.frame import write_record
 from record_files import example, flip, open_split, write_plain
+from wire.frame import write_record
 
 ROWS = 12
 BAD = [2, 3, 7, 11]

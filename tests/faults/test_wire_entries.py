@@ -8,9 +8,9 @@ from core_reading import check_payloads
 from oracle_protobuf import RefusedError, protobuf_example
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError
 from penstock.schema.schema import Schema
-from penstock.wire.feature import write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
+from wire.example import write_feature
+from wire.fields import write_delimited as delimited
 from wire_rows import (
     DUPLICATE,
     OVERRUN,

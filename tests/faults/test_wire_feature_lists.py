@@ -6,10 +6,10 @@ import penstock as ps
 from core_reading import check_payloads, expect_outcomes, read_outcomes
 from oracle_protobuf import protobuf_sequence_example
 from penstock.errors import CorruptRecordError
-from penstock.wire.feature import write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
 from sequence_rows import STEPS, feature_lists, open_each_way, record, steps_of
+from wire.example import write_feature
+from wire.fields import write_delimited as delimited
 from wire_rows import (
     CUT,
     DUPLICATE,

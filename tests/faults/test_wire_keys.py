@@ -7,9 +7,9 @@ import pytest
 from core_reading import check_payloads
 from oracle_protobuf import RefusedError, protobuf_example
 from penstock.errors import CorruptRecordError
-from penstock.wire.feature import write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
+from wire.example import write_feature
+from wire.fields import write_delimited as delimited
 from wire_rows import NOT_UTF8, SOUND, check_read, check_refused, entry, features, ints, named
 
 ONE = write_feature(ints(1))

@@ -3,9 +3,9 @@
 import pytest
 
 from oracle_protobuf import protobuf_example
-from penstock.wire.feature import write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
+from wire.example import write_feature
+from wire.fields import write_delimited as delimited
 from wire_rows import (
     CUT,
     FLOAT_SIZE,

@@ -8,10 +8,10 @@ from oracle_protobuf import RefusedError, protobuf_sequence_example
 from penstock.errors import FieldError, MissingFieldError
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Ragged
-from penstock.wire.feature import Feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import open_split, write_plain
 from sequence_rows import STEPS, open_each_way, record, steps_of
+from wire.example import Feature
+from wire.fields import write_delimited as delimited
 from wire_rows import example, floats, ints, strings
 
 UNSET = Feature(None, [])

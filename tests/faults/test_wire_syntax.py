@@ -4,10 +4,10 @@ import pytest
 
 from core_reading import Refused, check_payloads, read_outcomes
 from oracle_protobuf import RefusedError, protobuf_example
-from penstock.wire.feature import write_feature
-from penstock.wire.field import write_delimited as delimited
-from penstock.wire.varint import write_varint
 from record_files import open_split, write_plain
+from wire.example import write_feature
+from wire.fields import write_delimited as delimited
+from wire.fields import write_varint
 from wire_rows import (
     BAD_TYPE,
     CUT,

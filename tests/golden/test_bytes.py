@@ -3,9 +3,8 @@
 import numpy as np
 
 import penstock as ps
-from penstock.wire.example import read_example, write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import read_records, write_records
+from wire.example import Feature, read_example, write_example
+from wire.frame import read_records, write_records
 
 # tf.io.TFRecordWriter: {"id": int64 [1, -1], "name": bytes ["rex", ""], "x": float [1.5, -0.0]}, then b"".
 GOLDEN = bytes.fromhex(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.wire.frame import write_record
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, example, flip, write_gzip, write_plain
+from wire.frame import write_record
 
 PENSTOCK = Path(sysconfig.get_path("scripts")) / "penstock"
 

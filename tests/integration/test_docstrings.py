@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_records
+import wire
+from wire.example import Feature, write_example
+from wire.frame import write_records
 
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(penstock.__path__, "penstock.")
+    for package in (penstock, wire)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("_native")
 )
 NAMESPACES = ("errors", "fields", "transform")  # which hold names, and have no example of their own

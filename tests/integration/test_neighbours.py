@@ -16,9 +16,8 @@ from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Te
 from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.jobs.parsing import write_parser
 from penstock.shards.tfds import FEATURES_NAME, INFO_NAME, describe_tfds
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import PAYLOADS, example, row_numbers
+from wire.example import Feature, SequenceExample, write_sequence_example
 
 pytestmark = pytest.mark.timeout(180)
 

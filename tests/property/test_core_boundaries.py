@@ -8,10 +8,8 @@ import pytest
 from core_reading import Outcomes, Refused, expect_outcomes, read_outcomes, segment_of
 from oracle_wire import plain, wire_example
 from penstock import _native
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.field import write_delimited
-from penstock.wire.varint import write_varint
+from wire.example import Feature, write_example
+from wire.fields import write_delimited, write_varint
 
 BEFORE, BEHIND = Feature("int64", [-1]), Feature("bytes", [b"behind"])
 

@@ -15,10 +15,15 @@ from penstock.decode.plan import DecodePlan
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Deferred
-from penstock.wire.example import read_example, write_example
-from penstock.wire.frame import read_records, write_records
-from penstock.wire.sequence import SequenceExample, read_sequence_example, write_sequence_example
 from random_tables import FEATURE_LISTS, FEATURES, KEYS, STRINGS, Table, tables
+from wire.example import (
+    SequenceExample,
+    read_example,
+    read_sequence_example,
+    write_example,
+    write_sequence_example,
+)
+from wire.frame import read_records, write_records
 
 
 def check_decoded(table: Table, segment: Any) -> None:

@@ -11,10 +11,9 @@ from core_reading import segment_of
 from layout_rows import SCHEMA, make_row, plain_rows, plain_sample, spoil
 from penstock.decode.plan import DecodePlan
 from penstock.schema.schema import Schema
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited as delimited
 from record_files import flip, open_split, write_plain
+from wire.example import Feature, write_example, write_feature
+from wire.fields import write_delimited as delimited
 
 CHUNK_BYTES = 256 << 10  # what the core reads at once
 FRAME_BYTES = 16

@@ -1,4 +1,4 @@
-"""What is written is what is read: random records by `penstock.wire`, opened with nothing told."""
+"""What is written is what is read: random records by `wire`, opened with nothing told."""
 
 import gzip
 import struct
@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.types import Dense, Ragged
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_records
-from penstock.wire.sequence import SequenceExample, write_sequence_example
+from wire.example import Feature, SequenceExample, write_example, write_sequence_example
+from wire.frame import write_records
 
 KEYS = st.one_of(st.sampled_from(["a", "b", "image/encoded", "label"]), st.text(max_size=8))
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import penstock as ps
 from loaded_batches import SCHEMA, freeze, payload
 from penstock.errors import OptionError
-from penstock.wire.frame import write_record
 from record_files import flip, write_gzip
+from wire.frame import write_record
 
 THREADS = (1, 2, 5)
 MOST_STEPS = 14

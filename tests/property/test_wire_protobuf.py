@@ -20,12 +20,9 @@ from oracle_protobuf import (
     protobuf_sequence_example,
 )
 from oracle_wire import plain, wire_example, wire_sequence_example
-from penstock.wire.error import WireError
-from penstock.wire.example import read_example, write_example
-from penstock.wire.feature import Feature
-from penstock.wire.field import write_delimited
-from penstock.wire.sequence import SequenceExample as Sequence
-from penstock.wire.sequence import read_sequence_example, write_sequence_example
+from wire.example import Feature, read_example, read_sequence_example, write_example, write_sequence_example
+from wire.example import SequenceExample as Sequence
+from wire.fields import WireError, write_delimited
 from wire_forms import mutate, random_payload
 
 READERS: dict[str, tuple[Callable[..., Any], Callable[[bytes], Any]]] = {

@@ -14,7 +14,7 @@ SOURCE = Path(penstock.__file__).parent
 ROOT = SOURCE.parent.parent
 
 STAGES = ("source", "schema", "encode", "shards", "read", "decode", "transform", "batch", "model", "export")
-BELOW = ("errors", "types", "storage", "wire", "_native")
+BELOW = ("errors", "types", "storage", "_native")
 ABOVE = ("dataset", "jobs", "report", "cli")
 PUBLIC = ("fields", "penstock")  # what users import; `fields` shows the schema's classes
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
@@ -25,7 +25,6 @@ ALLOWED_BELOW = {
     "errors": (),
     "types": (),
     "_native": (),
-    "wire": (),
     "storage": ("errors", "types", "_native"),
 }
 # Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
@@ -156,13 +155,6 @@ def test_module_imports_only_what_lies_to_its_left_or_below(module):
 @pytest.mark.parametrize("module", [module for stage in BEHIND_THE_DISK for module in in_stage(stage)])
 def test_module_behind_the_disk_never_reaches_raw_data(module):
     assert {part_of(other) for other in reach(module)}.isdisjoint(RAW_DATA)
-
-
-@pytest.mark.parametrize("module", [module for module in FILES if part_of(module) != "wire"])
-def test_wire_is_imported_by_nothing_but_jobs(module):
-    # It is documentation and oracle; jobs write a small data set with it, where speed does not count.
-    if part_of(module) != "jobs":
-        assert {part_of(other) for other in imports(module)}.isdisjoint({"wire"})
 
 
 def test_imports_have_no_rings():

@@ -6,8 +6,8 @@ import pytest
 import penstock as ps
 from penstock import fields
 from penstock.errors import FieldError, MissingFieldError, PayloadError, SchemaError, UnknownNameError
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import example, feature, open_split, write_gzip, write_plain
+from wire.example import SequenceExample, write_sequence_example
 
 JPEG, PNG = b"\xff\xd8\xff\xe0" + bytes(20), b"\x89PNG\r\n\x1a\n" + bytes(20)
 GRIDS = np.arange(24, dtype=np.float32).reshape(4, 2, 3) / 7

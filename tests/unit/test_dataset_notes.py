@@ -4,9 +4,8 @@ import logging
 
 import penstock as ps
 from penstock.read import opening
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
 from record_files import write_plain
+from wire.example import Feature, write_example
 
 MIXED = [
     write_example({"a": Feature("int64", [1]), "b": Feature("int64", [1])}),

@@ -21,7 +21,7 @@ HEAVY = (
     "yaml",
     "tokenizers",
 )
-PARTS_FOR_LATER = ("penstock.wire", "penstock.jobs", "penstock.cli")
+PARTS_FOR_LATER = ("penstock.jobs", "penstock.cli")
 
 IMPORT = """
 import json, sys, time

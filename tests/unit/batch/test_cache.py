@@ -18,8 +18,8 @@ from penstock.errors import CorruptRecordError, WriteError
 from penstock.read.order import SplitOrder
 from penstock.read.scatter import Scatter
 from penstock.storage.memory import usable_memory
-from penstock.wire.frame import write_record
 from record_files import flip
+from wire.frame import write_record
 
 PLENTY = 1 << 30
 TOTAL = 300

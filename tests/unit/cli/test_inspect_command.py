@@ -7,9 +7,8 @@ import pytest
 import penstock as ps
 from manifest_folders import NUMBERED, write_dataset
 from penstock.cli.main import main
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import PAYLOADS, example, flip, write_plain
+from wire.example import Feature, SequenceExample, write_sequence_example
 
 
 def table(out: str) -> dict[str, list[str]]:

@@ -12,9 +12,8 @@ from penstock import dataset as module
 from penstock.decode.arrow import SCHEMA_KEY
 from penstock.errors import FieldError, UnknownNameError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import example, write_plain
+from wire.example import Feature, SequenceExample, write_sequence_example
 
 SCHEMA = ps.Schema(
     {

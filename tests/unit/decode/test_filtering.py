@@ -14,8 +14,8 @@ from penstock.fields import Category, Number, Text
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
-from penstock.wire.frame import write_record
 from record_files import example, flip, write_gzip, write_plain, write_zlib
+from wire.frame import write_record
 
 NUM_ROWS = 500
 SCHEMA = Schema(

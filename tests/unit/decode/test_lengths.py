@@ -11,10 +11,9 @@ from penstock.fields import Image, Number, Sequence, Text
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_record
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import example, feature, flip, write_plain
+from wire.example import Feature, SequenceExample, write_sequence_example
+from wire.frame import write_record
 
 NUM_ROWS = 10
 SCHEMA = Schema(

@@ -20,8 +20,8 @@ from penstock.errors import (
     TooManySkippedError,
 )
 from penstock.read.scatter import Scatter
-from penstock.wire.frame import write_record, write_records
 from record_files import example, flip, write_plain
+from wire.frame import write_record, write_records
 
 BAD = 13
 

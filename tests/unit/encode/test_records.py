@@ -9,8 +9,7 @@ from penstock.encode.file import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Deferred, Dense, Ragged
-from penstock.wire.example import read_example
-from penstock.wire.feature import Feature
+from wire.example import Feature, read_example
 
 
 def payloads(fields, columns):

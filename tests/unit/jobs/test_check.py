@@ -9,10 +9,9 @@ from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordErr
 from penstock.jobs.check import FileCheck, Tally, check_file
 from penstock.read.options import ReadOptions
 from penstock.storage.file import OpenFile
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_record, write_records
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, header, numbered
+from wire.example import Feature, SequenceExample, write_sequence_example
+from wire.frame import write_record, write_records
 
 NO_EXAMPLE = b"\x0a\x7f"  # the length of the features runs past the payload
 

@@ -15,10 +15,8 @@ from penstock.errors import (
 from penstock.fields import Tensor
 from penstock.jobs.declaration import Declaration
 from penstock.jobs.inspect import InspectOptions, inspect
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import BASE, FRAME_BYTES, PAYLOADS, example, flip, write_gzip, write_plain, write_zlib
+from wire.example import Feature, SequenceExample, write_example, write_sequence_example
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 

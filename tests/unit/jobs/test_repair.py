@@ -14,8 +14,8 @@ from penstock.errors import MissingShardError, WriteError
 from penstock.jobs.repair import repair
 from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile
-from penstock.wire.frame import write_record, write_records
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, flip, row_numbers, write_gzip, write_plain
+from wire.frame import write_record, write_records
 
 COMPRESS = {"none": bytes, "gzip": gzip.compress, "zlib": zlib.compress}
 INFLATE = {"none": bytes, "gzip": gzip.decompress, "zlib": zlib.decompress}

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from penstock.jobs.repair import repair
 from penstock.jobs.verify import verify
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_records
-from penstock.wire.sequence import SequenceExample, write_sequence_example
 from record_files import PAYLOADS, example
+from wire.example import Feature, SequenceExample, write_sequence_example
+from wire.frame import write_records
 
 SERIES = write_sequence_example(SequenceExample({}, {"s": [Feature("int64", [1, 2])] * 3}))
 SOME = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock import _native
-from penstock.wire.crc32c import crc32c, masked_crc32c
+from wire.frame import crc32c, masked_crc32c
 
 LONGEST = 5000
 # Three stretches of 128 bytes, and of 2048, run side by side: the joints are where a mistake would be.

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from core_reading import segment_of
 from penstock import _native
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited
+from wire.example import Feature, write_example, write_feature
+from wire.fields import write_delimited
 
 BYTES, FLOAT, INT64 = 1, 2, 3
 STRING, CODED = 3, 7

@@ -10,9 +10,8 @@ import pytest
 
 from encoded_rows import frames_of
 from penstock import _native
-from penstock.wire.example import write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import write_record, write_records
+from wire.example import Feature, write_example
+from wire.frame import write_record, write_records
 
 INTS, FLOATS, STRINGS, RAW, DEFERRED = range(5)
 THREE = np.arange(3)

@@ -12,14 +12,14 @@ import pytest
 
 from loaded_batches import run_apart
 from penstock import _native
-from penstock.wire.frame import write_record
+from wire.frame import write_record
 
 # Makes a file of frames on many pages, and a segment over it, mapped or not.
 PRELUDE = """
 import os, sys, signal, threading
 import numpy as np
 from penstock import _native
-from penstock.wire.frame import write_record
+from wire.frame import write_record
 
 frames = [write_record(bytes([i % 256]) * 1000) for i in range(200)]
 sizes = np.array([len(each) for each in frames], np.uint64)

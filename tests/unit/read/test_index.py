@@ -11,8 +11,8 @@ from penstock.errors import ChangedFileError, NotTFRecordError
 from penstock.read.index import build_index
 from penstock.read.options import ReadOptions
 from penstock.storage.file import OpenFile
-from penstock.wire.frame import write_records
 from record_files import BASE, FRAME_BYTES, FRAMES, flip
+from wire.frame import write_records
 
 OPTIONS = ReadOptions()
 

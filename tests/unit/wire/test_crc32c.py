@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.wire.crc32c import crc32c, masked_crc32c
+from wire.frame import crc32c, masked_crc32c
 
 # RFC 3720, appendix B.4; the last is the one of an iSCSI SCSI Read (10) command PDU.
 RFC_3720 = {

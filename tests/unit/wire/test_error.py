@@ -2,7 +2,7 @@
 
 import pickle
 
-from penstock.wire.error import WireError
+from wire.fields import WireError
 
 
 def test_wire_error_survives_pickling_with_its_facts() -> None:

@@ -6,10 +6,8 @@ import pytest
 
 from oracle_protobuf import RefusedError, protobuf_example
 from oracle_wire import wire_example
-from penstock.wire.error import WireError
-from penstock.wire.example import read_example, write_example
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited
+from wire.example import Feature, read_example, write_example, write_feature
+from wire.fields import WireError, write_delimited
 
 ONE = Feature("int64", [1])
 TWO = Feature("int64", [2])

@@ -5,9 +5,8 @@ from array import array
 
 import pytest
 
-from penstock.wire.error import WireError
-from penstock.wire.feature import Feature, Kind, read_feature, write_feature
-from penstock.wire.field import Span, write_delimited
+from wire.example import Feature, Kind, read_feature, write_feature
+from wire.fields import Span, WireError, write_delimited
 
 INT64 = (-(2**63), -1, 0, 1, 127, 128, 2**63 - 1)
 # A quiet and a signalling NaN with payloads, infinities, both zeros, the smallest denormal.

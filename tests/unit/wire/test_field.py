@@ -3,8 +3,7 @@
 import pytest
 
 from oracle_protobuf import Example, RefusedError, protobuf_example
-from penstock.wire.error import WireError
-from penstock.wire.field import Span, WireType, expect_wire_type, read_fields, write_delimited
+from wire.fields import Span, WireError, WireType, expect_wire_type, read_fields, write_delimited
 
 START_9, END_9 = b"\x4b", b"\x4c"
 

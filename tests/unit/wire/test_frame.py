@@ -4,9 +4,8 @@ import struct
 
 import pytest
 
-from penstock.wire.crc32c import masked_crc32c
-from penstock.wire.error import WireError
-from penstock.wire.frame import read_records, write_record, write_records
+from wire.fields import WireError
+from wire.frame import masked_crc32c, read_records, write_record, write_records
 
 PAYLOADS = [b"first", b"", b"third record"]
 STARTS = [0, 21, 37, 65]

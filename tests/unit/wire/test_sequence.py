@@ -4,10 +4,14 @@ import pytest
 
 from oracle_protobuf import protobuf_sequence_example
 from oracle_wire import wire_sequence_example
-from penstock.wire.error import WireError
-from penstock.wire.feature import Feature, write_feature
-from penstock.wire.field import write_delimited
-from penstock.wire.sequence import SequenceExample, read_sequence_example, write_sequence_example
+from wire.example import (
+    Feature,
+    SequenceExample,
+    read_sequence_example,
+    write_feature,
+    write_sequence_example,
+)
+from wire.fields import WireError, write_delimited
 
 ONE = Feature("int64", [1])
 TWO = Feature("int64", [2])

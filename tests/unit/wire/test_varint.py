@@ -2,8 +2,7 @@
 
 import pytest
 
-from penstock.wire.error import WireError
-from penstock.wire.varint import read_length, read_tag, read_varint, write_varint
+from wire.fields import WireError, read_length, read_tag, read_varint, write_varint
 
 
 def padded(value: int, num_bytes: int) -> bytes:

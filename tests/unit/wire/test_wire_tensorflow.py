@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from penstock.wire.example import read_example, write_example
-from penstock.wire.feature import Feature
-from penstock.wire.frame import read_records, write_records
-from penstock.wire.sequence import SequenceExample, read_sequence_example, write_sequence_example
+from wire.example import (
+    Feature,
+    SequenceExample,
+    read_example,
+    read_sequence_example,
+    write_example,
+    write_sequence_example,
+)
+from wire.frame import read_records, write_records
 
 FEATURES = {
     "image": Feature("bytes", [b"\xff\xd8\x00", b""]),

@@ -1,14 +1,144 @@
-"""Fields: the bytes of one message to (number, wire type, value), whatever the message means, and back.
+"""Protobuf syntax: the bytes of one message to (number, wire type, value), and back.
 
-Everything that breaks protobuf's syntax is refused here; what a field number stands for is for the caller.
+Everything that breaks protobuf's syntax is refused here; the meaning of a field number is up to the caller.
+A varint holds seven bits per byte, lowest first; the top bit says that more follow. More bytes than needed
+are allowed everywhere, up to the limits of protobuf's own parser (upb).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
-from penstock.wire.error import WireError
-from penstock.wire.varint import read_length, read_tag, read_varint, write_varint
+Reason = Literal[
+    # The frame.
+    "length_crc",
+    "payload_crc",
+    "truncated_header",
+    "truncated_record",
+    # Varints, tags and lengths.
+    "truncated",
+    "varint_too_long",
+    "tag_too_large",
+    "length_too_large",
+    "length_overrun",
+    # Fields and groups.
+    "field_zero",
+    "reserved_wire_type",
+    "stray_end_group",
+    "unterminated_group",
+    "too_deep",
+    # The messages.
+    "wrong_wire_type",
+    "packed_size",
+    "invalid_utf8",
+    # With strict=True only.
+    "varint_overflow",
+    "duplicate_key",
+    "repeated_message",
+]
+
+
+class WireError(ValueError):
+    """Refuse bytes that break the format.
+
+    Attributes:
+        reason: What is wrong, as a word to compare with.
+        position: The byte at which it was found, counted from the start of the data that was read.
+        detail: What is wrong, as a sentence: expected and got.
+    """
+
+    def __init__(self, reason: Reason, position: int, detail: str) -> None:
+        super().__init__(reason, position, detail)
+        self.reason: Reason = reason
+        self.position = position
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"byte {self.position}: {self.detail}"
+
+
+# Those of protobuf 7.34 and later. Before, a length could take ten bytes too.
+MAX_VARINT_BYTES = 10
+MAX_TAG_BYTES = 5
+MAX_LENGTH_BYTES = 5
+MAX_TAG = 2**32 - 1
+MAX_LENGTH = 2**31 - 1
+
+_UINT64 = 2**64 - 1
+
+
+def write_varint(value: int) -> bytes:
+    """Return `value` (0 to 2^64 - 1) in as few bytes as it takes.
+
+    Example:
+        >>> write_varint(300).hex()
+        'ac02'
+    """
+    if not 0 <= value <= _UINT64:
+        raise ValueError(f"varint: expected 0 to {_UINT64}, got {value}")
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(data: bytes, position: int, stop: int) -> tuple[int, int]:
+    """Read a varint of at most ten bytes that ends before `stop`.
+
+    The value is what the bytes say, up to 70 bits: ten bytes can hold more than 64, and it is for the
+    caller to cut them off or to object.
+
+    Returns:
+        The value, and the position behind it.
+    """
+    return _read(data, position, stop, MAX_VARINT_BYTES)
+
+
+def read_tag(data: bytes, position: int, stop: int) -> tuple[int, int, int]:
+    """Read a tag: at most five bytes and 32 bits.
+
+    Returns:
+        The field number (0 is not refused here), the wire type, and the position behind the tag.
+    """
+    tag, behind = _read_limited(data, position, stop, MAX_TAG_BYTES, MAX_TAG, "tag_too_large")
+    return tag >> 3, tag & 7, behind
+
+
+def read_length(data: bytes, position: int, stop: int) -> tuple[int, int]:
+    """Read a length: at most five bytes and 31 bits, and no more than the bytes behind it.
+
+    Returns:
+        The length, and the position behind it, where the content starts.
+    """
+    length, start = _read_limited(data, position, stop, MAX_LENGTH_BYTES, MAX_LENGTH, "length_too_large")
+    if length > stop - start:
+        raise WireError("length_overrun", position, f"expected {length} bytes, got {stop - start}")
+    return length, start
+
+
+def _read_limited(
+    data: bytes, position: int, stop: int, max_bytes: int, max_value: int, reason: Reason
+) -> tuple[int, int]:
+    value, behind = _read(data, position, stop, max_bytes)
+    if value > max_value:
+        raise WireError(reason, position, f"expected at most {max_value}, got {value}")
+    return value, behind
+
+
+def _read(data: bytes, position: int, stop: int, max_bytes: int) -> tuple[int, int]:
+    value = 0
+    for index in range(max_bytes):
+        if position + index >= stop:
+            raise WireError("truncated", position, f"expected a varint, got its first {index} bytes")
+        byte = data[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, position + index + 1
+    raise WireError("varint_too_long", position, f"expected a varint of at most {max_bytes} bytes, got more")
+
 
 # Messages inside messages and groups inside groups count alike, the outermost message not.
 MAX_DEPTH = 100
