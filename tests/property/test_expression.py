@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from penstock.decode import arithmetic
-from penstock.decode.expression import Expression, parse_expression
 from penstock.errors import OptionError
 from penstock.fields import Number, Sequence, Text
+from penstock.filter import arithmetic
+from penstock.filter.expression import Expression, parse_expression
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Dense, Ragged
 

@@ -13,7 +13,19 @@ import penstock
 SOURCE = Path(penstock.__file__).parent
 ROOT = SOURCE.parent.parent
 
-STAGES = ("source", "schema", "encode", "shards", "read", "decode", "transform", "batch", "model", "export")
+STAGES = (
+    "source",
+    "schema",
+    "encode",
+    "shards",
+    "read",
+    "decode",
+    "filter",
+    "transform",
+    "batch",
+    "model",
+    "export",
+)
 BELOW = ("errors", "types", "storage", "_native")
 ABOVE = ("dataset", "jobs", "report", "cli")
 PUBLIC = ("fields", "penstock")  # what users import; `fields` shows the schema's classes

@@ -28,13 +28,13 @@ from penstock.batch.options import LoadOptions
 from penstock.batch.plan import BatchPlan, FixedPlan
 from penstock.batch.state import Identity
 from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
-from penstock.decode.expression import parse_expression
-from penstock.decode.filtering import filter_rows
-from penstock.decode.lengths import row_lengths
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.weighing import class_weights, example_weights
 from penstock.errors import OptionError
+from penstock.filter.expression import parse_expression
+from penstock.filter.filtering import filter_rows
+from penstock.filter.lengths import row_lengths
+from penstock.filter.weighing import class_weights, example_weights
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
 from penstock.read.part import both, choose_part

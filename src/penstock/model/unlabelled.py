@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from penstock.batch.build import LoadedSplit
-from penstock.decode.expression import parse_expression
-from penstock.decode.filtering import filter_rows
 from penstock.errors import FieldError, OptionError
+from penstock.filter.expression import parse_expression
+from penstock.filter.filtering import filter_rows
 from penstock.schema.refusal import count, show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline

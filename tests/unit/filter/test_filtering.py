@@ -5,12 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.decode import sweep as sweep_module
-from penstock.decode.expression import parse_expression
-from penstock.decode.filtering import filter_rows
 from penstock.decode.losses import Losses
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, TooManySkippedError
 from penstock.fields import Category, Number, Text
+from penstock.filter import sweep as sweep_module
+from penstock.filter.expression import parse_expression
+from penstock.filter.filtering import filter_rows
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -136,7 +136,7 @@ def test_expression_that_fails_raises_its_error_and_leaves_no_thread(tmp_path, m
     def fail(*_):
         raise ArithmeticError("no")
 
-    monkeypatch.setattr("penstock.decode.expression.Expression.evaluate", fail)
+    monkeypatch.setattr("penstock.filter.expression.Expression.evaluate", fail)
     with pytest.raises(ArithmeticError, match="no"):
         chosen(open_rows(tmp_path / "data.tfrecord"), num_threads=3)
     assert sweeping_threads() == []

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from penstock.decode.token import Token, Value, cut, refuse_at, refuse_token
 from penstock.errors import OptionError
+from penstock.filter.token import Token, Value, cut, refuse_at, refuse_token
 from penstock.schema.refusal import show
 
 # Parsing and evaluating call themselves for what is in parentheses; nobody writes so many.

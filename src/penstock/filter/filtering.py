@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from penstock.decode.expression import Expression
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.sweep import sweep
+from penstock.filter.expression import Expression
+from penstock.filter.sweep import sweep
 from penstock.read.bitmap import Bitmap
 from penstock.read.rows import Rows
 from penstock.schema.schema import Schema

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.decode.arithmetic import as_number, as_numbers
-from penstock.decode.token import Value
+from penstock.filter.arithmetic import as_number, as_numbers
+from penstock.filter.token import Value
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from penstock.decode import sweep as sweep_module
-from penstock.decode.lengths import row_lengths
 from penstock.decode.losses import Losses
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Image, Number, Sequence, Text
+from penstock.filter import sweep as sweep_module
+from penstock.filter.lengths import row_lengths
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema

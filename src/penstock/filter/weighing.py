@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.decode.losses import Losses
-from penstock.decode.operand import find_known
 from penstock.decode.plan import DecodePlan
-from penstock.decode.sweep import sweep
 from penstock.errors import FieldError, MissingFieldError, OptionError, PenstockError
+from penstock.filter.operand import find_known
+from penstock.filter.sweep import sweep
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest

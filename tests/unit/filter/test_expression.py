@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from penstock.decode.expression import parse_expression
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.filter.expression import parse_expression
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Dense, Ragged
 

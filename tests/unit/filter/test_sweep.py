@@ -6,11 +6,11 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from penstock.decode import sweep as sweep_module
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.sweep import fill, sweep
 from penstock.fields import Number
+from penstock.filter import sweep as sweep_module
+from penstock.filter.sweep import fill, sweep
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.decode.losses import Losses
-from penstock.decode.operand import count_bytes, count_values
 from penstock.decode.plan import DecodePlan
-from penstock.decode.sweep import fill, sweep
 from penstock.errors import OptionError
+from penstock.filter.operand import count_bytes, count_values
+from penstock.filter.sweep import fill, sweep
 from penstock.read.rows import Rows
 from penstock.schema.array import Sequence
 from penstock.schema.refusal import show

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from penstock.decode import sweep as sweep_module
 from penstock.decode.losses import Losses
-from penstock.decode.weighing import class_weights, example_weights
 from penstock.errors import FieldError, MissingFieldError, OptionError, UnknownNameError
 from penstock.fields import Category, Number, Text
+from penstock.filter import sweep as sweep_module
+from penstock.filter.weighing import class_weights, example_weights
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema

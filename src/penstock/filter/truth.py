@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from penstock import _native
-from penstock.decode.arithmetic import as_number, compare, is_among
-from penstock.decode.operand import Cells, Operand
-from penstock.decode.token import Value
+from penstock.filter.arithmetic import as_number, compare, is_among
+from penstock.filter.operand import Cells, Operand
+from penstock.filter.token import Value
 from penstock.types import Bytes, Columns, Mask
 
 Run: TypeAlias = Callable[[Columns], Cells]

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.decode import grammar
-from penstock.decode.arithmetic import combine
-from penstock.decode.operand import Cells, Kind, Operand, make_field, make_length, make_value
-from penstock.decode.token import Value, refuse_at
-from penstock.decode.truth import (
+from penstock.errors import OptionError, UnknownNameError
+from penstock.filter import grammar
+from penstock.filter.arithmetic import combine
+from penstock.filter.operand import Cells, Kind, Operand, make_field, make_length, make_value
+from penstock.filter.token import Value, refuse_at
+from penstock.filter.truth import (
     Run,
     both_known,
     both_true,
@@ -30,7 +31,6 @@ from penstock.decode.truth import (
     is_not_zero,
     one_true,
 )
-from penstock.errors import OptionError, UnknownNameError
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
