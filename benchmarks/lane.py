@@ -80,10 +80,10 @@ class TrainWay:
         bench = self._bench
         with tempfile.TemporaryDirectory() as folder:
             ps.train(
-                self.model,
                 bench.data,
-                bench.pipeline,
-                Path(folder) / "run",
+                model=self.model,
+                pipeline=bench.pipeline,
+                out=Path(folder) / "run",
                 callbacks=[clock],
                 epochs=epochs,
                 batch_size=bench.batch_size,

@@ -19,7 +19,7 @@ def learn(name: str, table: pd.DataFrame, target: str) -> dict[str, float]:
     data = ps.convert(table, name, target=target, split="train=0.7,validation=0.1,test=0.2", overwrite=True)
     pipeline = ps.Pipeline.fit(data)  # means, deviations and vocabularies are those of the train split
     print(pipeline)
-    run = ps.train(None, data, pipeline, epochs=5, learning_rate=3e-3)
+    run = ps.train(data, pipeline=pipeline, epochs=5, learning_rate=3e-3)
     scores = ps.evaluate(run, data["test"])
     print(scores)
     return scores.targets[target]

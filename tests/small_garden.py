@@ -43,7 +43,7 @@ def write_garden(folder: Path, **columns: Any) -> ps.Dataset:
 
 
 OPTIONS = {"epochs": 2, "batch_size": BATCH_SIZE, "seed": 3, "patience": None, "checkpoint_steps": 2}
-MODEL = ps.ModelOptions(preset="small", sequence="gru", dropout=0.3)
+MODEL = ps.options.ModelOptions(preset="small", sequence="gru", dropout=0.3)
 
 
 class Listener:
@@ -76,7 +76,7 @@ def train(data: ps.Dataset, out: Path, *, is_rich: bool = False, **options: Any)
     """Train a small model without a word: on a number, a kind and a note, or on everything."""
     given = {"watcher": Listener(), "model_options": MODEL, **OPTIONS, **options}
     pipeline = None if is_rich else ps.Pipeline.fit(data, photo=None, hours=None)
-    return ps.train(None, data, pipeline, out=out, **given)
+    return ps.train(data, pipeline=pipeline, out=out, **given)
 
 
 def read_history(folder: Path) -> list[list[str]]:

@@ -110,7 +110,7 @@ def check_read(folder: Path, payloads: list[bytes], expected: list[dict[str, Val
         {key: values for key, (kind, values) in record.items() if kind is not None} for record in expected
     ]
     for way, told in told_ways(kinds):
-        split = open_split(path, options=ps.ReadOptions(**options), **told)
+        split = open_split(path, options=ps.options.ReadOptions(**options), **told)
         assert [_by_bits(sample) for sample in split] == wanted, way
         assert [_by_bits(split[row]) for row in range(len(split))] == wanted, way
         assert _rows(split.columns(), len(split)) == wanted, way
@@ -178,7 +178,7 @@ def check_refused(
     what = place + describe_malformed(status) + detail
     message = f"{path}: {what} of record 1 at byte {offset}. Run 'penstock verify {path}'."
     for way, told in told_ways({"a": "int64"}):
-        opened = {"options": ps.ReadOptions(**options), **told}
+        opened = {"options": ps.options.ReadOptions(**options), **told}
         split = open_split(path, **opened)
         for read in (
             lambda split=split: split[1],

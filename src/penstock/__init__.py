@@ -6,35 +6,25 @@ TYPE_CHECKING = False  # as in typing: this module imports nothing, see below
 if TYPE_CHECKING:
     from typing import Any
 
-    from penstock import errors, fields, transform
+    from penstock import errors, fields, options, transform
     from penstock.batch.loader import Loader
-    from penstock.batch.options import LoadOptions
     from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert import convert
     from penstock.jobs.evaluate import evaluate
     from penstock.jobs.predict import predict
-    from penstock.jobs.settings import ConvertOptions
     from penstock.jobs.train import train
     from penstock.jobs.writer import Writer
     from penstock.model.build import build_model
-    from penstock.model.options import ModelOptions
     from penstock.model.run import Run, open_run
-    from penstock.model.training import TrainOptions
-    from penstock.read.options import ReadOptions
     from penstock.schema.schema import Schema
     from penstock.transform.pipeline import Pipeline
 
 __all__ = [
-    "ConvertOptions",
     "Dataset",
-    "LoadOptions",
     "Loader",
-    "ModelOptions",
     "Pipeline",
-    "ReadOptions",
     "Run",
     "Schema",
-    "TrainOptions",
     "Writer",
     "build_model",
     "convert",
@@ -44,6 +34,7 @@ __all__ = [
     "mix",
     "open",
     "open_run",
+    "options",
     "predict",
     "train",
     "transform",
@@ -53,16 +44,11 @@ __all__ = [
 # command line can handle Ctrl-C before anything large is imported. By name: the module, and the extra that
 # installs what the module needs.
 _LOADED_LATE: dict[str, tuple[str, str | None]] = {
-    "ConvertOptions": ("penstock.jobs.settings", "convert"),
     "Dataset": ("penstock.dataset", None),
-    "LoadOptions": ("penstock.batch.options", None),
     "Loader": ("penstock.batch.loader", None),
-    "ModelOptions": ("penstock.model.options", "train"),
     "Pipeline": ("penstock.transform.pipeline", None),
-    "ReadOptions": ("penstock.read.options", None),
     "Run": ("penstock.model.run", "train"),
     "Schema": ("penstock.schema.schema", None),
-    "TrainOptions": ("penstock.model.training", "train"),
     "Writer": ("penstock.jobs.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert", "convert"),
@@ -73,7 +59,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "predict": ("penstock.jobs.predict", "train"),
     "train": ("penstock.jobs.train", "train"),
 }
-_MODULES = ("errors", "fields", "transform")
+_MODULES = ("errors", "fields", "options", "transform")
 
 
 def __dir__() -> list[str]:

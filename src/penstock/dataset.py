@@ -377,7 +377,7 @@ class Split:
             batch_size: Records of a global batch.
             shuffle: Whether every epoch is a permutation of the whole split; or "block".
             seed: Of everything random.
-            **options: The attributes of `LoadOptions`.
+            **options: The attributes of `penstock.options.LoadOptions`.
 
         Raises:
             OptionError: A choice has a value that it cannot have, or leaves no record.

@@ -65,7 +65,7 @@ def test_f11_trailing_zeros_are_an_error(store, size, field):
 
 @pytest.mark.parametrize("size", [1, 5, 12, 16, 4096])
 def test_f11_trailing_zeros_that_are_allowed_end_the_file(store, size):
-    options = ps.ReadOptions(allow_trailing_zeros=True)
+    options = ps.options.ReadOptions(allow_trailing_zeros=True)
     split = open_split(store(BASE + bytes(size)), options=options)
     assert len(split) == NUM_RECORDS
     assert row_numbers(split.records()) == [0, 1, 2, 3, 4]
@@ -73,7 +73,7 @@ def test_f11_trailing_zeros_that_are_allowed_end_the_file(store, size):
 
 
 def test_f11_zeros_before_a_record_are_an_error_though_trailing_ones_are_allowed(store):
-    options = ps.ReadOptions(allow_trailing_zeros=True)
+    options = ps.options.ReadOptions(allow_trailing_zeros=True)
     path = store(FRAMES[0] + bytes(32) + FRAMES[1])
     payloads, error = read_until_error(open_split(path, options=options).records())
     assert row_numbers(payloads) == [0]
@@ -84,7 +84,7 @@ def test_f11_file_of_zeros_alone_is_no_tfrecord_unless_they_are_allowed(store):
     path = store(bytes(4096))
     with pytest.raises(NotTFRecordError, match=re.escape(f"{path}: not a TFRecord file")):
         ps.open(path)
-    assert len(open_split(path, options=ps.ReadOptions(allow_trailing_zeros=True))) == 0
+    assert len(open_split(path, options=ps.options.ReadOptions(allow_trailing_zeros=True))) == 0
 
 
 def test_f12_record_of_no_bytes_is_an_example_without_features(store):

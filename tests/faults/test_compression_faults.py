@@ -148,7 +148,7 @@ WRITERS = {"none": write_plain, "gzip": write_gzip, "zlib": write_zlib}
 @pytest.mark.parametrize("found", WRITERS)
 def test_f17_compression_told_wrongly_is_refused_naming_the_one_found(path, found, told):
     WRITERS[found](path, [b"a payload", b"another"])
-    options = ps.ReadOptions(compression=told)
+    options = ps.options.ReadOptions(compression=told)
     if told == found:
         assert list(open_split(path, options=options).records()) == [b"a payload", b"another"]
         return
@@ -169,7 +169,7 @@ def test_f17_compression_is_found_by_the_bytes_whatever_the_name_says(tmp_path, 
 @pytest.mark.parametrize("compression", ["ZSTD", "zstd", "GZIP", "", None])
 def test_f18_compression_that_is_none_of_the_choices_is_refused_listing_them(compression):
     with pytest.raises(OptionError) as caught:
-        ps.ReadOptions(compression=compression)
+        ps.options.ReadOptions(compression=compression)
     error = caught.value
     assert isinstance(error, ValueError)
     assert str(error) == (

@@ -97,7 +97,7 @@ def test_l01_records_of_a_shard_that_is_gone_are_skipped_and_counted(shards, num
 
 
 def test_l01_more_lost_than_may_be_skipped_is_an_error(shards):
-    split = open_numbers(shards[0].parent, on_error="skip", options=ps.ReadOptions(max_skipped=5))
+    split = open_numbers(shards[0].parent, on_error="skip", options=ps.options.ReadOptions(max_skipped=5))
     shards[1].unlink()
     with pytest.raises(TooManySkippedError, match="6 records could not be used"):
         list(split.loader(batch_size=6))

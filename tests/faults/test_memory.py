@@ -36,7 +36,7 @@ def status(key):
 def read(path, on_error, **options):
     numbers, error = [], None
     try:
-        split = ps.open(path, on_error=on_error, options=ps.ReadOptions(**options))["all"]
+        split = ps.open(path, on_error=on_error, options=ps.options.ReadOptions(**options))["all"]
         for payload in split.records():
             numbers.append(len(payload))
     except PenstockError as caught:

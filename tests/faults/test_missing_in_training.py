@@ -41,9 +41,9 @@ def trained(tmp_path_factory):
     """A run on the table as a DataFrame, and the table in all formats."""
     folder = tmp_path_factory.mktemp("trained")
     held = hold(make_table(), folder)
-    options = ps.ModelOptions(preset="small")
+    options = ps.options.ModelOptions(preset="small")
     run = ps.train(
-        None, held["pandas"], out=folder / "run", target="label", epochs=1, model_options=options, seed=4
+        held["pandas"], out=folder / "run", target="label", epochs=1, model_options=options, seed=4
     )
     return run, held
 

@@ -30,7 +30,7 @@ def rows_of(samples):
 
 
 def with_ceiling(max_skipped):
-    return ps.ReadOptions(max_skipped=max_skipped)
+    return ps.options.ReadOptions(max_skipped=max_skipped)
 
 
 def test_skip_passes_over_bad_records_and_logs_each_once(path, caplog):
@@ -146,7 +146,7 @@ def test_policy_that_is_none_is_refused_listing_the_choices(path, policy):
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_records_above_max_record_bytes_are_bad_records(tmp_path, on_error):
     path = write_plain(tmp_path / "big.tfrecord", [b"x" * 10, b"x" * 11, b"x" * 9])
-    split = open_split(path, on_error=on_error, options=ps.ReadOptions(max_record_bytes=10))
+    split = open_split(path, on_error=on_error, options=ps.options.ReadOptions(max_record_bytes=10))
     assert len(split) == 3
     if on_error == "skip":
         assert [len(payload) for payload in split.records()] == [10, 9]

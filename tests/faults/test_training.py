@@ -100,7 +100,7 @@ def test_t01_one_nan_in_one_row_stops_at_its_step_and_names_the_record(tmp_path)
     keeper = Keeper()
     options = {**OPTIONS, "checkpoint_steps": 4, "epochs": 1}
     with pytest.raises(NonFiniteError) as caught:
-        ps.train(None, data, out=tmp_path / "run", callbacks=[keeper], watcher=Listener(), **options)
+        ps.train(data, out=tmp_path / "run", callbacks=[keeper], watcher=Listener(), **options)
     error = caught.value
     loader = data["all"].loader(ps.Pipeline.fit(data), batch_size=16, shuffle=True, seed=4)
     steps = [step for step in range(loader.num_steps(0)) if 77 in {place.row for place in loader.where(step)}]
@@ -127,13 +127,13 @@ def test_t01_loss_that_overflows_on_sound_records_advises_a_lower_rate(garden, t
     model = keras.Model({"height": number, "kind": kind}, hidden)
     model.compile(keras.optimizers.SGD(1e30), "mse")
     with pytest.raises(NonFiniteError, match=r"from values that are all finite: record \d+ of .*Lower the"):
-        ps.train(model, garden, pipeline, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
+        ps.train(garden, model=model, pipeline=pipeline, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
 
 
 def test_t02_nan_that_the_manifest_tells_of_is_named_before_the_first_step(tmp_path):
     data = write_with_nan(tmp_path / "data", row=77)
     with pytest.raises(FieldError) as caught:
-        ps.train(None, data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
+        ps.train(data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
     assert (caught.value.field, caught.value.expected) == ("signal", "numbers that are finite")
     assert caught.value.got == "NaN or infinite ones in 1 of 120 records: 77"
     assert "--drop signal" in caught.value.advice
@@ -154,7 +154,7 @@ class Kill(keras.callbacks.Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 data = ps.open({data!r})
-ps.train(None, data, out={out!r}, watcher=Listener(), model_options=MODEL, callbacks=[Kill()], **OPTIONS)
+ps.train(data, out={out!r}, watcher=Listener(), model_options=MODEL, callbacks=[Kill()], **OPTIONS)
 """
 
 
@@ -173,7 +173,7 @@ def test_t03_run_killed_within_an_epoch_and_resumed_ends_with_the_same_weights(g
 
     listener = Listener()
     again = ps.train(
-        None, ps.open(garden.paths[0].parent), out=folder, resume=True, watcher=listener, callbacks=[Kill()]
+        ps.open(garden.paths[0].parent), out=folder, resume=True, watcher=listener, callbacks=[Kill()]
     )
     assert listener.notes == ["goes on at step 8"]
     assert_same_run(again.folder, rich)
@@ -208,13 +208,27 @@ def test_t03_callbacks_of_keras_are_resumed_too(garden, tmp_path):
 
     pipeline = ps.Pipeline.fit(garden, photo=None, note=None, hours=None, kind=None)
     given = {**OPTIONS, "epochs": 3, "watcher": Listener()}
-    ps.train(build(), garden, pipeline, out=tmp_path / "whole", callbacks=[*make(), Interrupt(0)], **given)
-    with pytest.raises(InterruptionError):
-        ps.train(build(), garden, pipeline, out=tmp_path / "cut", callbacks=[*make(), Interrupt(9)], **given)
     ps.train(
-        build(),
         garden,
-        pipeline,
+        model=build(),
+        pipeline=pipeline,
+        out=tmp_path / "whole",
+        callbacks=[*make(), Interrupt(0)],
+        **given,
+    )
+    with pytest.raises(InterruptionError):
+        ps.train(
+            garden,
+            model=build(),
+            pipeline=pipeline,
+            out=tmp_path / "cut",
+            callbacks=[*make(), Interrupt(9)],
+            **given,
+        )
+    ps.train(
+        garden,
+        model=build(),
+        pipeline=pipeline,
         out=tmp_path / "cut",
         callbacks=[*make(), Interrupt(0)],
         resume=True,

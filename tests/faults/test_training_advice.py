@@ -87,11 +87,11 @@ def test_data_of_another_request_names_what_to_remove_and_nothing_else(table, tm
 
 def test_python_leaves_the_folder_to_the_corrected_call(table, tmp_path):
     with pytest.raises(TrainingDataError) as caught:
-        ps.train(None, os.fspath(table), out="run", target="y", epochs=1)
+        ps.train(os.fspath(table), out="run", target="y", epochs=1)
     assert caught.value.field == "y"
     assert not (tmp_path / "run").exists()
     with pytest.raises(TrainingDataError):  # nothing is left to predict it from
-        ps.train(None, {"a": ["p", "q"] * 20}, out="run", target="a", epochs=1)
+        ps.train({"a": ["p", "q"] * 20}, out="run", target="a", epochs=1)
     assert not (tmp_path / "run").exists()
-    run = ps.train(None, os.fspath(table), out="run", target="a", epochs=1)
+    run = ps.train(os.fspath(table), out="run", target="a", epochs=1)
     assert list(run.tasks) == ["a"]

@@ -74,9 +74,7 @@ def test_x06_warnings_are_in_the_json(table, tmp_path, capsys):
 
 def test_x06_python_shows_types_and_every_warning_once(table, tmp_path):
     # A process of its own, in which logging is as Python sets it up.
-    program = (
-        "import sys, penstock as ps; ps.train(None, sys.argv[1], out=sys.argv[2], target='adopted', epochs=1)"
-    )
+    program = "import sys, penstock as ps; ps.train(sys.argv[1], out=sys.argv[2], target='adopted', epochs=1)"
     argv = [sys.executable, "-c", program, os.fspath(table), os.fspath(tmp_path / "run")]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     lines = done.stderr.splitlines()

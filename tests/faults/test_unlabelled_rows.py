@@ -19,7 +19,7 @@ from penstock.model.progress import Silence  # noqa: E402
 
 NUM_ROWS = 200
 OPTIONS = {"epochs": 1, "batch_size": 16, "seed": 3}
-SMALL = ps.ModelOptions(preset="small")
+SMALL = ps.options.ModelOptions(preset="small")
 
 
 def make_table(**columns):
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 def trained(data, tmp_path_factory):
     listener = Listener()
     out = tmp_path_factory.mktemp("unlabelled") / "run"
-    return ps.train(None, data, out=out, watcher=listener, model_options=SMALL, **OPTIONS), listener
+    return ps.train(data, out=out, watcher=listener, model_options=SMALL, **OPTIONS), listener
 
 
 def test_x07_convert_keeps_rows_without_a_target_and_counts_them(tmp_path, data):
@@ -97,7 +97,7 @@ def test_x07_prediction_is_unaffected(trained, tmp_path):
 
 def test_x07_rows_without_a_target_are_refused_on_request(data, tmp_path):
     with pytest.raises(FieldError) as caught:
-        ps.train(None, data, out=tmp_path / "run", watcher=Listener(), unlabelled="error", **OPTIONS)
+        ps.train(data, out=tmp_path / "run", watcher=Listener(), unlabelled="error", **OPTIONS)
     assert caught.value.field == "label"
     assert "--unlabelled drop" in caught.value.advice
     assert "unlabelled='drop'" in caught.value.advice
@@ -107,7 +107,7 @@ def test_x07_rows_without_a_target_are_refused_on_request(data, tmp_path):
 
 def test_unlabelled_takes_two_words(tmp_path):
     with pytest.raises(OptionError) as caught:
-        ps.TrainOptions(unlabelled="skip")
+        ps.options.TrainOptions(unlabelled="skip")
     assert (caught.value.what, caught.value.got) == ("unlabelled", "'skip'")
 
 
@@ -124,7 +124,6 @@ def test_x07_statistics_are_over_labelled_rows(tmp_path):
 
 def test_x07_class_weights_count_labelled_rows(data, tmp_path):
     run = ps.train(
-        None,
         data,
         out=tmp_path / "run",
         watcher=Listener(),
@@ -154,7 +153,7 @@ def test_x07_train_without_any_label_is_refused(tmp_path):
     fields = {"price": ps.fields.Number(optional=True)}
     data = ps.convert(table, tmp_path / "set", target="price", fields=fields, split="train=1.0")
     with pytest.raises(OptionError) as caught:
-        ps.train(None, data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
+        ps.train(data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
     assert caught.value.field == "price"
     assert "--target" in caught.value.advice
 
@@ -170,9 +169,9 @@ def test_x07_killed_run_with_unlabelled_rows_is_resumed_to_the_same_weights(data
     options = {"watcher": Listener(), "model_options": SMALL, "checkpoint_steps": 1, "callbacks": [Kill()]}
     options |= OPTIONS
     with pytest.raises(InterruptedError):
-        ps.train(None, data, out=tmp_path / "run", **options)
+        ps.train(data, out=tmp_path / "run", **options)
     Kill.is_on = False
-    run = ps.train(None, data, out=tmp_path / "run", resume=True, **options)
+    run = ps.train(data, out=tmp_path / "run", resume=True, **options)
     pairs = zip(run.model.weights, trained[0].model.weights, strict=True)
     assert all(np.array_equal(a.__array__(), b.__array__()) for a, b in pairs)
 

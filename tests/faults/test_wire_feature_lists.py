@@ -54,7 +54,7 @@ def test_w30_odd_spellings_of_lists_are_read_as_protobuf_reads_them(tmp_path, pa
 @pytest.mark.parametrize("name", ["a key twice", "two maps"])
 def test_w30_a_list_that_stands_there_twice_is_refused_if_strict(tmp_path, name):
     path = write_plain(tmp_path / "twice.tfrecord", [record(a=[ints(1)]), ODD[name]])
-    split = open_split(path, options=ps.ReadOptions(strict=True))
+    split = open_split(path, options=ps.options.ReadOptions(strict=True))
     with pytest.raises(CorruptRecordError, match="a key, or the map itself, stands there twice of record 1"):
         split[1]
     assert read_outcomes([ODD[name]], [], ["a"], strict=True)[0].status == DUPLICATE

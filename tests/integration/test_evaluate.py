@@ -57,9 +57,15 @@ def pets(tmp_path_factory) -> ps.Dataset:
 def run(pets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "pets"
     pipeline = ps.Pipeline.fit(pets, shelter=None)
-    options = ps.ModelOptions(preset="small")
+    options = ps.options.ModelOptions(preset="small")
     return ps.train(
-        None, pets, pipeline, folder, epochs=12, learning_rate=0.02, model_options=options, batch_size=32
+        pets,
+        pipeline=pipeline,
+        out=folder,
+        epochs=12,
+        learning_rate=0.02,
+        model_options=options,
+        batch_size=32,
     )
 
 
@@ -161,7 +167,7 @@ def test_run_of_a_model_of_ones_own_is_evaluated_with_its_function(pets, tmp_pat
     pipeline = ps.Pipeline.fit(data, shelter=None, price=None)
     (tmp_path / "model.py").write_text(MODEL)
     model = load_model(f"{tmp_path / 'model.py'}:build")
-    run = ps.train(model, data, pipeline, tmp_path / "run", epochs=1, batch_size=64)
+    run = ps.train(data, model=model, pipeline=pipeline, out=tmp_path / "run", epochs=1, batch_size=64)
     words = ["evaluate", str(run.folder), str(run.data), "--no-importance", "--json"]
     assert main(words) == 2
     assert "--model FILE.py:FUNCTION" in capsys.readouterr().err

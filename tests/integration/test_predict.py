@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
         folder / "pets.csv", folder / "set", fields=fields, id="name", target=["adopted", "price"], seed=3
     )
     pipeline = ps.Pipeline.fit(pets, photo=ps.transform.Image(size=(8, 8)), price=ps.transform.Scale())
-    options = ps.ModelOptions(preset="small")
+    options = ps.options.ModelOptions(preset="small")
     model = ps.build_model(pipeline.schema, pipeline, options)
     write_run(folder / "run", model, pipeline, {"data": str(folder / "set"), "model": options.to_json()})
     return folder, open_run(folder / "run")

@@ -119,7 +119,7 @@ def bits(value: Any) -> Any:
 def test_examples_that_tensorflow_wrote_are_read_with_their_values(tf, examples, tmp_path, compression):
     path = tmp_path / "written.tfrecord"
     write(tf, path, examples, compression)
-    dataset = ps.open(path, options=ps.ReadOptions(compression=COMPRESSIONS[compression]))
+    dataset = ps.open(path, options=ps.options.ReadOptions(compression=COMPRESSIONS[compression]))
     assert dataset.payload == "example"
     split = dataset["all"]
     assert len(split) == NUM_RECORDS

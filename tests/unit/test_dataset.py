@@ -69,7 +69,7 @@ def test_split_that_is_not_there_names_the_nearest(pets):
         (
             {"options": {"strict": True}},
             OptionError,
-            "options: expected ReadOptions, got {'strict': True}. Make them, such as ps.ReadOptions(strict=",
+            "options: expected ReadOptions, got {'strict': True}. Make them, such as ps.options.ReadOptions(",
         ),
         ({"options": {}}, OptionError, "options: expected ReadOptions, got {}. Make them"),
         ({"fields": ["a"]}, SchemaError, "fields: expected fields by name, got ['a']. Write them as {'age'"),

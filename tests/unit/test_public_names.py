@@ -1,8 +1,12 @@
 """The public face: the names, and how little it takes to import them."""
 
+import ast
+import dataclasses
+import inspect
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,16 +44,11 @@ print(json.dumps({"seconds": seconds, "modules": sorted(sys.modules)}))
 
 def test_public_names_are_these():
     assert penstock.__all__ == [
-        "ConvertOptions",
         "Dataset",
-        "LoadOptions",
         "Loader",
-        "ModelOptions",
         "Pipeline",
-        "ReadOptions",
         "Run",
         "Schema",
-        "TrainOptions",
         "Writer",
         "build_model",
         "convert",
@@ -59,6 +58,7 @@ def test_public_names_are_these():
         "mix",
         "open",
         "open_run",
+        "options",
         "predict",
         "train",
         "transform",
@@ -80,7 +80,52 @@ def test_public_fields_are_these():
     ]
 
 
-@pytest.mark.parametrize("name", [*penstock.__all__, *(f"fields.{name}" for name in penstock.fields.__all__)])
+# Options of stages and commands, which no public function takes.
+INTERNAL_OPTIONS = {"BenchOptions", "EncodeOptions", "InspectOptions", "SourceOptions", "SplitOptions"}
+
+
+def test_public_options_are_all_that_public_functions_take():
+    assert penstock.options.__all__ == [
+        "ConvertOptions",
+        "EvaluateOptions",
+        "GraphOptions",
+        "LoadOptions",
+        "ModelOptions",
+        "PredictOptions",
+        "ReadOptions",
+        "TrainOptions",
+    ]
+    source = Path(penstock.__file__).parent
+    defined = {
+        node.name
+        for path in source.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Options")
+    }
+    assert defined == {*penstock.options.__all__, *INTERNAL_OPTIONS}
+
+
+def test_options_are_frozen_and_have_keywords_alone():
+    for name in penstock.options.__all__:
+        with pytest.raises(TypeError):
+            getattr(penstock.options, name)(1)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            getattr(penstock.options, name)().seed = 1
+
+
+def test_modules_of_the_public_names_are_modules():
+    for name in ("errors", "fields", "options", "transform"):
+        assert inspect.ismodule(getattr(penstock, name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *penstock.__all__,
+        *(f"fields.{name}" for name in penstock.fields.__all__),
+        *(f"options.{name}" for name in penstock.options.__all__),
+    ],
+)
 def test_public_name_says_what_it_is(name):
     value = penstock
     for part in name.split("."):
@@ -108,6 +153,22 @@ def test_open_and_read_load_nothing_heavy_and_no_part_that_comes_later(pets):
     assert "penstock._native" in loaded
     assert loaded.isdisjoint(HEAVY)
     assert loaded.isdisjoint(PARTS_FOR_LATER)
+
+
+def test_options_load_nothing_heavy():
+    program = "import json, sys; from penstock.options import *; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert set(json.loads(done.stdout)).isdisjoint(HEAVY)
+
+
+def test_train_takes_the_data_first_and_the_rest_by_keyword():
+    parameters = inspect.signature(penstock.train).parameters
+    assert next(iter(parameters)) == "data"
+    positional = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert positional == ["data"]
+    assert [parameters[name].default for name in ("model", "pipeline", "out")] == [None, None, None]
 
 
 def test_name_that_is_not_there_is_an_attribute_error():

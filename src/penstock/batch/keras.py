@@ -33,7 +33,7 @@ _ADVICE: Final = {
     "y": "The feed has the targets of the data set already.",
     "sample_weight": "Weigh records by a field: --weight NAME of 'penstock convert', weight='NAME' of "
     "ps.convert or ps.open.",
-    "class_weight": "ps.train(model, data, class_weights=…) weighs the classes in the loss; "
+    "class_weight": "ps.train(data, model=model, class_weights=…) weighs the classes in the loss; "
     "loader(…, weights={'adopted': {'yes': 3.0}}) draws records of a class more often.",
     "batch_size": "Set it where the loader is made: loader(…, batch_size=…).",
     "validation_batch_size": "Set it where that loader is made: loader(…, batch_size=…).",

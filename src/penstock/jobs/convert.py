@@ -97,7 +97,7 @@ def convert(
         target: The field or fields that a model is to predict.
         weight: The field that weighs each record.
         id: The field that identifies each record; splits are made by it.
-        options: Everything else; see `penstock.ConvertOptions`.
+        options: Everything else; see `penstock.options.ConvertOptions`.
 
     Raises:
         NoSuchPathError: The source is not there.

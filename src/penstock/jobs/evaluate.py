@@ -113,8 +113,8 @@ def evaluate(
         split: The name of the split; "test" if not given, or the only split of other data than the run's.
         model: The `keras.Model`, for a run of a model of one's own.
         functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
-        options: Everything else; see `EvaluateOptions`, and for raw data `on_error`, `max_rejects`,
-            `delimiter`, `encoding`, `missing` and `short_rows` of `predict`.
+        options: Everything else; see `penstock.options.EvaluateOptions`, and for raw data `on_error`,
+            `max_rejects`, `delimiter`, `encoding`, `missing` and `short_rows` of `predict`.
 
     Raises:
         UnknownNameError: There is no such split, or a field that the model needs does not exist.

@@ -80,7 +80,7 @@ def predict(
             lines, Arrow or images, a table, a dict of arrays, an iterable of dicts.
         out: The file to write, `.parquet`, `.csv` or `.jsonl`. It appears when it is complete. Without it the
             predictions are returned as a table.
-        options: Everything else; see `PredictOptions`.
+        options: Everything else; see `penstock.options.PredictOptions`.
 
     Raises:
         SchemaError: A column that the model needs is not there, or is another than it was.
@@ -90,7 +90,7 @@ def predict(
     Example:
         >>> import penstock as ps
         >>> pets = ps.open("pets/", target="adopted")
-        >>> run = ps.train(None, pets, ps.Pipeline.fit(pets, name=None), "runs/pets", epochs=1)
+        >>> run = ps.train(pets, pipeline=ps.Pipeline.fit(pets, name=None), out="runs/pets", epochs=1)
         >>> found = predict(run, [{"name": "Ada", "age": 4.5}, {"name": "Bo", "age": None}], keep="name")
         >>> found.columns[:4]
         ('row', 'name', 'adopted', 'adopted_probability')

@@ -89,12 +89,7 @@ class Race:
         timed = Timed(watcher)
         begun = time.monotonic()
         run = train(
-            None,
-            self.flowers,
-            self.fit(fields),
-            out=self.find_folder(name),
-            watcher=timed,
-            **self.choices,
+            self.flowers, pipeline=self.fit(fields), out=self.find_folder(name), watcher=timed, **self.choices
         )
         seconds = time.monotonic() - begun
         scores = evaluate(run, self.flowers["test"], bootstrap=0, importance=False, mistakes=0)

@@ -58,11 +58,11 @@ RUNS: Final = "runs"
 
 
 def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
-    model: Any,
-    dataset: Any,
+    data: Any,
+    *,
+    model: Any = None,
     pipeline: Pipeline | None = None,
     out: PathLike | None = None,
-    *,
     target: str | Sequence[str] | None = None,
     resume: bool = False,
     callbacks: Sequence[Any] = (),
@@ -77,12 +77,14 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     backend is restored at the end.
 
     Args:
-        model: A Keras model whose inputs are named as those of the pipeline; or None, to build one for the
-            data. One that is compiled is trained as it is; others get the optimizer and losses of `options`.
-        dataset: A `Dataset`, or the path of one or of TFRecords: its split "train" is trained on, and its
-            "validation" tells the best epoch. Anything else that `convert` takes, such as a CSV or a
-            DataFrame, is converted into the run's folder first.
-        pipeline: What turns records into inputs; fitted to the data set, if not given.
+        data: A `Dataset`, or the path of one or of TFRecords: the model is trained on its split "train", and
+            its split "validation" decides which epoch is the best. Anything else that `convert` takes, such
+            as a CSV or a DataFrame, is converted into the run's folder first. None, with `resume`, is the
+            data of the run.
+        model: A Keras model whose inputs have the names of the pipeline's inputs. If not given, a model is
+            built for the data. A compiled model is trained as it is; others get the optimizer and losses of
+            `options`.
+        pipeline: The preprocessing from records to inputs; fitted to the data set, if not given.
         out: The folder to write; a new one in `runs/`, if not given.
         target: What to predict, if the data does not say.
         resume: Whether to go on where a run in that folder was killed. Choices that are not given again are
@@ -90,7 +92,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         callbacks: More callbacks of Keras. What they hold in plain attributes is resumed, too.
         watcher: Who hears of it; a display on stderr, if not given.
         model_options: How to build the model.
-        **options: Everything else; see `penstock.TrainOptions`.
+        **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:
         OptionError: The model does not fit the data, or a choice cannot be.
@@ -102,14 +104,14 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     Example:
         ```python
         pets = ps.open("pets/", target="adopted")
-        run = ps.train(None, pets, out="runs/pets", epochs=5)
+        run = ps.train(pets, out="runs/pets", epochs=5)
         print(run.history[-1]["val_loss"])
         ```
     """
     if not isinstance(callbacks, list | tuple):
         raise OptionError("callbacks", expected="a list of callbacks", got=show(callbacks))
     job = TrainJob(
-        data=dataset,
+        data=data,
         target=target,
         out=out,
         model=model,
@@ -218,7 +220,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     if model_options is None and isinstance(known.get("model"), Mapping):
         model_options = ModelOptions.from_json(known["model"])
     if known and job.model is None and not isinstance(known.get("model"), Mapping):
-        advice = "Give it again: ps.train(model, …, resume=True), or --model FILE.py:FUNCTION."
+        advice = "Pass it again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."
         raise OptionError("model", expected="the model that the run began with", got="none", advice=advice)
     return Training(
         data=data,
@@ -350,7 +352,7 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
     if not isinstance(data, str | os.PathLike | list | tuple):
         expected = "a data set, or the path of one"
         advice = "Convert other data first: ps.convert(frame, 'pets/', target='adopted')."
-        raise OptionError("dataset", expected=expected, got=show(data), advice=advice)
+        raise OptionError("data", expected=expected, got=show(data), advice=advice)
     declared = job.declaration or Declaration(fields=recall_fields(known))
     target = job.target or known.get("target")
     if not declared:

@@ -110,7 +110,7 @@ class Trial:
             f">>> for seen in {[list(fields) for fields in ALONE.values()]}:",
             "...     others = {name: None for name in inputs if name not in seen}",
             "...     pipeline = ps.Pipeline.fit(flowers, **others)",
-            f'...     run = ps.train(None, flowers, pipeline, out="runs/" + seen[0], {choices})',
+            f'...     run = ps.train(flowers, pipeline=pipeline, out="runs/" + seen[0], {choices})',
             f'...     print(seen, ps.evaluate(run, flowers["test"]).targets[{TARGET!r}]["accuracy"])',
         )
 

@@ -57,7 +57,7 @@ class Writer:
         Args:
             out: The folder to write. It appears when the writer is closed.
             schema: What a sample holds.
-            options: See `penstock.ConvertOptions`.
+            options: See `penstock.options.ConvertOptions`.
 
         Raises:
             PathError: The folder holds something, and may not be overwritten.

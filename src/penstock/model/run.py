@@ -57,7 +57,7 @@ class Run:
 
     Example:
         ```python
-        run = ps.train(None, pets, out="runs/pets", epochs=5)
+        run = ps.train(pets, out="runs/pets", epochs=5)
         run.model.summary()
         run.history[-1]["val_loss"]
         ```

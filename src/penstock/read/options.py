@@ -82,7 +82,7 @@ def check_options(options: ReadOptions | None) -> ReadOptions:
             "options",
             expected="ReadOptions",
             got=show(options),
-            advice="Make them, such as ps.ReadOptions(strict=True).",
+            advice="Make them, such as ps.options.ReadOptions(strict=True).",
         )
     return options
 

@@ -406,4 +406,4 @@ def test_source_that_is_not_there_is_named_among_others(tmp_path):
 
 def test_shares_beside_a_column_that_names_the_splits_are_refused():
     with pytest.raises(OptionError, match="expected either split or split_by, got both"):
-        ps.ConvertOptions(split="train=1", split_by="fold")
+        ps.options.ConvertOptions(split="train=1", split_by="fold")

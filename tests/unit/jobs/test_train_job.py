@@ -41,7 +41,7 @@ def make(rate=0.1, kind=keras.Model, **choices):
 
 
 def train(model, data, out, **options):
-    return ps.train(model, data, out=out, **{"watcher": Listener(), **OPTIONS, **options})
+    return ps.train(data, model=model, out=out, **{"watcher": Listener(), **OPTIONS, **options})
 
 
 def list_names(folder):
@@ -214,7 +214,7 @@ def test_resume_of_nothing_begins_anew_and_leaves_a_whole_run(data, tmp_path):
         prepare_training(TrainJob(resume=True), folder, Silence())
     assert str(caught.value) == (
         "model: expected the model that the run began with, got none. "
-        "Give it again: ps.train(model, …, resume=True), or --model FILE.py:FUNCTION."
+        "Pass it again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."
     )
     again = prepare_training(TrainJob(resume=True, model=make()), folder, Silence())
     assert (again.options.epochs, again.options.seed, again.options.batch_size) == (2, 3, 16)
@@ -286,7 +286,7 @@ def test_model_that_penstock_compiled_is_compiled_anew(data, tmp_path):
 def test_run_goes_on_with_the_model_that_it_began_with(data, tmp_path):
     def build(dropout):
         model = make()
-        model.built_from = ps.ModelOptions(dropout=dropout).resolved()
+        model.built_from = ps.options.ModelOptions(dropout=dropout).resolved()
         return model
 
     class Kill(keras.callbacks.Callback):
@@ -325,7 +325,7 @@ def test_random_draws_after_a_run_are_those_without_it(data, tmp_path, is_built)
 
 
 def test_history_has_the_validation_loss_with_penalties_and_without(data, tmp_path):
-    run = train(None, data, tmp_path / "run", epochs=1, model_options=ps.ModelOptions(l2=0.01))
+    run = train(None, data, tmp_path / "run", epochs=1, model_options=ps.options.ModelOptions(l2=0.01))
     weights = [each for each in run.model.trainable_variables if each.regularizer is not None]
     penalty = sum(float(each.regularizer(each)) for each in weights)
     row = run.history[0]

@@ -201,11 +201,11 @@ def test_folder_with_a_manifest_and_no_shards_says_that_one_is_missing(folder):
 
 def test_compression_that_is_told_must_be_that_of_the_shards(folder):
     with pytest.raises(CorruptRecordError, match="compression: expected gzip, got none"):
-        ps.open(folder, options=ps.ReadOptions(compression="gzip"))
+        ps.open(folder, options=ps.options.ReadOptions(compression="gzip"))
 
 
 def test_limit_of_records_holds_for_indexed_ones(folder):
-    pets = ps.open(folder, options=ps.ReadOptions(max_record_bytes=10))
+    pets = ps.open(folder, options=ps.options.ReadOptions(max_record_bytes=10))
     with pytest.raises(CorruptRecordError, match="above max_record_bytes"):
         pets["train"][0]
 

@@ -9,7 +9,7 @@ from penstock.errors import OptionError
 
 
 def test_options_have_defaults_and_are_frozen():
-    options = ps.ReadOptions()
+    options = ps.options.ReadOptions()
     assert dataclasses.asdict(options) == {
         "compression": "auto",
         "max_skipped": 1000,
@@ -23,7 +23,7 @@ def test_options_have_defaults_and_are_frozen():
 
 def test_options_are_named_never_counted():
     with pytest.raises(TypeError):
-        ps.ReadOptions("gzip")
+        ps.options.ReadOptions("gzip")
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_options_are_named_never_counted():
 )
 def test_option_out_of_its_range_is_refused(name, expected, value, usual):
     with pytest.raises(OptionError) as caught:
-        ps.ReadOptions(**{name: value})
+        ps.options.ReadOptions(**{name: value})
     assert isinstance(caught.value, ValueError)
     assert str(caught.value) == f"{name}: expected {expected}, got {value!r}. Leave it out for {usual}."
 
 
 def test_number_too_long_to_be_printed_is_refused():
     with pytest.raises(OptionError, match="got an int of 33220 bits"):
-        ps.ReadOptions(max_record_bytes=10**10_000)
+        ps.options.ReadOptions(max_record_bytes=10**10_000)
 
 
 def test_least_and_largest_values_are_taken():
-    assert ps.ReadOptions(max_skipped=0, max_record_bytes=1).max_skipped == 0
-    assert ps.ReadOptions(max_record_bytes=1 << 40).max_record_bytes == 1 << 40
+    assert ps.options.ReadOptions(max_skipped=0, max_record_bytes=1).max_skipped == 0
+    assert ps.options.ReadOptions(max_record_bytes=1 << 40).max_record_bytes == 1 << 40

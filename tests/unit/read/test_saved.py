@@ -80,14 +80,14 @@ def test_small_files_are_not_kept(plain, cache, num_scans, monkeypatch):
 )
 def test_index_made_with_other_limits_is_not_used(path, num_scans, option):
     numbers(path)
-    numbers(path, options=ps.ReadOptions(**option))
+    numbers(path, options=ps.options.ReadOptions(**option))
     assert num_scans() == 2
 
 
 def test_index_made_under_a_limit_does_not_lift_it(plain):
     numbers(plain)
     with pytest.raises(CorruptRecordError, match="above max_record_bytes"):
-        numbers(plain, options=ps.ReadOptions(max_record_bytes=10))
+        numbers(plain, options=ps.options.ReadOptions(max_record_bytes=10))
 
 
 def test_index_of_a_file_that_got_another_size_is_not_used(plain, num_scans):
@@ -126,7 +126,7 @@ def test_index_of_a_damaged_file_is_not_kept(plain, cache, num_scans):
 def test_compression_told_wrongly_is_refused_though_an_index_is_kept(plain):
     numbers(plain)
     with pytest.raises(CorruptRecordError, match="compression: expected gzip, got none"):
-        ps.open(plain, options=ps.ReadOptions(compression="gzip"))
+        ps.open(plain, options=ps.options.ReadOptions(compression="gzip"))
 
 
 def test_cache_that_cannot_be_written_is_no_error(path, cache, num_scans):

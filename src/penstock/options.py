@@ -1,0 +1,25 @@
+"""The option classes: `ps.options.TrainOptions(epochs=5)`. Each checks its values when it is made.
+
+In: nothing. Out: the classes of the stages and jobs. Most functions take the attributes of these classes as
+keywords.
+"""
+
+from penstock.batch.graph.files import GraphOptions
+from penstock.batch.options import LoadOptions
+from penstock.jobs.predictoptions import PredictOptions
+from penstock.jobs.settings import ConvertOptions
+from penstock.model.options import ModelOptions
+from penstock.model.score.options import EvaluateOptions
+from penstock.model.training import TrainOptions
+from penstock.read.options import ReadOptions
+
+__all__ = [
+    "ConvertOptions",
+    "EvaluateOptions",
+    "GraphOptions",
+    "LoadOptions",
+    "ModelOptions",
+    "PredictOptions",
+    "ReadOptions",
+    "TrainOptions",
+]
