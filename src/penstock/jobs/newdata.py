@@ -21,10 +21,9 @@ from penstock.jobs.recipe import Recipe
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.schema.refusal import list_choices
 from penstock.source.arrays import open_dict
-from penstock.source.block import Block, Source
+from penstock.source.block import Block, Form, Source
 from penstock.source.images import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.opening import open_source

@@ -17,11 +17,11 @@ from penstock.schema.field import Field
 from penstock.schema.fill import choose_encoding, find_attributes, find_form, merge_attributes, need_shape
 from penstock.schema.guess import guess_type
 from penstock.schema.nearest import unknown_name
-from penstock.schema.plan import ColumnPlan, NanMeaning, Plan
+from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.refusal import refuse, show
 from penstock.schema.scalar import Number
 from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
-from penstock.source.block import Source
+from penstock.source.block import NanMeaning, Source
 from penstock.source.peek import Peeked
 from penstock.source.survey import survey_blocks
 from penstock.transform.base import Transform

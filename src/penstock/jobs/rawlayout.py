@@ -19,8 +19,8 @@ from penstock.schema.nearest import find_nearest, unknown_name
 from penstock.schema.plan import ColumnPlan
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Image
-from penstock.schema.told import Form, Told
-from penstock.source.block import Block, Source
+from penstock.schema.told import Told
+from penstock.source.block import Block, Form, Source
 from penstock.source.survey import survey_column
 from penstock.transform.pipeline import Pipeline
 

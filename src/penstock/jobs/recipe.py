@@ -14,8 +14,9 @@ from typing import Any
 from penstock.errors import PenstockError, SchemaError
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
-from penstock.schema.told import Form, NanMeaning, load_form
+from penstock.schema.told import load_form
 from penstock.shards.manifest import Manifest, load_manifest
+from penstock.source.block import Form, NanMeaning
 from penstock.transform.pipeline import Pipeline
 
 

@@ -14,10 +14,10 @@ from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.read.options import OnError, check_on_error
 from penstock.schema.nearest import check_keywords
-from penstock.schema.plan import NanMeaning
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
+from penstock.source.block import NanMeaning
 from penstock.source.options import SourceOptions
 
 ShardCompression = Literal["none", "gzip"]

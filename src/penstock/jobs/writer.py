@@ -22,11 +22,11 @@ from penstock.jobs.request import find_finished, refuse_unrepeatable, request_ra
 from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
 from penstock.schema.nearest import unknown_name
-from penstock.schema.plan import ColumnPlan, Form, Plan
+from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.shards.staging import Staging
-from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 from penstock.source.snapshot import own_sample

@@ -13,9 +13,9 @@ from typing import Final
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.facts import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.schema.refusal import count, list_texts, show
 from penstock.schema.scalar import Bytes, Category, Number, Text
+from penstock.source.block import Form
 
 MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100

@@ -11,7 +11,8 @@ from typing import Any, Final
 from penstock.errors import SchemaError
 from penstock.schema.facts import ColumnFacts, ItemFacts
 from penstock.schema.refusal import show
-from penstock.schema.told import Form, TypeName
+from penstock.schema.told import TypeName
+from penstock.source.block import Form
 
 _SEQUENCE_DTYPES: Final = {"b": "int64", "i": "int64", "u": "int64", "f": "float32"}
 

@@ -17,9 +17,8 @@ from penstock.schema.form import dump_fields
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.schema.told import Form, NanMeaning, declare_field, load_form
-
-__all__ = ["ColumnPlan", "Form", "NanMeaning", "Plan"]
+from penstock.schema.told import declare_field, load_form
+from penstock.source.block import Form, NanMeaning
 
 _FORM_TYPES: Final[dict[Form, tuple[str, ...]]] = {
     "path": ("image", "bytes"),

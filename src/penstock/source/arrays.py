@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, SourceError
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.schema.refusal import show
 from penstock.source.arrowtype import check_names, plain_table, to_column
-from penstock.source.block import Block, RawColumn
+from penstock.source.block import Block, Form, RawColumn
 from penstock.source.category import declare_coded, is_coded
 from penstock.source.column import as_objects, make_column
 from penstock.source.cutter import cut_columns

@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, OutOfMemoryError, SourceError
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.source.arrowtype import check_names, plain_schema
-from penstock.source.block import Block
+from penstock.source.block import Block, Form
 from penstock.source.carried import read_carried
 from penstock.source.category import declare_schema
 from penstock.source.csv import CsvFile

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import SourceError
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.schema.refusal import count
 from penstock.schema.scalar import Bytes, Image
-from penstock.source.block import Block, RawColumn, Source
+from penstock.source.block import Block, Form, RawColumn, Source
 from penstock.source.files import FilesSource
 from penstock.source.images import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES, is_other_image, list_files, named_kind

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from penstock.errors import ChangedFileError, SourceError
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
 from penstock.schema.refusal import count
 from penstock.schema.scalar import MAX_CATEGORIES, Category, Image
-from penstock.source.block import BLOCK_ROWS, Block, RawColumn
+from penstock.source.block import BLOCK_ROWS, Block, Form, RawColumn
 from penstock.source.listing import ListedFile, list_files, list_folders
 from penstock.storage.paths import write_name
 

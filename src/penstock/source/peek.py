@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.schema.field import Field
-from penstock.schema.plan import Form
-from penstock.source.block import Block, RawColumn, Source
+from penstock.source.block import Block, Form, RawColumn, Source
 
 HEAD_ROWS: Final = 65_536
 HEAD_BYTES: Final = 64 << 20

@@ -14,9 +14,8 @@ import pyarrow as pa
 from penstock.errors import OptionError, SourceError
 from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest
-from penstock.schema.plan import Form
 from penstock.schema.refusal import show
-from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, RawColumn
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form, RawColumn
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 from penstock.source.snapshot import own_sample
