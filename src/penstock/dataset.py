@@ -22,9 +22,10 @@ from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError, importing
+from penstock.foundation.option_checks import OnError, check_on_error
 from penstock.read.identity import fingerprint_rows
 from penstock.read.opening import OpenedFiles, open_files
-from penstock.read.options import OnError, ReadOptions, check_on_error, check_options
+from penstock.read.options import ReadOptions, check_options
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.nearest import unknown_name

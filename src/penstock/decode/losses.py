@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from penstock.errors import PenstockError, TooManySkippedError
-from penstock.read.options import OnError
+from penstock.foundation.option_checks import OnError
 from penstock.storage.fork import ProcessLock
 
 _log = logging.getLogger("penstock")

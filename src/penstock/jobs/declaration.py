@@ -14,8 +14,9 @@ from typing import Any
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, SchemaError
+from penstock.foundation.option_checks import OnError
 from penstock.read.opening import open_files
-from penstock.read.options import OnError, ReadOptions
+from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.infer import infer_fields

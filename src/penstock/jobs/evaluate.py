@@ -22,6 +22,7 @@ from penstock.errors import (
     UnknownNameError,
     importing,
 )
+from penstock.foundation.option_checks import OnError
 from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
@@ -32,7 +33,6 @@ from penstock.model.score.evaluation import Evaluation
 from penstock.model.score.judging import OnProgress
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
-from penstock.read.options import OnError
 from penstock.schema.field import Field
 from penstock.schema.nearest import check_keywords, unknown_name
 from penstock.schema.refusal import show

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.decode.gather import join_columns, take_columns
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
-from penstock.read.options import OnError
+from penstock.foundation.option_checks import OnError
 from penstock.types import CodedColumn
 
 _log = logging.getLogger("penstock")

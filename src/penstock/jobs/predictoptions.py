@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from penstock.errors import OptionError
-from penstock.read.options import OnError, check_on_error
+from penstock.foundation.option_checks import OnError, check_on_error
 from penstock.schema.nearest import check_keywords
 from penstock.schema.refusal import show
 from penstock.source.options import SourceOptions

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.errors import NoSuchPathError, OptionError
+from penstock.foundation.option_checks import check_choice, check_count, check_flag, check_real, refuse_option
 from penstock.model.backbone import BACKBONES
 from penstock.schema.nearest import check_keywords, find_nearest
 from penstock.schema.refusal import show
-from penstock.transform.option import check_choice, check_count, check_flag, check_real, refuse_option
 
 Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 from penstock.errors import OptionError
 from penstock.schema.refusal import show
 from penstock.types import Compression
 
 MAX_RECORD_BYTES = 1 << 40
-OnError: TypeAlias = Literal["raise", "skip", "collect"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +84,3 @@ def check_options(options: ReadOptions | None) -> ReadOptions:
             advice="Make them, such as ps.options.ReadOptions(strict=True).",
         )
     return options
-
-
-def check_on_error(on_error: str) -> OnError:
-    """Return the policy if it is one.
-
-    Raises:
-        OptionError: It is not.
-    """
-    for choice in get_args(OnError):
-        if on_error == choice:
-            return choice  # type: ignore[no-any-return]
-    choices = ", ".join(map(repr, get_args(OnError)))
-    raise OptionError("on_error", expected=f"one of {choices}", got=show(on_error))

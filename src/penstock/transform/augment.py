@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import show
 from penstock.transform.brightness import brightness
@@ -26,7 +27,6 @@ from penstock.transform.draws import Draws
 from penstock.transform.flip import flip
 from penstock.transform.form import fault_at, load_value, need_object
 from penstock.transform.memory import convert
-from penstock.transform.option import check_real, refuse_option
 from penstock.transform.saturation import saturation
 from penstock.transform.shift import shift
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock import _native
+from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -18,7 +19,6 @@ from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.coding import Coder, EncodeFit, make_coder
 from penstock.transform.draws import Draws
-from penstock.transform.option import check_choice, check_count, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, count_levels, flatten, rebuild
 from penstock.transform.vocabulary import (

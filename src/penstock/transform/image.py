@@ -16,6 +16,16 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, has_turned
 from penstock.errors import FieldError, OptionError
+from penstock.foundation.option_checks import (
+    advise_nearest,
+    check_choice,
+    check_count,
+    check_dtype_name,
+    check_flag,
+    check_number,
+    check_real,
+    refuse_option,
+)
 from penstock.schema.field import Field
 from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Image as ImageField
@@ -27,16 +37,6 @@ from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_count, load_flag, load_list, load_text
 from penstock.transform.framing import Resizing, Size
 from penstock.transform.memory import align
-from penstock.transform.option import (
-    advise_nearest,
-    check_choice,
-    check_count,
-    check_dtype_name,
-    check_flag,
-    check_number,
-    check_real,
-    refuse_option,
-)
 from penstock.transform.output import Output
 from penstock.types import Bytes, CodedColumn, Dense
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import FieldError
+from penstock.foundation.option_checks import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -34,7 +35,6 @@ from penstock.transform.form import (
     load_optional,
 )
 from penstock.transform.memory import align
-from penstock.transform.option import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Dense, Mask, Ragged

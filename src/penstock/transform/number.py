@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from penstock.foundation.option_checks import check_choice, check_flag, check_real, refuse_option
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -21,7 +22,6 @@ from penstock.schema.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
-from penstock.transform.option import check_choice, check_flag, check_real, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.transform.scaling import ScaleFit, Scaler

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.foundation.option_checks import refuse_option
 from penstock.schema.refusal import show
 from penstock.transform.base import Fitted
 from penstock.transform.form import (
@@ -25,7 +26,6 @@ from penstock.transform.form import (
     load_number,
     load_optional,
 )
-from penstock.transform.option import refuse_option
 from penstock.transform.output import DTYPES
 from penstock.transform.span import Span
 from penstock.types import Mask

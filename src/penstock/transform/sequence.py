@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
+from penstock.foundation.option_checks import check_dtype_name, check_real, refuse_option
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -17,7 +18,6 @@ from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitt
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_choice, load_count, load_list, load_optional
-from penstock.transform.option import check_dtype_name, check_real, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Ragged

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import MissingPackageError
+from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Text
@@ -24,7 +25,6 @@ from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, m
 from penstock.transform.default import fill_column
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, fault_at, load_list, load_optional, load_value
-from penstock.transform.option import check_choice, check_count, refuse_option
 from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
 from penstock.transform.vocabulary import Entry, check_entries

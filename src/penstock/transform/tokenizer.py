@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.foundation.option_checks import refuse_option
 from penstock.schema.refusal import show
-from penstock.transform.option import refuse_option
 from penstock.transform.padding import Kept
 from penstock.types import Bytes
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.option_checks import refuse_option
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.refusal import show
@@ -19,7 +20,6 @@ from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Number, Text
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_COUNTED, count_values
-from penstock.transform.option import refuse_option
 
 if TYPE_CHECKING:
     from penstock.schema.summary import FieldStatistics

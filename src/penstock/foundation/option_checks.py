@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from penstock.errors import OptionError
 from penstock.schema.nearest import find_nearest
 from penstock.schema.refusal import is_finite, list_choices, show
+
+OnError: TypeAlias = Literal["raise", "skip", "collect"]
+"""What becomes of a record or row that cannot be used."""
 
 
 def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:
@@ -77,3 +81,16 @@ def check_real(owner: str, option: str, value: object) -> float:
     if is_finite(value):
         return value
     raise refuse_option(owner, option, "a finite number", show(value))
+
+
+def check_on_error(on_error: str) -> OnError:
+    """Return the policy if it is one.
+
+    Raises:
+        OptionError: It is not.
+    """
+    for choice in get_args(OnError):
+        if on_error == choice:
+            return choice  # type: ignore[no-any-return]
+    choices = ", ".join(map(repr, get_args(OnError)))
+    raise OptionError("on_error", expected=f"one of {choices}", got=show(on_error))
