@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.read.naming import canonical_split
 from penstock.schema.refusal import show
+from penstock.shards.entry import canonical_split
 
 _MOST_SPLITS: Final = 200
 _MOST_STRATA: Final = 65_536

@@ -13,14 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import MissingShardError, PathError
+from penstock.shards.entry import SPLIT_OF_WORD, SPLIT_WORDS
 
-# Whole words of a name; the canonical name first.
-_SPLIT_WORDS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "val", "valid", "dev", "eval"),
-    "test": ("test", "testing"),
-}
-_SPLIT_OF_WORD = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
 _WORD = re.compile(r"[A-Za-z]+")
 _SHARD = re.compile(r"^(?P<stem>.*?)(?P<number>\d+)-of-(?P<count>\d+)(?P<rest>.*)$")
 
@@ -58,21 +52,11 @@ def split_of(path: Path) -> str:
         'train'
     """
     words = map(str.lower, _WORD.findall(path.name))
-    splits = {_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD}
+    splits = {SPLIT_OF_WORD[word] for word in words if word in SPLIT_OF_WORD}
     if splits:
         return splits.pop() if len(splits) == 1 else "all"
     folder = path.parent.name.lower().removeprefix("split-")
-    return _SPLIT_OF_WORD.get(folder, "all")
-
-
-def canonical_split(word: str) -> str:
-    """Return the usual name of a split that is called by another word; else the word itself.
-
-    Example:
-        >>> canonical_split("Val"), canonical_split("fold_3")
-        ('validation', 'fold_3')
-    """
-    return _SPLIT_OF_WORD.get(word.lower(), word)
+    return SPLIT_OF_WORD.get(folder, "all")
 
 
 def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, list[Path]]:
@@ -90,7 +74,7 @@ def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, li
     groups: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
         groups[split_of(path)].append(path)
-    order = [*_SPLIT_WORDS, "all"]
+    order = [*SPLIT_WORDS, "all"]
     return {name: groups[name] for name in order if name in groups}
 
 

@@ -12,6 +12,13 @@ from typing import Any
 
 from penstock.shards.node import Node
 
+# Whole words of a name; the canonical name first.
+SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "val", "valid", "dev", "eval"),
+    "test": ("test", "testing"),
+}
+SPLIT_OF_WORD = {word: split for split, words in SPLIT_WORDS.items() for word in words}
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]+")
 
 
@@ -96,3 +103,13 @@ class SplitEntry:
 def is_file_name(text: str) -> bool:
     """Tell whether a text can be the name of a file of a data set: it leads nowhere else, on any system."""
     return _NAME.fullmatch(text) is not None
+
+
+def canonical_split(word: str) -> str:
+    """Return the usual name of a split that is called by another word; else the word itself.
+
+    Example:
+        >>> canonical_split("Val"), canonical_split("fold_3")
+        ('validation', 'fold_3')
+    """
+    return SPLIT_OF_WORD.get(word.lower(), word)
