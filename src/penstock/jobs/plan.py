@@ -24,7 +24,6 @@ from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declar
 from penstock.source.block import NanMeaning, Source
 from penstock.source.peek import Peeked
 from penstock.source.survey import survey_blocks
-from penstock.transform.base import Transform
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
 _ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"
@@ -68,7 +67,7 @@ class PlanOverrides:
             is_right = isinstance(given, Mapping) and all(isinstance(each, Field) for each in given.values())
             if given is not None and not is_right:
                 expected, advice = "fields by name, such as {'photo': fields.Image()}", ""
-                if isinstance(given, Mapping) and any(isinstance(each, Transform) for each in given.values()):
+                if isinstance(given, Mapping) and any(_is_transform(each) for each in given.values()):
                     advice = "Transforms, of penstock.transform, are for Pipeline.fit."
                 raise OptionError(name, expected=expected, got=show(given), advice=advice)
         targets = [self.target] if isinstance(self.target, str) else self.target or []
@@ -325,3 +324,8 @@ def _word_reason(told: Told | None, given: Told, guessed: TypeName | None, reaso
         return reason
     said = "told" if told is not None and told.type_name is not None else "the source says so"
     return f"{said}; {reason}" if given.type_name == guessed else said
+
+
+def _is_transform(value: object) -> bool:
+    """Whether a value is an object of `penstock.transform`, which this stage must not import."""
+    return type(value).__module__.startswith("penstock.transform.")
