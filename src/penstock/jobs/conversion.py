@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +25,6 @@ from penstock.errors import OptionError
 from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
-from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import Request
 from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
@@ -78,6 +78,8 @@ _MOST_WRITERS = 6
 _BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
 
 OnProgress: TypeAlias = Callable[[Progress], None]
+MeasureShards: TypeAlias = Callable[[Path, SplitEntry, Schema, int], dict[str, Any]]
+"""Returns the statistics of a split whose shards are written; the stages that read shards provide it."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Conversion:
         options: ConvertOptions,
         staging: Staging,
         *,
+        measure_shards: MeasureShards,
         expected_bytes: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -120,6 +123,7 @@ class Conversion:
         self._split = split
         self._options = options
         self._staging = staging
+        self._measure_shards = measure_shards
         self._expected_bytes = expected_bytes
         self._on_progress = on_progress
         self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
@@ -326,7 +330,7 @@ class Conversion:
                 statistics.merge(worked.measurable.measure(schema, is_wanted[start:stop]))
                 start = stop
             return statistics.to_json()
-        return measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
+        return self._measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
 
     def _account_split(self, assignment: Assignment) -> dict[str, Any]:
         return {

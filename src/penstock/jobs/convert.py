@@ -19,6 +19,7 @@ from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Se
 from penstock.jobs.plan import ASKED_FOR, PlanOverrides, make_plan
 from penstock.jobs.planfile import read_plan
 from penstock.jobs.rawrows import RawPlan, RawRows
+from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import (
     Request,
     check_shards,
@@ -240,6 +241,7 @@ def _run(
         prepared.split,
         options,
         staging,
+        measure_shards=measure_shards,
         expected_bytes=prepared.num_bytes,
         on_progress=on_progress,
     )

@@ -18,6 +18,7 @@ from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.jobs.conversion import Conversion, Facts
 from penstock.jobs.convert import prepare
 from penstock.jobs.rawrows import RawRows
+from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
@@ -168,7 +169,9 @@ class Writer:
             self._written = written.schema
             self._request = request_raw(plan, self._options, split, work.late, "samples")
             self._staging.begin(self._request.journal_form)
-            self._conversion = Conversion(work, split, self._options, self._staging)
+            self._conversion = Conversion(
+                work, split, self._options, self._staging, measure_shards=measure_shards
+            )
         return self._conversion
 
     def _abandon(self, error: BaseException) -> None:
