@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rejects import Rejects
-from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
+from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 
 _PIECE_BYTES: Final = 1 << 20

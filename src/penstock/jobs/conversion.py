@@ -24,9 +24,10 @@ from penstock import _native
 from penstock.errors import OptionError
 from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
+from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
-from penstock.jobs.rowwork import Incoming, RowWork, WorkedRows
+from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata

@@ -18,7 +18,7 @@ from penstock.jobs.content import read_content
 from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.jobs.plan import ASKED_FOR, PlanOverrides, make_plan
 from penstock.jobs.planfile import read_plan
-from penstock.jobs.rawrows import RawPlan, RawRows
+from penstock.jobs.rawrows import Incoming, RawPlan, RawRows
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import (
     Request,
@@ -30,7 +30,7 @@ from penstock.jobs.request import (
     request_stored,
 )
 from penstock.jobs.restore import StoredSource, is_orderable, open_stored
-from penstock.jobs.rowwork import Incoming, RowWork
+from penstock.jobs.rowwork import RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
 from penstock.schema.field import Field

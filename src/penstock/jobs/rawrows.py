@@ -7,24 +7,69 @@ from __future__ import annotations
 
 import base64
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
-from penstock.errors import CellError
-from penstock.jobs.rowwork import EncodedRows
+from penstock.errors import CellError, PenstockError
 from penstock.schema.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
 from penstock.source.place import find_line
-from penstock.types import Bytes
+from penstock.types import Bytes, Column, Deferred
 
 _MOST_CHARS: Final = 1000
 _MOST_BYTES: Final = 100
+
+
+@dataclass
+class EncodedRows:
+    """The columns of a block.
+
+    Attributes:
+        columns: Those of the schema.
+        sides: Those by which rows are split, and which are not written.
+        splits: The split of each row, or of all, where that is told.
+        faults: What does not fit; rows count from the beginning of the block.
+    """
+
+    columns: dict[str, Column | Deferred]
+    sides: dict[str, Column | Deferred] = field(default_factory=dict)
+    splits: Bytes | str | None = None
+    faults: list[CellFault] = field(default_factory=list)
+
+
+class Incoming(Protocol):
+    """A block of rows that is to be written."""
+
+    @property
+    def first_row(self) -> int:
+        """Number of its first row in the source."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+
+    @property
+    def num_bytes(self) -> int:
+        """How much of the source it stands for."""
+
+    @property
+    def path(self) -> str | None:
+        """Path of the file that it comes from; None if there is none."""
+
+    def encode(self) -> EncodedRows:
+        """Return the rows as columns; called on any thread."""
+
+    def refuse(self, fault: CellFault) -> PenstockError:
+        """Return the error for a cell that does not fit."""
+
+    def show(self, row: int) -> dict[str, Any]:
+        """Return a row of the block as JSON can hold it."""
 
 
 @dataclass(frozen=True)

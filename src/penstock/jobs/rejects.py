@@ -16,7 +16,7 @@ from typing import Any
 from penstock.encode.fault import CellFault
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.jobs.rowwork import Incoming
+from penstock.jobs.rawrows import Incoming
 from penstock.shards.place import REJECTS_NAME
 
 _log = logging.getLogger("penstock")

@@ -17,7 +17,7 @@ from penstock.encode.fault import CellFault
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.plan import PlanOverrides
-from penstock.jobs.rowwork import EncodedRows
+from penstock.jobs.rawrows import EncodedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field

@@ -7,8 +7,8 @@ Nothing here depends on another block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from penstock import _native
 from penstock.encode.fault import CellFault
 from penstock.encode.late import make_references, materialize
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
-from penstock.errors import OutOfMemoryError, PenstockError
+from penstock.errors import OutOfMemoryError
+from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
@@ -26,55 +27,9 @@ from penstock.shards.assign import RANK_BELOW
 from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
 from penstock.shards.split import SplitOptions, split_hashes
-from penstock.types import Bytes, Column, Deferred, Dense, Mask
+from penstock.types import Column, Deferred, Dense, Mask
 
 Stream: TypeAlias = "bytes | NDArray[Any]"
-
-
-@dataclass
-class EncodedRows:
-    """The columns of a block.
-
-    Attributes:
-        columns: Those of the schema.
-        sides: Those by which rows are split, and which are not written.
-        splits: The split of each row, or of all, where that is told.
-        faults: What does not fit; rows count from the beginning of the block.
-    """
-
-    columns: dict[str, Column | Deferred]
-    sides: dict[str, Column | Deferred] = field(default_factory=dict)
-    splits: Bytes | str | None = None
-    faults: list[CellFault] = field(default_factory=list)
-
-
-class Incoming(Protocol):
-    """A block of rows that is to be written."""
-
-    @property
-    def first_row(self) -> int:
-        """Number of its first row in the source."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows it has."""
-
-    @property
-    def num_bytes(self) -> int:
-        """How much of the source it stands for."""
-
-    @property
-    def path(self) -> str | None:
-        """Path of the file that it comes from; None if there is none."""
-
-    def encode(self) -> EncodedRows:
-        """Return the rows as columns; called on any thread."""
-
-    def refuse(self, fault: CellFault) -> PenstockError:
-        """Return the error for a cell that does not fit."""
-
-    def show(self, row: int) -> dict[str, Any]:
-        """Return a row of the block as JSON can hold it."""
 
 
 @dataclass(frozen=True)
