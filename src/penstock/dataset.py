@@ -23,13 +23,12 @@ from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError, importing
 from penstock.foundation.option_checks import OnError, check_on_error
+from penstock.foundation.wording import show, unknown_name
 from penstock.read.identity import fingerprint_rows
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import ReadOptions, check_options
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
 from penstock.schema.resolve import Resolution, resolve_schema
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest

@@ -35,12 +35,12 @@ from penstock.filter.expression import parse_expression
 from penstock.filter.filtering import filter_rows
 from penstock.filter.lengths import row_lengths
 from penstock.filter.weighing import class_weights, example_weights
+from penstock.foundation.wording import unknown_name
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
 from penstock.read.part import both, choose_part
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
-from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
 from penstock.storage.memory import usable_memory
 from penstock.transform.pipeline import Pipeline

@@ -16,7 +16,7 @@ from penstock.batch.crossing import check_outputs
 from penstock.batch.options import check_whole
 from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import FieldError, OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.cast import cast
 from penstock.transform.output import Output
 

@@ -19,7 +19,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from penstock.batch.course import course_of
 from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS
 
 if TYPE_CHECKING:

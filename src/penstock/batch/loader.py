@@ -20,7 +20,7 @@ from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
 from penstock.batch.supply import Supply
 from penstock.errors import OptionError, StateError, importing
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.output import Output
 
 

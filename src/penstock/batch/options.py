@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.schema.nearest import check_keywords
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import check_keywords, list_choices, show
 
 Shuffling: TypeAlias = Literal["block", "global"]
 Last: TypeAlias = Literal["short", "drop", "pad"]

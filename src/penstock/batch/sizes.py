@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.maker import Transforming
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded
 from penstock.transform.pipeline import Pipeline

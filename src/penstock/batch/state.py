@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import StateError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 VERSION: Final = 1
 _LAST_EPOCH = 2**32 - 1  # random draws are keyed by 32 bits of it

@@ -28,7 +28,7 @@ from penstock.errors import (
     SchemaError,
     UnknownNameError,
 )
-from penstock.schema.nearest import find_nearest
+from penstock.foundation.wording import find_nearest
 
 
 class Command(Protocol):

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import OptionError, UnknownNameError
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show, unknown_name
 from penstock.storage.paths import refuse_missing
 
 

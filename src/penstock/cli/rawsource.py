@@ -18,11 +18,11 @@ from penstock.cli.wording import complain
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
+from penstock.foundation.wording import find_nearest
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.rawtraining import RawData, list_more_notes, list_plan_warnings
 from penstock.jobs.settings import ConvertOptions, make_options
 from penstock.jobs.table import format_plan, terminal_width
-from penstock.schema.nearest import find_nearest
 from penstock.schema.plan import Plan
 from penstock.schema.told import Told
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.foundation.wording import count
 from penstock.jobs.table import escape
-from penstock.schema.refusal import count
 
 __all__ = ["complain", "escape", "write_count", "write_size", "write_value"]
 

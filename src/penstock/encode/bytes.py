@@ -17,7 +17,7 @@ from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.missing import present_objects
 from penstock.encode.plain import group_objects, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import LARGE_BYTES, Block, Form, RawColumn
 from penstock.types import Bytes, Deferred
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.encode.fault import Report
 from penstock.encode.missing import present_cells, present_objects
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Mask
 

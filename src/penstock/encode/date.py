@@ -24,7 +24,7 @@ from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects
 from penstock.encode.strings import as_bytes, is_bytes, is_string, trim
 from penstock.encode.text import decode_cells
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Dense, Mask
 

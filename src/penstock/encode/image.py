@@ -23,8 +23,8 @@ from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
 from penstock.encode.plain import as_objects, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.foundation.wording import show
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Image
 from penstock.source.block import Block, Form, RawColumn
 from penstock.source.column import is_missing

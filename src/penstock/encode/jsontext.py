@@ -11,7 +11,7 @@ from typing import Final
 from penstock.encode.fault import Report
 from penstock.encode.plain import as_objects
 from penstock.encode.text import convert_text
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.source.depth import MAX_DEPTH, is_deep
 

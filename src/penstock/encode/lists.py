@@ -16,7 +16,7 @@ from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report
 from penstock.encode.missing import present_cells, present_objects
 from penstock.encode.plain import as_objects, settle
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Mask
 

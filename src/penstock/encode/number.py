@@ -23,7 +23,7 @@ from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects
 from penstock.encode.strings import is_bytes, is_string
 from penstock.encode.text import decode_cells
-from penstock.schema.refusal import count, show
+from penstock.foundation.wording import count, show
 from penstock.source.block import RawColumn
 from penstock.types import Dense, Mask
 

@@ -21,7 +21,7 @@ from penstock.encode.fault import Faults, Report, report_rows
 from penstock.encode.missing import merge, present_cells, tidy
 from penstock.encode.primitive import primitive_values
 from penstock.encode.strings import as_bytes, is_string, trim
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.types import Dense
 
 _WHOLE: Final = "^[+-]?[0-9]+$"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.missing import tidy
 from penstock.encode.plain import group_objects
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Dense
 

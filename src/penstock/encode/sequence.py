@@ -15,8 +15,8 @@ from penstock.encode.fault import Report, report_items
 from penstock.encode.lists import Lists, flatten_lists
 from penstock.encode.number import convert_numbers
 from penstock.encode.text import convert_text
+from penstock.foundation.wording import count
 from penstock.schema.array import Sequence
-from penstock.schema.refusal import count
 from penstock.source.block import RawColumn
 from penstock.types import Bytes, Mask, Ragged
 

@@ -19,8 +19,8 @@ from penstock.encode.lists import flatten_lists, is_list
 from penstock.encode.missing import present_objects
 from penstock.encode.number import convert_numbers, fit_numbers
 from penstock.encode.plain import settle
+from penstock.foundation.wording import show
 from penstock.schema.array import Tensor
-from penstock.schema.refusal import show
 from penstock.source.block import RawColumn
 from penstock.types import Dense
 

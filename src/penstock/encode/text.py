@@ -20,7 +20,7 @@ from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import group_objects, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.encode.utf8 import find_invalid
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Bytes
 

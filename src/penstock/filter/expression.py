@@ -31,8 +31,7 @@ from penstock.filter.truth import (
     is_not_zero,
     one_true,
 )
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.types import Columns, Mask
 

@@ -12,7 +12,7 @@ from typing import TypeAlias, Union
 
 from penstock.errors import OptionError
 from penstock.filter.token import Token, Value, cut, refuse_at, refuse_token
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 # Parsing and evaluating call themselves for what is in parentheses; nobody writes so many.
 _DEEPEST = 50

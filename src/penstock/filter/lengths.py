@@ -17,9 +17,9 @@ from penstock.decode.plan import DecodePlan
 from penstock.errors import OptionError
 from penstock.filter.operand import count_bytes, count_values
 from penstock.filter.sweep import fill, sweep
+from penstock.foundation.wording import show
 from penstock.read.rows import Rows
 from penstock.schema.array import Sequence
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Text
 from penstock.schema.schema import Schema
 from penstock.types import Column, Columns

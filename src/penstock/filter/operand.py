@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from penstock.filter.arithmetic import as_number, as_numbers
 from penstock.filter.token import Value
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged

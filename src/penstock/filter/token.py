@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple, TypeAlias
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 Value: TypeAlias = int | float | bool | bytes
 

@@ -20,10 +20,9 @@ from penstock.decode.plan import DecodePlan
 from penstock.errors import FieldError, MissingFieldError, OptionError, PenstockError
 from penstock.filter.operand import find_known
 from penstock.filter.sweep import sweep
+from penstock.foundation.wording import find_nearest, show
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Columns, Dense

@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from penstock.errors import OptionError
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import is_finite, list_choices, show
+from penstock.foundation.wording import find_nearest, is_finite, list_choices, show
 
 OnError: TypeAlias = Literal["raise", "skip", "collect"]
 """What becomes of a record or row that cannot be used."""

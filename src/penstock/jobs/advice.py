@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.batch.options import Shuffling
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.schema.refusal import count
+from penstock.foundation.wording import count
 
 _FEWEST_BATCHES: Final = 5
 _MUCH: Final = 0.5  # of the time

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import show
 from penstock.model.score.scores import THRESHOLD
 from penstock.model.task import Task
-from penstock.schema.refusal import show
 
 _Array = Any
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from penstock.batch.options import LoadOptions, Shuffling
 from penstock.errors import OptionError
+from penstock.foundation.wording import show
 from penstock.jobs.declaration import Declaration
 from penstock.read.options import ReadOptions
-from penstock.schema.refusal import show
 
 USUAL_SECONDS: Final = 5.0
 _MOST_SECONDS: Final = 86_400.0

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.foundation.wording import show
 from penstock.jobs.rowkeys import BlockClasses, ClassValue
-from penstock.schema.refusal import show
 from penstock.shards.grouping import slice_rows
 from penstock.shards.ledger import LedgerColumn
 from penstock.shards.split import Assignment

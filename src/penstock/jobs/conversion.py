@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.wording import show
 from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rawrows import Incoming
@@ -31,7 +32,6 @@ from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics
 from penstock.shards.assign import RANK_BELOW, assign

@@ -14,6 +14,7 @@ from typing import Any, Final, Unpack
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, PathError
+from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.content import read_content
 from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.jobs.plan import ASKED_FOR, PlanOverrides, make_plan
@@ -34,9 +35,7 @@ from penstock.jobs.rowwork import RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
 from penstock.schema.plan import ColumnPlan, Plan
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest

@@ -15,13 +15,13 @@ from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.option_checks import OnError
+from penstock.foundation.wording import show
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.infer import infer_fields
 from penstock.schema.naming import name_entries
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey

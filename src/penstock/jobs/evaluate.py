@@ -23,6 +23,7 @@ from penstock.errors import (
     importing,
 )
 from penstock.foundation.option_checks import OnError
+from penstock.foundation.wording import check_keywords, show, unknown_name
 from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
@@ -34,8 +35,6 @@ from penstock.model.score.judging import OnProgress
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
 from penstock.schema.field import Field
-from penstock.schema.nearest import check_keywords, unknown_name
-from penstock.schema.refusal import show
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction

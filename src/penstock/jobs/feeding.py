@@ -19,12 +19,11 @@ from penstock.encode.late import materialize
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError
+from penstock.foundation.wording import find_nearest, show
 from penstock.jobs.predictoptions import WITHOUT_LABELS
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.nearest import find_nearest
 from penstock.schema.plan import ColumnPlan
-from penstock.schema.refusal import show
 from penstock.source.block import Block, RawColumn
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged

@@ -12,10 +12,10 @@ from penstock.batch.graph.files import GraphOptions, find_source
 from penstock.batch.graph.program import make_program
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError
+from penstock.foundation.wording import show
 from penstock.jobs.inspect import InspectOptions, read_schema
 from penstock.read.folder import declared_schema
 from penstock.read.listing import list_files
-from penstock.schema.refusal import show
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 

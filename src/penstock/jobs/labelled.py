@@ -21,6 +21,7 @@ from penstock.dataset import open as open_dataset
 from penstock.decode.gather import take_columns
 from penstock.encode.records import RecordEncoder
 from penstock.errors import FieldError, PenstockError, SourceError
+from penstock.foundation.wording import count, show
 from penstock.jobs.feeding import can_lack
 from penstock.jobs.modelbatches import choose_batch_size, leave_out
 from penstock.jobs.newdata import open_new_data
@@ -31,7 +32,6 @@ from penstock.model.finite import find_faults
 from penstock.model.score.evaluation import Evaluation
 from penstock.model.task import Task
 from penstock.schema.field import Field
-from penstock.schema.refusal import count, show
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import write_failure

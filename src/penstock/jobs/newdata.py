@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError, SourceError
+from penstock.foundation.wording import list_choices
 from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.pieces import NewRows
 from penstock.jobs.predictoptions import PredictOptions
@@ -21,7 +22,6 @@ from penstock.jobs.recipe import Recipe
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
-from penstock.schema.refusal import list_choices
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Form, Source
 from penstock.source.images import ImageFolderSource

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack
 import pyarrow as pa
 
 from penstock.errors import OptionError, PathError, importing
+from penstock.foundation.wording import show
 from penstock.jobs.answers import Answers
 from penstock.jobs.modelbatches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.newdata import open_new_data
@@ -26,7 +27,6 @@ from penstock.jobs.predictionfile import Write, check_suffix, open_writer
 from penstock.jobs.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
 from penstock.jobs.recipe import find_recipe
-from penstock.schema.refusal import show
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import list_choices, show
 
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 _GROUP_ROWS: Final = 1 << 16

@@ -15,7 +15,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from penstock.errors import PenstockError
-from penstock.schema.refusal import count
+from penstock.foundation.wording import count
 
 HEAD_ROWS: Final = 10
 """So many rows are shown."""

@@ -9,8 +9,7 @@ from typing import Any, Final, Literal, TypedDict, Unpack
 
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OnError, check_on_error
-from penstock.schema.nearest import check_keywords
-from penstock.schema.refusal import show
+from penstock.foundation.wording import check_keywords, show
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 

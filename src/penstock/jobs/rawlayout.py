@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.feeding import can_lack, find_absent
 from penstock.jobs.keeping import Keeping
 from penstock.jobs.recipe import Recipe
 from penstock.schema.field import Field
 from penstock.schema.fill import find_form
-from penstock.schema.nearest import find_nearest, unknown_name
 from penstock.schema.plan import ColumnPlan
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Image
 from penstock.schema.told import Told
 from penstock.source.block import Block, Form, Source

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import PenstockError, SchemaError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.schema.told import load_form
 from penstock.shards.manifest import Manifest, load_manifest

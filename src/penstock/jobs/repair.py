@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import PenstockError
+from penstock.foundation.wording import count
 from penstock.jobs.fault import Fault
 from penstock.jobs.mend import MendedFile, Mender
 from penstock.jobs.meter import Meter, Progress
@@ -22,7 +23,6 @@ from penstock.jobs.sieve import Loss
 from penstock.read.folder import DatasetFolder, find_folders
 from penstock.read.naming import split_of
 from penstock.read.options import ReadOptions
-from penstock.schema.refusal import count
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike

@@ -15,14 +15,13 @@ import numpy as np
 from penstock.dataset import Dataset
 from penstock.encode.fault import CellFault
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
+from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.rawrows import EncodedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.shards.split import SplitOptions

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import CellError
+from penstock.foundation.wording import show
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 
 _LISTS: Final = (list, tuple, dict, set)

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OnError, check_on_error
-from penstock.schema.nearest import check_keywords
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import check_keywords, list_choices, show
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
 from penstock.source.block import NanMeaning

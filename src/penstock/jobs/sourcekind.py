@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError, PathError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.source.listing import list_files, named_kind
 from penstock.storage.paths import find_files, is_tfrecord, refuse_missing

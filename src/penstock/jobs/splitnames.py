@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.shards.entry import canonical_split
 
 _MOST_SPLITS: Final = 200

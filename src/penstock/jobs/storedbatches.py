@@ -19,13 +19,12 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
 from penstock.errors import FieldError, PenstockError
+from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.feeding import find_absent, make_absent
 from penstock.jobs.keeping import Keeping
 from penstock.jobs.pieces import Piece, Refusal
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.read.rows import Rows
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 from penstock.types import CodedColumn, Columns

@@ -30,6 +30,7 @@ from penstock.errors import (
     UnknownNameError,
     importing,
 )
+from penstock.foundation.wording import show
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.table import format_plan, terminal_width
@@ -43,7 +44,6 @@ from penstock.model.training import TrainChoices, make_options
 from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
 from penstock.schema.plan import Plan
-from penstock.schema.refusal import show
 from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.shards.place import find_staging

@@ -15,6 +15,7 @@ from typing import Any, Unpack
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import FieldError, OptionError, SchemaError, WriteError
+from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.conversion import Conversion, Facts
 from penstock.jobs.convert import prepare
 from penstock.jobs.rawrows import RawRows
@@ -22,9 +23,7 @@ from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
-from penstock.schema.nearest import unknown_name
 from penstock.schema.plan import ColumnPlan, Plan
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form

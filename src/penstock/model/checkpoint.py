@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import PenstockError, StateError
+from penstock.foundation.wording import is_finite
 from penstock.model.snapshot import Snapshot
 from penstock.model.tensorfile import read_tensors, write_tensors
-from penstock.schema.refusal import is_finite
 from penstock.storage.atomic import AtomicFile
 
 STATE_NAME: Final = "state.json"

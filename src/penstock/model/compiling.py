@@ -12,11 +12,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import keras
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.losses import TaskLoss
 from penstock.model.outputs import find_logits
 from penstock.model.schedule import WarmCosine
 from penstock.model.task import Task
-from penstock.schema.refusal import is_finite, list_choices, show
 
 OptimizerName: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 

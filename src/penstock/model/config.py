@@ -13,8 +13,7 @@ from typing import Any, Final
 import yaml
 
 from penstock.errors import SchemaError
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import show
+from penstock.foundation.wording import find_nearest, show
 from penstock.schema.safe_yaml import read_yaml
 from penstock.storage.atomic import AtomicFile
 

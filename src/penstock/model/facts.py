@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import list_choices, show
 from penstock.model.task import Kind
-from penstock.schema.refusal import list_choices, show
 from penstock.storage.paths import PathLike
 
 STATE_NAME: Final = "state.json"

@@ -19,6 +19,7 @@ import keras
 from penstock.batch.keras import KerasFeed
 from penstock.batch.loader import Loader
 from penstock.errors import OptionError
+from penstock.foundation.wording import find_nearest
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.guard import LossFault, LossGuard, explain_fault
 from penstock.model.history import write_history
@@ -27,7 +28,6 @@ from penstock.model.recorder import Journal, Opening, Recorder, StepReached
 from penstock.model.snapshot import restore_callbacks, restore_model
 from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
 from penstock.model.training import TrainOptions
-from penstock.schema.nearest import find_nearest
 
 
 @dataclass(frozen=True)

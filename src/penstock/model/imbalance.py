@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import find_nearest, is_finite, show
 from penstock.model.task import Task
 from penstock.model.weights import balance, choose_class_weights
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import is_finite, show
 
 _SINGLE: Final = ("binary", "multiclass")  # kinds of task with one class per record
 _MOST_NAMED: Final = 5

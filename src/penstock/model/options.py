@@ -13,9 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.errors import NoSuchPathError, OptionError
 from penstock.foundation.option_checks import check_choice, check_count, check_flag, check_real, refuse_option
+from penstock.foundation.wording import check_keywords, find_nearest, show
 from penstock.model.backbone import BACKBONES
-from penstock.schema.nearest import check_keywords, find_nearest
-from penstock.schema.refusal import show
 
 Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]

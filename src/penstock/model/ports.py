@@ -13,8 +13,7 @@ import keras
 from keras.src.models.functional import Functional
 
 from penstock.errors import OptionError
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import find_nearest, list_choices, show
 
 _AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.ports import find_inputs, name_outputs
 from penstock.model.shape import can_feed, describe_shape, fits
 from penstock.model.task import Task
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import list_choices, show
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 

@@ -13,8 +13,8 @@ import keras
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import find_nearest
 from penstock.model.snapshot import copy_array
-from penstock.schema.nearest import find_nearest
 
 VALIDATION_LOSS: Final = "val_loss"
 """The loss of the validation as Keras computes it, with the penalties of the model's weights."""

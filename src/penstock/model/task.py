@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError, TrainingDataError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale

@@ -15,6 +15,7 @@ import keras
 
 from penstock.batch.loader import Loader
 from penstock.errors import NonFiniteError, TrainingDataError
+from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.compiling import CompilePlan, compile_model
@@ -34,7 +35,6 @@ from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
 from penstock.model.unlabelled import Labelled, find_labelled
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 

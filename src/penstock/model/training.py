@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.schema.nearest import check_keywords
-from penstock.schema.refusal import is_finite, list_choices, show
+from penstock.foundation.wording import check_keywords, is_finite, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Balance: TypeAlias = Literal["auto", "balanced", "none"]

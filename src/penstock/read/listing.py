@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from penstock.errors import NoSuchPathError
+from penstock.foundation.wording import count
 from penstock.read.folder import DatasetFolder, find_folders
 from penstock.read.naming import group_files
-from penstock.schema.refusal import count
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
 from penstock.storage.paths import PathLike, find_files

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.wording import count, show
 from penstock.read.order import Order, Picks, check_count, check_seed
-from penstock.schema.refusal import count, show
 
 # Every source has its share of each stretch of so many positions, to within a few.
 _WINDOW = 1024

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.types import Compression
 
 MAX_RECORD_BYTES = 1 << 40

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.wording import list_choices, show
 from penstock.read.bitmap import Bitmap
-from penstock.schema.refusal import list_choices, show
 
 Shuffle: TypeAlias = Literal["none", "global", "block"]
 

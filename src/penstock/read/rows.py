@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OutOfMemoryError
+from penstock.foundation.wording import count
 from penstock.read.damage import Damage
 from penstock.read.shard import Shard
-from penstock.schema.refusal import count
 
 # A call that touches more files than these reads them into memory one after the other: a process has so many
 # descriptors.

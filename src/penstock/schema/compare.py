@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.default import identify
 from penstock.schema.field import Field
-from penstock.schema.refusal import count, show
 from penstock.schema.scalar import Bytes, Category, Image, Text
 
 _MAX_SHOWN: Final = 5

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from penstock.foundation.wording import show
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 
 
 class Conflict(NamedTuple):

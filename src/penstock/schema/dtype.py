@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from penstock.schema.refusal import list_choices, refuse, show
+from penstock.foundation.wording import list_choices, refuse, show
 from penstock.types import Kind
 
 NumberDtype: TypeAlias = Literal["float32", "int64", "float64"]

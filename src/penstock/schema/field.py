@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from penstock.foundation.wording import list_choices, refuse, show
 from penstock.schema.default import check_string, identify
-from penstock.schema.refusal import list_choices, refuse, show
 from penstock.types import Kind
 
 Role: TypeAlias = Literal["input", "target", "weight", "id"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import show
 from penstock.schema.facts import ColumnFacts, ItemFacts
-from penstock.schema.refusal import show
 from penstock.schema.told import TypeName
 from penstock.source.block import Form
 

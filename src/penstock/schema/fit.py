@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.dtype import list_kind
 from penstock.schema.field import Field
-from penstock.schema.refusal import count, show
 from penstock.schema.scalar import Category, Image
 from penstock.schema.survey import FieldSurvey, ListSurvey
 

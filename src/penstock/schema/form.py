@@ -16,12 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import find_nearest, join_place, list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.conflict import find_conflict
 from penstock.schema.default import check_string
 from penstock.schema.field import Field
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 VERSION: Final = 1

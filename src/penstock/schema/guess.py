@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.foundation.wording import count
 from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
-from penstock.schema.refusal import count
 from penstock.schema.scalar import MAX_CATEGORIES
 from penstock.schema.told import TypeName
 

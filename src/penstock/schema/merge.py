@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.compare import say_field, show_value
 from penstock.schema.default import identify
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Image
 from penstock.schema.schema import Schema
 

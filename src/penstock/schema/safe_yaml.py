@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from penstock.errors import NoSuchPathError, PathError, PenstockError, SchemaError
-from penstock.schema.refusal import join_place, show
+from penstock.foundation.wording import join_place, show
 
 MAX_BYTES: Final = 1 << 20
 """A hundred times a long file of settings: more is an attack or a mistake."""

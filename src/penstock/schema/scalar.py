@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
+from penstock.foundation.wording import refuse, show
 from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
 from penstock.schema.dtype import CategoryDtype, NumberDtype, check_dtype
 from penstock.schema.field import Field, check_choice
-from penstock.schema.refusal import refuse, show
 from penstock.types import Kind
 
 ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]

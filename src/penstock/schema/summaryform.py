@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import SchemaError
-from penstock.schema.refusal import is_finite, join_place, list_choices, show
+from penstock.foundation.wording import is_finite, join_place, list_choices, show
 from penstock.schema.sample import QUANTILES
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.errors import SchemaError
+from penstock.foundation.wording import find_nearest, join_place, list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.form import VERSION, dump_fields, load_fields
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Form, NanMeaning
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 _MOST_NAMED: Final = 3
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from penstock.errors import ManifestError, NoSuchPathError, SchemaError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.schema.summaryform import load_statistics
 from penstock.schema.told import load_form

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ManifestError
-from penstock.schema.refusal import is_finite, join_place, list_choices, show
+from penstock.foundation.wording import is_finite, join_place, list_choices, show
 
 _INT64_MAX = 2**63 - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import ManifestError, OptionError, PathError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
 from penstock.shards.shardfile import name_files

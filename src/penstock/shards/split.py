@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 DEFAULT_SHARES: Final = MappingProxyType({"train": 0.8, "validation": 0.1, "test": 0.1})
 MAX_SPLITS: Final = 255

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import OptionError, SourceError
+from penstock.foundation.wording import show
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.source.arrowtype import check_names, plain_table, to_column
 from penstock.source.block import Block, Form, RawColumn
 from penstock.source.category import declare_coded, is_coded

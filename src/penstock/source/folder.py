@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.errors import SourceError
+from penstock.foundation.wording import count
 from penstock.schema.field import Field
-from penstock.schema.refusal import count
 from penstock.schema.scalar import Bytes, Image
 from penstock.source.block import Block, Form, RawColumn, Source
 from penstock.source.files import FilesSource

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import ChangedFileError, SourceError
+from penstock.foundation.wording import count
 from penstock.schema.field import Field
-from penstock.schema.refusal import count
 from penstock.schema.scalar import MAX_CATEGORIES, Category, Image
 from penstock.source.block import BLOCK_ROWS, Block, Form, RawColumn
 from penstock.source.listing import ListedFile, list_files, list_folders

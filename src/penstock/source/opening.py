@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import list_choices, show
 
 ShortRows: TypeAlias = Literal["raise", "fill"]
 

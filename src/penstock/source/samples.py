@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import OptionError, SourceError
+from penstock.foundation.wording import find_nearest, show
 from penstock.schema.field import Field
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import show
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form, RawColumn
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes

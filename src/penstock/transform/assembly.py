@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from penstock.errors import FieldError, OptionError, PenstockError
-from penstock.schema.nearest import unknown_name
+from penstock.foundation.wording import unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.base import Arrays, Prepared, Transform
 from penstock.transform.draws import Draws

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import check_real, refuse_option
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import show
+from penstock.foundation.wording import find_nearest, show
 from penstock.transform.brightness import brightness
 from penstock.transform.colour import ColourMaps, brightness_of, combine
 from penstock.transform.contrast import contrast

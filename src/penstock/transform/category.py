@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock import _native
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted

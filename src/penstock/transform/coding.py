@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import FieldError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.base import Fitted
 from penstock.transform.form import (
     Load,

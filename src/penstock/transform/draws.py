@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.normal import normal_quantile
 
 _MOST_WORDS = 4 << 16  # of a record and purpose: the counter has 16 bits for blocks of four words

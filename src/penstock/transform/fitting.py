@@ -14,11 +14,11 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
 from penstock.errors import OptionError
+from penstock.foundation.wording import show
 from penstock.read.bitmap import Bitmap
 from penstock.read.part import choose_part
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics
 from penstock.schema.summary import FieldStatistics

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 from penstock.errors import SchemaError
-from penstock.schema.nearest import find_nearest
-from penstock.schema.refusal import is_finite, is_utf8, join_place, list_choices, show
+from penstock.foundation.wording import find_nearest, is_finite, is_utf8, join_place, list_choices, show
 
 _MAX_DEPTH: Final = 8
 _NON_FINITE: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.output import Output
 
 

@@ -26,8 +26,8 @@ from penstock.foundation.option_checks import (
     check_real,
     refuse_option,
 )
+from penstock.foundation.wording import list_choices, show
 from penstock.schema.field import Field
-from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.augment import Augment, load_augment

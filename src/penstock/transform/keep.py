@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import FieldError
 from penstock.foundation.option_checks import check_dtype_name, check_flag, check_real, refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
 from penstock.schema.summary import FieldStatistics

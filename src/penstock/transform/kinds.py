@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from penstock.errors import OptionError, SchemaError
+from penstock.foundation.wording import list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import list_choices, show
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import Transform

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.foundation.wording import join_place, unknown_name
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import join_place
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly

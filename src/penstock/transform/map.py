@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from penstock.errors import FieldError, OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.base import Arrays
 from penstock.transform.draws import Draws
 from penstock.transform.memory import align

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from penstock.foundation.option_checks import check_choice, check_flag, check_real, refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.sample import QUANTILES
 from penstock.schema.scalar import Number
 from penstock.schema.summary import FieldStatistics

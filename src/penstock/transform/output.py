@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import list_choices, show
+from penstock.foundation.wording import list_choices, show
 from penstock.types import Ragged
 
 DTYPES: Final = (

@@ -14,8 +14,7 @@ from typing import Any
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Faults, Parts

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
+from penstock.foundation.wording import join_place, list_choices, show, unknown_name
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
-from penstock.schema.refusal import join_place, list_choices, show
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.foundation.option_checks import refuse_option
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.base import Fitted
 from penstock.transform.form import (
     Load,

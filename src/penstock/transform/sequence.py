@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from penstock.foundation.option_checks import check_dtype_name, check_real, refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast

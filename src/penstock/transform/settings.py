@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.schema.refusal import join_place
+from penstock.foundation.wording import join_place
 from penstock.transform.form import load_list, load_text, need_object
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import MissingPackageError
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Category, Text
 from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, misfit, need_fitted
 from penstock.transform.default import fill_column

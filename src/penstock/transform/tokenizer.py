@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.foundation.option_checks import refuse_option
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.transform.padding import Kept
 from penstock.types import Bytes
 

@@ -13,9 +13,9 @@ import numpy as np
 from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import refuse_option
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.refusal import show
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Number, Text
 from penstock.transform.base import FitSource

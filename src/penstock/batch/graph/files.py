@@ -15,7 +15,7 @@ from penstock.batch.graph.statement import Block, Statement, When
 from penstock.batch.graph.tree import Term, function
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.types import Payload
 

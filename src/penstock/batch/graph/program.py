@@ -20,7 +20,7 @@ from penstock.batch.graph.statement import Block, Define, Statement
 from penstock.batch.graph.text import write_tokenize
 from penstock.batch.graph.tree import Term
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode

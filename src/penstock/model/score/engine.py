@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from penstock.batch.build import LoadedSplit
+from penstock.foundation.wording import count
 from penstock.model.finite import check_finite
 from penstock.model.score.bootstrap import find_intervals
 from penstock.model.score.breakdown import describe_classes, describe_confusion
@@ -25,7 +26,6 @@ from penstock.model.score.scores import is_sound, score
 from penstock.model.score.slices import check_slices
 from penstock.model.score.trace import fit_batch_size
 from penstock.model.task import Task
-from penstock.schema.refusal import count
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import OptionError
-from penstock.schema.refusal import show
+from penstock.foundation.wording import show
 
 _LEAST = {"batch_size": 1, "bootstrap": 0, "mistakes": 0, "seed": 0, "importance_records": 1}
 

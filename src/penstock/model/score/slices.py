@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
+from penstock.foundation.wording import unknown_name
 from penstock.model.score.scores import to_number
 from penstock.schema.field import Field
-from penstock.schema.nearest import unknown_name
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, CodedColumn, Dense, Ragged
 

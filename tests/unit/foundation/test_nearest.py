@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import UnknownNameError
-from penstock.schema.nearest import find_nearest, unknown_name
+from penstock.foundation.wording import find_nearest, unknown_name
 
 
 @pytest.mark.parametrize(
