@@ -12,8 +12,8 @@ from typing import Any, Final
 import yaml
 
 from penstock.errors import SchemaError
+from penstock.foundation.safe_yaml import add_line, parse_yaml, read_yaml
 from penstock.schema.plan import ColumnPlan, Plan
-from penstock.schema.safe_yaml import add_line, parse_yaml, read_yaml
 from penstock.schema.told import load_form
 
 MAX_VALUES: Final = 20

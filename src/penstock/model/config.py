@@ -13,8 +13,8 @@ from typing import Any, Final
 import yaml
 
 from penstock.errors import SchemaError
+from penstock.foundation.safe_yaml import read_yaml
 from penstock.foundation.wording import find_nearest, show
-from penstock.schema.safe_yaml import read_yaml
 from penstock.storage.atomic import AtomicFile
 
 CONFIG_NAME: Final = "run.yaml"

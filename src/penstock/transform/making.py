@@ -141,7 +141,7 @@ def fit_by_config(
         return fit_assembly(data, load_settings(config), part)
     try:
         # YAML is read with a package that a training machine need not have.
-        from penstock.schema.safe_yaml import add_line, read_yaml  # noqa: PLC0415
+        from penstock.foundation.safe_yaml import add_line, read_yaml  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
     form, lines = read_yaml(config)

@@ -130,7 +130,7 @@ def test_file_that_is_no_utf8_is_refused(shelter, tmp_path):
 
 def test_missing_yaml_package_is_named(shelter, write, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
-    monkeypatch.delitem(sys.modules, "penstock.schema.safe_yaml", raising=False)
+    monkeypatch.delitem(sys.modules, "penstock.foundation.safe_yaml", raising=False)
     with pytest.raises(MissingPackageError, match=r"Pipeline.fit_config needs the package 'pyyaml'"):
         Pipeline.fit_config(shelter, write(""))
     assert Pipeline.fit_config(shelter, {}).inputs

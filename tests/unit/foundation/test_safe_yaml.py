@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.schema.safe_yaml import MAX_DEPTH, MAX_NUMBER_CHARS, parse_yaml
+from penstock.foundation.safe_yaml import MAX_DEPTH, MAX_NUMBER_CHARS, parse_yaml
 
 
 def test_deepest_text_and_quoted_values_are_read():
