@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.shards.node import Node
+from penstock.foundation.json_form import Node
 
 # Whole words of a name; the canonical name first.
 SPLIT_WORDS = {

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import OptionError, WriteError
+from penstock.foundation.json_form import Node
 from penstock.shards.difference import refuse_difference
 from penstock.shards.entry import ShardEntry
-from penstock.shards.node import Node
 from penstock.storage.atomic import write_failure
 
 JOURNAL_NAME: Final = "journal.jsonl"
