@@ -11,9 +11,9 @@ from typing import Final
 from penstock.encode.fault import Report
 from penstock.encode.plain import as_objects
 from penstock.encode.text import convert_text
+from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
-from penstock.source.depth import MAX_DEPTH, is_deep
 
 EXPECTED: Final = "a JSON list"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
+from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
 from penstock.model.checkpoint import read_ending
 from penstock.model.config import CONFIG_NAME, read_run_config
@@ -28,7 +29,6 @@ from penstock.model.task import Task, find_tasks
 from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
-from penstock.storage.json_text import write_json
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from penstock.errors import ManifestError, NoSuchPathError, SchemaError
 from penstock.foundation.json_form import Node
+from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.schema.summaryform import load_statistics
@@ -21,7 +22,6 @@ from penstock.schema.told import load_form
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
 from penstock.storage.file import OpenFile
-from penstock.storage.json_text import write_json
 
 MANIFEST_NAME: Final = "penstock.json"
 FORMAT: Final = 1

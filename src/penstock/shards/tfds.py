@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
-from penstock.storage.json_text import write_json
 
 INFO_NAME: Final = "dataset_info.json"
 FEATURES_NAME: Final = "features.json"

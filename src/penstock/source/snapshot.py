@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SourceError
-from penstock.source.depth import MAX_DEPTH
+from penstock.foundation.json_text import MAX_DEPTH
 
 _FIXED: Final = frozenset(
     {

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
+from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import join_place, list_choices, show, unknown_name
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
-from penstock.storage.json_text import write_json
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.form import (

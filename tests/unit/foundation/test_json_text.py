@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from penstock.storage.json_text import write_json
+from penstock.foundation.json_text import write_json
 
 VALUES = [
     *(None, True, False, 0, -1, 10**30, 1.5, 1e300, -0.0, "", "a", 'q"\\\n\x00é😀\ud800'),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.source.depth import find_deep, is_deep
+from penstock.foundation.json_text import find_deep, is_deep
 
 
 def nest(depth):
