@@ -200,7 +200,7 @@ FORKING = """
 import contextlib, faulthandler, json, os, signal, sys, threading, time
 import penstock as ps
 from penstock.errors import ForkedError
-from penstock.storage import fork
+from penstock.foundation import process
 from loaded_batches import open_numbers
 
 folder, times, choices = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])

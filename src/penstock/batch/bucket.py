@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.batch.plan import Ticket, cut_picks
+from penstock.foundation.process import ProcessLock
 from penstock.read.order import Order, Picks, shard_slice
-from penstock.storage.fork import ProcessLock
 
 _PURPOSE = 0x6275  # of the order of batches in a window, apart from all other draws
 

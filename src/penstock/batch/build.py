@@ -35,6 +35,7 @@ from penstock.filter.expression import parse_expression
 from penstock.filter.filtering import filter_rows
 from penstock.filter.lengths import row_lengths
 from penstock.filter.weighing import class_weights, example_weights
+from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import unknown_name
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
@@ -42,7 +43,6 @@ from penstock.read.part import both, choose_part
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
-from penstock.storage.memory import usable_memory
 from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")

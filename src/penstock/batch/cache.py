@@ -19,9 +19,8 @@ from penstock.batch.window import give_up_if_stopped
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.scattered import read_scattered
+from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.read.order import Order
-from penstock.storage.fork import ProcessLock
-from penstock.storage.memory import usable_memory
 from penstock.types import CodedColumns, Mask
 
 _log = logging.getLogger("penstock")

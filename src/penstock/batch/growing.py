@@ -19,7 +19,7 @@ from penstock.batch.held import Held, HeldImages
 from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.errors import WriteError
-from penstock.storage.fork import ProcessLock
+from penstock.foundation.process import ProcessLock
 from penstock.transform.assembly import Faults
 from penstock.types import CodedColumns, Pictures
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from penstock.storage.fork import ProcessLock
+from penstock.foundation.process import ProcessLock
 
 STAGES = ("read", "decode", "transform")
 

@@ -9,7 +9,7 @@ import logging
 
 from penstock.errors import PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.storage.fork import ProcessLock
+from penstock.foundation.process import ProcessLock
 
 _log = logging.getLogger("penstock")
 

@@ -21,12 +21,12 @@ from penstock.batch.stats import LoaderStats
 from penstock.batch.stored import StoredValues
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError
+from penstock.foundation.process import count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.foundation.wording import list_choices
 from penstock.jobs.advice import Measured
 from penstock.jobs.benchoptions import BenchOptions
 from penstock.jobs.declaration import open_declared
 from penstock.jobs.figures import BenchReport, leave_out_ahead, subtract
-from penstock.jobs.footprint import count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 

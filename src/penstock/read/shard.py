@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError
+from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
 from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache import cache_path, make_room, write_cached
 from penstock.storage.file import OpenFile
-from penstock.storage.fork import ProcessLock
 from penstock.storage.kept import KeptFile, KeptFiles
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from pathlib import Path
 
 from penstock.errors import MissingShardError, PathError
+from penstock.foundation.process import ProcessLock
 from penstock.storage.file import FileIdentity, OpenFile, raise_changed
-from penstock.storage.fork import ProcessLock
 
 # Opening costs as much as reading a few records; a process may have 1024 files open, a data set has more.
 MOST_FILES = 128

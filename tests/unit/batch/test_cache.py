@@ -15,9 +15,9 @@ from penstock.batch.supply import DiskStore, SplitSource
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import CorruptRecordError, WriteError
+from penstock.foundation.process import usable_memory
 from penstock.read.order import SplitOrder
 from penstock.read.scatter import Scatter
-from penstock.storage.memory import usable_memory
 from record_files import flip
 from wire.frame import write_record
 

@@ -2,15 +2,15 @@
 
 import os
 
-from penstock.storage import memory
-from penstock.storage.memory import usable_memory
+from penstock.foundation import process
+from penstock.foundation.process import usable_memory
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def test_memory_is_the_limit_of_the_container_where_there_is_one(tmp_path, monkeypatch):
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(memory, "_LIMITS", (str(tmp_path / "none"), str(limit)))
+    monkeypatch.setattr(process, "_LIMITS", (str(tmp_path / "none"), str(limit)))
     assert usable_memory() == MACHINE
     for text, expected in (("max\n", MACHINE), ("1048576\n", 1 << 20), (f"{MACHINE * 2}", MACHINE)):
         limit.write_text(text)

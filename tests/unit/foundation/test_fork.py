@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from penstock.storage import fork
-from penstock.storage.fork import ProcessLock
+from penstock.foundation import process
+from penstock.foundation.process import ProcessLock
 
 
 def in_child(action) -> int:
@@ -78,12 +78,12 @@ def test_lock_held_by_another_thread_is_free_in_the_child():
 
 def test_locks_nobody_holds_are_forgotten():
     gc.collect()
-    before = len(fork._locks)
+    before = len(process._locks)
     locks = [ProcessLock() for _ in range(10)]
-    assert len(fork._locks) == before + 10
+    assert len(process._locks) == before + 10
     del locks
     gc.collect()
-    assert len(fork._locks) == before
+    assert len(process._locks) == before
 
 
 def test_lock_cannot_be_sent_to_another_process():

@@ -1,0 +1,102 @@
+"""Locks that a forked process can use.
+
+In: nothing. Out: `ProcessLock`. A process that is forked while another thread holds a lock has, in the child,
+a lock that nobody will ever let go of; such locks are made anew there.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import weakref
+from pathlib import Path
+from typing import NoReturn
+
+
+class ProcessLock:
+    """A lock that is free in a process that was just forked, whoever held it in the parent.
+
+    Example:
+        >>> with ProcessLock():
+        ...     print("alone")
+        alone
+    """
+
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> NoReturn:
+        # Whatever holds one holds open files as well, whose descriptors mean nothing elsewhere.
+        raise TypeError(
+            "an open data set has files of this process and cannot be sent to another one: send its path, "
+            "and open it there"
+        )
+
+    def renew(self) -> None:
+        """Forget who holds it."""
+        self._lock = threading.Lock()
+
+
+_locks: weakref.WeakSet[ProcessLock] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_locks):
+        lock.renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)
+
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def usable_memory() -> int:
+    """Return the machine's memory, or what a container may use of it."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _LIMITS:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text.isdigit():
+            memory = min(memory, int(text))
+    return memory
+
+
+def count_disk_bytes() -> int | None:
+    """Return what the kernel has got from disks for this process so far; None if it does not tell."""
+    return _read_number(Path("/proc/self/io"), "read_bytes")
+
+
+def find_peak_bytes() -> int:
+    """Return the most memory that this process had, mapped files included."""
+    # `ru_maxrss` is that of the process that started this one, where that was larger: it comes second.
+    kilobytes = _read_number(Path("/proc/self/status"), "VmHWM")
+    return 1024 * (kilobytes or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def is_crowded() -> bool:
+    """Return whether programs beside this one kept the machine's cores busy in the last minute."""
+    # A run before this one may have kept each core busy by itself.
+    cores = os.cpu_count() or 1
+    return os.getloadavg()[0] > 1.5 * cores + 1
+
+
+def _read_number(path: Path, name: str) -> int | None:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return None
+    found = next((line for line in lines if line.startswith(f"{name}:")), None)
+    return None if found is None else int(found.split()[1])
