@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batch.graph.script import write_program
-from penstock.batch.graph.statement import Bind
-from penstock.batch.graph.tree import (
+from penstock.foundation.program import (
     Attribute,
+    Bind,
     Call,
     Constant,
     Dictionary,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.batch.graph.statement import Block, Note
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Block, Note, Term
 from penstock.model.naming import Namer
 from penstock.model.options import ModelOptions
 

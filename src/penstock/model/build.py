@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import keras
 
-from penstock.batch.graph.statement import Bind, Return, Statement
-from penstock.batch.graph.tree import (
+from penstock.errors import OptionError
+from penstock.foundation.program import (
     Attribute,
+    Bind,
     Call,
     Constant,
     Dictionary,
@@ -24,8 +25,9 @@ from penstock.batch.graph.tree import (
     Node,
     Operation,
     Part,
+    Return,
+    Statement,
 )
-from penstock.errors import OptionError
 from penstock.model.design import design_model
 from penstock.model.options import ModelOptions
 from penstock.schema.schema import Schema

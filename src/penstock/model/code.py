@@ -11,8 +11,19 @@ from textwrap import wrap
 from typing import Final
 
 from penstock.batch.graph.line import write_flat
-from penstock.batch.graph.statement import Bind, Note, Return, Statement
-from penstock.batch.graph.tree import Call, Dictionary, Listing, Name, Node, Operation, Part
+from penstock.foundation.program import (
+    Bind,
+    Call,
+    Dictionary,
+    Listing,
+    Name,
+    Node,
+    Note,
+    Operation,
+    Part,
+    Return,
+    Statement,
+)
 from penstock.model.blueprint import Remark
 from penstock.model.design import design_model
 from penstock.model.options import ModelOptions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.blueprint import LAYERS, Blueprint
 
 

@@ -5,8 +5,7 @@ In: a schema, a fitted pipeline, options. Out: the statements of a function that
 
 from __future__ import annotations
 
-from penstock.batch.graph.statement import Statement
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Statement, Term
 from penstock.model.blueprint import INPUTS, KERAS, Blueprint
 from penstock.model.combiner import combine
 from penstock.model.encoder.array import encode_array

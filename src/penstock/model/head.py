@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.blueprint import LAYERS, Blueprint
 from penstock.model.naming import make_stem
 from penstock.model.task import Task

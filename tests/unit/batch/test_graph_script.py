@@ -5,8 +5,7 @@ import ast
 import pytest
 
 from penstock.batch.graph.script import write_program
-from penstock.batch.graph.statement import Block, Define, Return, When
-from penstock.batch.graph.tree import Term, function, lift
+from penstock.foundation.program import Block, Define, Return, Term, When, function, lift
 
 tf, a, b, c = (Term.name(name) for name in ("tf", "a", "b", "c"))
 

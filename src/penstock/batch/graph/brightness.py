@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.batch.graph.site import Page, tf
-from penstock.batch.graph.statement import Block, Define
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Block, Define, Term
 
 _NAME: Final = "find_brightness"
 _LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue are

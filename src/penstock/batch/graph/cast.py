@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 
 
 def cast_numbers(site: Site, value: Term, stored: str, wanted: str) -> Term:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.batch.graph.parse import read_lists, read_values
 from penstock.batch.graph.sequence import pad_lists
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode
 from penstock.transform.coding import NO_CODE, UNKNOWN_ERROR, EncodeFit

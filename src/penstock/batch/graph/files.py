@@ -11,10 +11,9 @@ from typing import Any, Final, Literal
 
 from penstock.batch.build import LoadedSplit
 from penstock.batch.graph.site import tf
-from penstock.batch.graph.statement import Block, Statement, When
-from penstock.batch.graph.tree import Term, function
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.errors import OptionError
+from penstock.foundation.program import Block, Statement, Term, When, function
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.types import Payload

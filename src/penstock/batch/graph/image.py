@@ -11,7 +11,7 @@ from typing import Final
 from penstock.batch.graph.parse import Lack, read_values
 from penstock.batch.graph.picture import PictureReader, find_fill, plain
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term, function
+from penstock.foundation.program import Term, function
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
 from penstock.transform.image import Image

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.batch.graph.tree import (
+from penstock.foundation.program import (
     Attribute,
     Call,
     Constant,

@@ -15,7 +15,7 @@ from penstock.batch.graph.cast import cast_lists, cast_numbers
 from penstock.batch.graph.parse import Stored, read_lists, read_values
 from penstock.batch.graph.sequence import pad_lists
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.batch.graph.site import Page, tf
-from penstock.batch.graph.statement import Block, Define
-from penstock.batch.graph.tree import Term, function
+from penstock.foundation.program import Block, Define, Term, function
 
 _HEAD_BYTES: Final = 1 << 17  # where the EXIF of a photo lies
 _TIFF_BYTES: Final = 1 << 14  # where in it the orientation lies

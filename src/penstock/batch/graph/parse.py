@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number

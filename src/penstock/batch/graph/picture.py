@@ -13,8 +13,7 @@ import numpy as np
 from penstock.batch.graph.brightness import give_brightness
 from penstock.batch.graph.orientation import give_orientation
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.statement import Block, Define
-from penstock.batch.graph.tree import Term, function, lift
+from penstock.foundation.program import Block, Define, Term, function, lift
 from penstock.transform.base import need_fitted
 from penstock.transform.framing import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image

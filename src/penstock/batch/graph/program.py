@@ -16,10 +16,9 @@ from penstock.batch.graph.number import write_keep, write_scale
 from penstock.batch.graph.script import write_program
 from penstock.batch.graph.sequence import write_pad
 from penstock.batch.graph.site import Page, Site, refuse_field, tf
-from penstock.batch.graph.statement import Block, Define, Statement
 from penstock.batch.graph.text import write_tokenize
-from penstock.batch.graph.tree import Term
 from penstock.errors import OptionError
+from penstock.foundation.program import Block, Define, Statement, Term
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.transform.base import Transform

@@ -11,18 +11,25 @@ from textwrap import wrap
 from typing import Any, Final
 
 from penstock.batch.graph.line import TIGHTEST, find_power, write_flat, write_head, write_operand, write_sides
-from penstock.batch.graph.statement import Bind, Define, Do, Given, Note, Return, Statement, When
-from penstock.batch.graph.tree import (
+from penstock.foundation.program import (
     Attribute,
+    Bind,
     Call,
     Constant,
+    Define,
     Dictionary,
+    Do,
+    Given,
     Index,
     Lambda,
     Listing,
     Node,
+    Note,
     Operation,
     Part,
+    Return,
+    Statement,
+    When,
 )
 
 _WIDTH: Final = 100

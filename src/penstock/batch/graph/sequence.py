@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.batch.graph.cast import cast_lists
 from penstock.batch.graph.parse import read_lists
 from penstock.batch.graph.site import Site, tf
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.padding import Padded
 from penstock.transform.sequence import Pad

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from penstock.batch.graph.statement import Block, Define
-from penstock.batch.graph.tree import Term
 from penstock.errors import OptionError
+from penstock.foundation.program import Block, Define, Term
 from penstock.schema.field import Field
 from penstock.transform.vocabulary import Entry, as_bytes
 

@@ -13,12 +13,15 @@ from typing import Any, Final, TypeAlias
 
 import tensorflow as tf
 
-from penstock.batch.graph.statement import Bind, Define, Do, Given, Return, Statement, When
-from penstock.batch.graph.tree import (
+from penstock.foundation.program import (
     Attribute,
+    Bind,
     Call,
     Constant,
+    Define,
     Dictionary,
+    Do,
+    Given,
     Index,
     Lambda,
     Listing,
@@ -26,6 +29,9 @@ from penstock.batch.graph.tree import (
     Node,
     Operation,
     Part,
+    Return,
+    Statement,
+    When,
 )
 
 Scope: TypeAlias = MutableMapping[str, Any]

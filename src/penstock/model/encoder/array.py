@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from penstock.batch.graph.tree import Term, lift
+from penstock.foundation.program import Term, lift
 from penstock.model.backbone import Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint, cast_float
 from penstock.model.feature import Feature

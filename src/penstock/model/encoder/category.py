@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.blueprint import INPUTS, LAYERS, REGULARIZERS, TABLE_COST, Blueprint
 from penstock.model.feature import Feature
 

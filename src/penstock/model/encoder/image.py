@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.backbone import BACKBONES, Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint
 from penstock.model.encoder.array import encode_array

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.blueprint import INITIALIZERS, INPUTS, LAYERS, OPS, Blueprint, cast_float
 from penstock.model.feature import Feature
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from penstock.batch.graph.tree import Term
+from penstock.foundation.program import Term
 from penstock.model.blueprint import LAYERS, OPS, Blueprint
 from penstock.model.encoder.step import Steps, embed_steps
 from penstock.model.feature import Feature

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from penstock.batch.graph.tree import Term
 from penstock.errors import OptionError
+from penstock.foundation.program import Term
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, REGULARIZERS, TABLE_COST, Blueprint, cast_float
 from penstock.model.feature import Feature
 
