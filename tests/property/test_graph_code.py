@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.batch.graph.script import write_program
 from penstock.foundation.program import (
     Attribute,
     Bind,
@@ -21,6 +20,7 @@ from penstock.foundation.program import (
     Operation,
     Part,
 )
+from penstock.foundation.program_text import write_program
 
 SIGNS = {
     ast.Add: "+",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Final
 
-from penstock.batch.graph.line import write_flat
 from penstock.foundation.program import (
     Bind,
     Call,
@@ -24,6 +23,7 @@ from penstock.foundation.program import (
     Return,
     Statement,
 )
+from penstock.foundation.program_text import write_flat
 from penstock.model.blueprint import Remark
 from penstock.model.design import design_model
 from penstock.model.options import ModelOptions

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from penstock.batch.graph.script import write_program
 from penstock.foundation.program import Block, Define, Return, Term, When, function, lift
+from penstock.foundation.program_text import write_program
 
 tf, a, b, c = (Term.name(name) for name in ("tf", "a", "b", "c"))
 
