@@ -25,7 +25,7 @@ from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.storage.cache import cache_path
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from staged_writing import fingerprint
 
 NUM_ROWS = 60

@@ -20,7 +20,7 @@ from penstock.read.index import holds_no_record, not_tfrecord, refuse_foreign
 from penstock.read.options import ReadOptions
 from penstock.schema.survey import Survey
 from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression, Payload
 
 _TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")

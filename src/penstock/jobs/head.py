@@ -19,7 +19,7 @@ from penstock.jobs.check import SoundStream
 from penstock.read.chunks import compression_of
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from penstock.types import Payload
 
 _FRAME_BYTES = 16

@@ -18,7 +18,7 @@ from penstock.jobs.placement import QUARANTINE
 from penstock.jobs.sieve import Loss, Sifting, make_compressor, sift_file
 from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 
 @dataclass(frozen=True)

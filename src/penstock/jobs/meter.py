@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 _REST_BYTES = 1 << 20
 

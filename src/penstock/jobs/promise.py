@@ -18,7 +18,7 @@ from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import LONGEST_HEADER, decode_index, identify, index_name
 from penstock.shards.tfindex import decode_tfindex, most_bytes, tfindex_name
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 _MOST_ITEM_BYTES = 8
 

@@ -25,7 +25,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.shards.split import SplitOptions
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Bytes, Columns, Dense
 
 _KEPT = "the splits of the source"

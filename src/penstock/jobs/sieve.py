@@ -16,7 +16,7 @@ from penstock.jobs.check import FileCheck, SoundStream
 from penstock.jobs.fault import Fault
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from penstock.types import Compression
 
 _DEFLATE_LEVEL = 6

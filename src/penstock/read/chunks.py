@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from penstock.read.index import check_compression
 from penstock.read.options import ReadOptions
 from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.file import OpenFile
 from penstock.storage.inflate import inflate
+from penstock.storage.open_file import OpenFile
 from penstock.types import Compression
 
 CHUNK_BYTES = 1 << 20

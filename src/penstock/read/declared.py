@@ -24,7 +24,7 @@ from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import LONGEST_HEADER, decode_header, decode_index, identify, index_name
 from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression
 
 

@@ -20,8 +20,8 @@ from penstock.errors import CorruptRecordError, NotTFRecordError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, name_content
-from penstock.storage.file import FileIdentity, OpenFile
 from penstock.storage.inflate import inflate
+from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression
 
 

@@ -26,8 +26,7 @@ from penstock.read.shard import CompressedShard, Shard
 from penstock.schema.schema import Schema
 from penstock.schema.survey import Survey
 from penstock.shards.manifest import Manifest
-from penstock.storage.file import OpenFile
-from penstock.storage.kept import KeptFiles
+from penstock.storage.open_file import KeptFiles, OpenFile
 from penstock.storage.paths import PathLike
 from penstock.types import Payload
 

@@ -16,7 +16,7 @@ from penstock.read.options import ReadOptions
 from penstock.shards.index import decode_index, encode_index
 from penstock.storage.cache import cache_path, write_cached
 from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 
 # Below this size a scan is faster than the cache. A compressed file is inflated for it: there it pays sooner.
 _SMALLEST_PLAIN = 32 << 20

@@ -15,7 +15,7 @@ from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 # A batch that is spread over more files than these reads those beyond them record by record into memory. Each
 # thread may hold as many at the same time: all together, a quarter of what the process may have open.

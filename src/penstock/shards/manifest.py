@@ -21,7 +21,7 @@ from penstock.schema.summaryform import load_statistics
 from penstock.schema.told import load_form
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 MANIFEST_NAME: Final = "penstock.json"
 FORMAT: Final = 1

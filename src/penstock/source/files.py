@@ -27,7 +27,7 @@ from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.parquet import ParquetFile
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.storage.paths import write_name
 
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}

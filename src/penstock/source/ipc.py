@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.errors import SourceError
 from penstock.source.arrowtype import open_arrow
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 
 _FILE_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"

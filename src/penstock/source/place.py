@@ -19,7 +19,7 @@ from penstock.source.files import find_kind
 from penstock.source.options import SourceOptions
 from penstock.source.scanner import scan_rows
 from penstock.source.stream import TextFile
-from penstock.storage.file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, OpenFile
 
 
 def locate_row(block: Block, row: int, options: SourceOptions) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from penstock.errors import CorruptRecordError, SourceError
 from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
-from penstock.storage.file import OpenFile
 from penstock.storage.inflate import inflate
+from penstock.storage.open_file import OpenFile
 
 CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.errors import CorruptRecordError
-from penstock.storage.file import Readable
+from penstock.storage.open_file import Readable
 from penstock.types import Compression
 
 READ_BYTES = 64 << 10  # of compressed input at a time

@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordError
 from penstock.jobs.check import FileCheck, Tally, check_file
 from penstock.read.options import ReadOptions
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, header, numbered
 from wire.example import Feature, SequenceExample, write_sequence_example
 from wire.frame import write_record, write_records

@@ -10,7 +10,7 @@ from penstock._native import IndexWalk, scan_file
 from penstock.errors import ChangedFileError, NotTFRecordError
 from penstock.read.index import build_index
 from penstock.read.options import ReadOptions
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from record_files import BASE, FRAME_BYTES, FRAMES, flip
 from wire.frame import write_records
 

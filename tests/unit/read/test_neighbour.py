@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.read import saved
 from penstock.read.neighbour import read_neighbour
 from penstock.shards.tfindex import encode_tfindex
-from penstock.storage.file import OpenFile
+from penstock.storage.open_file import OpenFile
 from record_files import (
     BASE,
     FRAME_BYTES,

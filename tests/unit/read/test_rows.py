@@ -11,7 +11,7 @@ from penstock.read.damage import Damage
 from penstock.read.index import FileIndex
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
-from penstock.storage.file import FileIdentity
+from penstock.storage.open_file import FileIdentity
 
 
 class Place(Shard):

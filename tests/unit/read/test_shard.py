@@ -16,8 +16,7 @@ from penstock.read.options import ReadOptions
 from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.read.stream import InflatedWindow
-from penstock.storage.file import OpenFile
-from penstock.storage.kept import MOST_FILES, KeptFiles
+from penstock.storage.open_file import MOST_FILES, KeptFiles, OpenFile
 from record_files import BASE, example, flip, open_split, write_gzip, write_plain, write_zlib
 
 ROWS = 400

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError
-from penstock.storage.file import OpenFile
-from penstock.storage.kept import KeptFile, KeptFiles
+from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile
 
 
 @pytest.fixture
