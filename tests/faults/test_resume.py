@@ -24,7 +24,7 @@ from penstock.jobs.settings import make_options
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.storage.cache import cache_path
+from penstock.storage.cache_folder import cache_path
 from penstock.storage.open_file import OpenFile
 from staged_writing import fingerprint
 

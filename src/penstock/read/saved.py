@@ -14,7 +14,7 @@ from penstock.read.index import FileIndex, build_index, check_compression
 from penstock.read.neighbour import read_neighbour
 from penstock.read.options import ReadOptions
 from penstock.shards.index import decode_index, encode_index
-from penstock.storage.cache import cache_path, write_cached
+from penstock.storage.cache_folder import cache_path, write_cached
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, OpenFile
 

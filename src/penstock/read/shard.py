@@ -17,7 +17,7 @@ from penstock.errors import ChangedFileError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
 from penstock.read.stream import InflatedWindow, inflate_soundly
-from penstock.storage.cache import cache_path, make_room, write_cached
+from penstock.storage.cache_folder import cache_path, make_room, write_cached
 from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file
