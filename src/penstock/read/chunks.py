@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from penstock.read.index import check_compression
 from penstock.read.options import ReadOptions
-from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.inflate import inflate
+from penstock.storage.compression import FIRST_BYTES, inflate
 from penstock.storage.open_file import OpenFile
 from penstock.types import Compression
 

@@ -19,8 +19,7 @@ from penstock import _native
 from penstock.errors import CorruptRecordError, NotTFRecordError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
-from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, name_content
-from penstock.storage.inflate import inflate
+from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression
 

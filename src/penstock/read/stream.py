@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError
-from penstock.storage.inflate import inflate
+from penstock.storage.compression import inflate
 from penstock.storage.open_file import Readable
 from penstock.types import Compression
 

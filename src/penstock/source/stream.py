@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from penstock.errors import CorruptRecordError, SourceError
-from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
-from penstock.storage.inflate import inflate
+from penstock.storage.compression import FIRST_BYTES, find_compression, inflate, name_content
 from penstock.storage.open_file import OpenFile
 
 CHUNK_BYTES = 1 << 20

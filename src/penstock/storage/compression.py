@@ -6,8 +6,12 @@ In: the first bytes of a file. Out: "none", "gzip" or "zlib", or what the file i
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 from penstock._native import masked_crc32c
+from penstock.errors import CorruptRecordError
+from penstock.storage.open_file import Readable
 from penstock.types import Compression
 
 FIRST_BYTES = 4096  # enough to inflate a header, and to recognise what is no TFRecord
@@ -91,3 +95,198 @@ _MAGICS = {
     b"\xfd7zXZ": "an xz stream (only gzip and zlib are read)",
     b"%PDF": "a PDF document",
 }
+
+
+READ_BYTES = 64 << 10  # of compressed input at a time
+CHUNK_BYTES = 1 << 20  # of output at a time
+MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes, and no real shard comes near
+_RATIO_FLOOR_BYTES = 8 << 20  # a small file may well be all zeros
+_RAW_DEFLATE = -15
+
+
+def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
+    """Yield the inflated bytes of a compressed file.
+
+    Raises:
+        CorruptRecordError: With `field="compression"`, after everything that could be inflated was yielded.
+    """
+    source = _Source(file)
+    total = 0
+    first = True
+    while first or not source.at_end:
+        member = _Member(source, gzip=compression == "gzip")
+        member.read_header(first=first)
+        for chunk in member.chunks():
+            total += len(chunk)
+            if total > _RATIO_FLOOR_BYTES and total > MAX_RATIO * source.position:
+                raise source.error(
+                    "the stream expands beyond reason",
+                    expected=f"at most {MAX_RATIO} bytes a compressed byte",
+                    got=f"{total} from {source.position}",
+                    advice="It may be a decompression bomb.",
+                )
+            yield chunk
+        member.read_trailer()
+        first = False
+        if compression == "zlib":
+            break
+    if not source.at_end:
+        raise source.error(
+            "bytes follow the end of the stream", expected="the end of the file", got="more bytes"
+        )
+
+
+class _Source:
+    """The compressed bytes, with a place to name in errors."""
+
+    def __init__(self, file: Readable) -> None:
+        self.file = file
+        self.position = 0  # of the next byte that was not consumed
+        self._ahead = b""
+
+    @property
+    def at_end(self) -> bool:
+        return not self._ahead and not self._fill()
+
+    def _fill(self) -> bool:
+        self._ahead += self.file.read(self.position + len(self._ahead), READ_BYTES)
+        return bool(self._ahead)
+
+    def piece(self) -> bytes:
+        """Consume what is there, at most READ_BYTES; empty at the end of the file."""
+        if not self._ahead:
+            self._fill()
+        piece, self._ahead = self._ahead, b""
+        self.position += len(piece)
+        return piece
+
+    def give_back(self, piece: bytes) -> None:
+        self._ahead = piece + self._ahead
+        self.position -= len(piece)
+
+    def take(self, size: int, what: str) -> bytes:
+        """Consume exactly `size` bytes."""
+        taken = b""
+        while len(taken) < size:
+            piece = self.piece()
+            if not piece:
+                raise self.error(
+                    f"the file ends inside the {what}", expected=f"{size} bytes", got=f"{len(taken)} bytes"
+                )
+            taken += piece
+        self.give_back(taken[size:])
+        return taken[:size]
+
+    def skip_string(self, what: str) -> None:
+        """Consume everything up to a zero byte, and that byte."""
+        while piece := self.piece():
+            end = piece.find(b"\0")
+            if end >= 0:
+                self.give_back(piece[end + 1 :])
+                return
+        raise self.error(f"the file ends inside the {what}", expected="a zero byte", got="its end")
+
+    def error(self, what: str, *, expected: object, got: object, advice: str = "") -> CorruptRecordError:
+        return CorruptRecordError(
+            f"compressed stream: {what} at compressed byte {self.position}",
+            path=self.file.path,
+            field="compression",
+            expected=expected,
+            got=got,
+            advice=advice or "The file is cut or damaged; get it again, or run 'penstock repair'.",
+        )
+
+
+class _Member:
+    """One gzip member, or one zlib stream: header, deflated bytes, trailer."""
+
+    def __init__(self, source: _Source, *, gzip: bool) -> None:
+        self._source = source
+        self._gzip = gzip
+        self._check = 0 if gzip else 1
+        self._size = 0
+
+    def read_header(self, *, first: bool) -> None:
+        source = self._source
+        if not self._gzip:
+            source.take(2, "zlib header")
+            return
+        # RFC 1952: magic, method, flags, time (4), extra flags, system.
+        magic = source.take(2, "gzip header")
+        if magic != b"\x1f\x8b":
+            source.give_back(magic)
+            raise source.error(
+                "bytes that are no gzip member follow the stream" if not first else "no gzip header",
+                expected="0x1f8b or the end of the file",
+                got=f"0x{magic.hex()}",
+            )
+        method, flags = source.take(8, "gzip header")[:2]
+        if method != 8 or flags & 0xE0:
+            raise source.error(
+                "unknown gzip method or flags", expected="method 8", got=f"method {method}, flags {flags}"
+            )
+        if flags & 4:
+            source.take(int.from_bytes(source.take(2, "gzip header"), "little"), "gzip header")
+        for flag in (8, 16):  # name, comment: up to a zero byte
+            if flags & flag:
+                source.skip_string("gzip header")
+        if flags & 2:
+            source.take(2, "gzip header")
+
+    def chunks(self) -> Iterator[bytes]:
+        stream = zlib.decompressobj(_RAW_DEFLATE)
+        while not stream.eof:
+            piece = self._source.piece()
+            if not piece:
+                raise self._source.error(
+                    "the file ends inside the deflated bytes", expected="more bytes", got="its end"
+                )
+            before = stream.copy()
+            while True:
+                try:
+                    chunk = stream.decompress(piece, CHUNK_BYTES)
+                except zlib.error as error:
+                    yield from self._salvage(before, piece)
+                    raise self._source.error(
+                        f"the deflated bytes are damaged ({error})", expected="deflate", got="something else"
+                    ) from None
+                if chunk:
+                    self._count(chunk)
+                    yield chunk
+                # At the end of the stream the tail may hold what is unused, too, and would be fed for ever.
+                piece = b"" if stream.eof else stream.unconsumed_tail
+                if not piece:
+                    break
+                before = stream.copy()
+        self._source.give_back(stream.unused_data)
+
+    def _salvage(self, stream: Any, piece: bytes) -> Iterator[bytes]:
+        """Yield what can be had, byte by byte, of the piece where inflating failed: records may be in it."""
+        out = bytearray()
+        try:
+            for i in range(len(piece)):
+                out += stream.decompress(piece[i : i + 1])
+        except zlib.error:
+            pass
+        if out:
+            yield bytes(out)
+
+    def _count(self, chunk: bytes) -> None:
+        self._check = zlib.crc32(chunk, self._check) if self._gzip else zlib.adler32(chunk, self._check)
+        self._size += len(chunk)
+
+    def read_trailer(self) -> None:
+        source = self._source
+        if not self._gzip:
+            stored = int.from_bytes(source.take(4, "zlib trailer"), "big")
+            if stored != self._check:
+                raise source.error(
+                    "Adler-32 of the stream", expected=f"{stored:#010x}", got=f"{self._check:#010x}"
+                )
+            return
+        trailer = source.take(8, "gzip trailer")
+        stored, size = int.from_bytes(trailer[:4], "little"), int.from_bytes(trailer[4:], "little")
+        if stored != self._check:
+            raise source.error("CRC-32 of the stream", expected=f"{stored:#010x}", got=f"{self._check:#010x}")
+        if size != self._size & 0xFFFFFFFF:
+            raise source.error("size of the stream", expected=f"{size} bytes", got=f"{self._size} bytes")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
-from penstock.storage import inflate as module
-from penstock.storage.inflate import CHUNK_BYTES, READ_BYTES, inflate
+from penstock.storage import compression as module
+from penstock.storage.compression import CHUNK_BYTES, READ_BYTES, inflate
 
 
 class Bytes:
