@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from encoded_rows import Cells, column_of
 from penstock import fields as f
-from penstock.schema.dtype import list_kind
+from penstock.schema.field import list_kind
 from penstock.schema.schema import Schema
 from penstock.types import Columns
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import SchemaError
 from penstock.fields import Bytes, Category, Field, Image, Number, Sequence, Tensor, Text
-from penstock.schema.dtype import TensorDtype
+from penstock.schema.field import TensorDtype
 from penstock.schema.scalar import ImageFormat
 from penstock.schema.schema import Schema
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.encode.late import find_value, referred_bytes, refuse_file
 from penstock.errors import FieldError
-from penstock.schema.dtype import MAX_TENSOR_BYTES
+from penstock.schema.field import MAX_TENSOR_BYTES
 from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression

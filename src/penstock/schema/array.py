@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from penstock.foundation.wording import refuse, show
 from penstock.schema.default import check_array, check_list
-from penstock.schema.dtype import SequenceDtype, TensorDtype, check_dtype, check_shape, list_kind
-from penstock.schema.field import Field, check_choice
+from penstock.schema.field import (
+    Field,
+    SequenceDtype,
+    TensorDtype,
+    check_choice,
+    check_dtype,
+    check_shape,
+    list_kind,
+)
 from penstock.types import Kind
 
 Encoding: TypeAlias = Literal["auto", "list", "raw"]

@@ -12,8 +12,7 @@ from typing import Any
 from penstock.errors import SchemaError
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.dtype import list_kind
-from penstock.schema.field import Field
+from penstock.schema.field import Field, list_kind
 from penstock.schema.scalar import Category, Image
 from penstock.schema.survey import FieldSurvey, ListSurvey
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.dtype import MAX_TENSOR_BYTES, SequenceDtype
-from penstock.schema.field import Field
+from penstock.schema.field import MAX_TENSOR_BYTES, Field, SequenceDtype
 from penstock.schema.naming import name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey

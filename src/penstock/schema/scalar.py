@@ -10,8 +10,7 @@ from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from penstock.foundation.wording import refuse, show
 from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
-from penstock.schema.dtype import CategoryDtype, NumberDtype, check_dtype
-from penstock.schema.field import Field, check_choice
+from penstock.schema.field import CategoryDtype, Field, NumberDtype, check_choice, check_dtype
 from penstock.types import Kind
 
 ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
