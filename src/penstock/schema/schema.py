@@ -15,11 +15,10 @@ from typing import Any
 from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.schema.compare import Comparison, compare_schemas
-from penstock.schema.conflict import find_conflict
 from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
-from penstock.schema.form import dump_fields, load_fields
 from penstock.schema.infer import infer_fields
+from penstock.schema.json_form import dump_fields, find_conflict, load_fields
 
 _MAX_NAME_CHARS = 60
 

@@ -14,7 +14,7 @@ from penstock.errors import SchemaError
 from penstock.foundation.wording import find_nearest, join_place, list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.form import VERSION, dump_fields, load_fields
+from penstock.schema.json_form import VERSION, dump_fields, load_fields
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Form, NanMeaning
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.errors import SchemaError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.form import load_fields
+from penstock.schema.json_form import load_fields
 from penstock.schema.scalar import Category, Number, Text
 
 _KEY: Final = b"penstock.schema"

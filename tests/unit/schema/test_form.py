@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.form import dump_fields, load_fields
+from penstock.schema.json_form import dump_fields, load_fields
 from penstock.schema.schema import Schema
 
 FIELDS = {

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.schema import form
-from penstock.schema.form import load_fields
+from penstock.schema import json_form
+from penstock.schema.json_form import load_fields
 from penstock.schema.schema import Schema
 
 ROOT_FAULTS = [
@@ -188,7 +188,7 @@ def test_form_with_misspelt_key_names_the_nearest():
 
 
 def test_form_with_too_many_fields_is_refused(monkeypatch):
-    monkeypatch.setattr(form, "MAX_FIELDS", 2)
+    monkeypatch.setattr(json_form, "MAX_FIELDS", 2)
     with pytest.raises(SchemaError, match=r"^schema at \$.fields: expected at most 2 fields, got 3.$"):
         load_fields({"version": 1, "fields": {name: {"type": "text"} for name in "abc"}})
 

@@ -1,7 +1,6 @@
-"""Fields as JSON, version 1: how a schema is kept in a manifest or a file of its own.
+"""What the fields of one schema must not do to each other.
 
-In: fields by name, or parsed JSON from anywhere. Out: the other. Loading trusts nothing: every fault is a
-`SchemaError` whose `field` is the place, such as `$.fields.photo.shape[1]`.
+In: fields by name, each sound in itself. Out: the first conflict, as facts that an error is made of.
 """
 
 from __future__ import annotations
@@ -11,17 +10,51 @@ import binascii
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import find_nearest, join_place, list_choices, show
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.conflict import find_conflict
 from penstock.schema.default import check_string
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
+
+
+class Conflict(NamedTuple):
+    """A field that cannot be beside the others: its name, the attribute at fault, and what to say."""
+
+    name: str
+    attribute: str
+    expected: str
+    got: str
+    advice: str
+
+
+def find_conflict(fields: Mapping[str, Field]) -> Conflict | None:
+    """Return the first field that conflicts with those before it, or None."""
+    single: dict[str, str] = {}
+    keys: dict[tuple[bool, str], str] = {}
+    for name, field in fields.items():
+        if field.role in ("weight", "id"):
+            first = single.setdefault(field.role, name)
+            if first != name:
+                got = f"a second one beside {show(first)}"
+                return Conflict(
+                    name, "role", f"one {field.role} field", got, "Give one of them another role."
+                )
+        if field.role == "weight" and field.kind == "bytes" and not isinstance(field, Tensor):
+            return Conflict(name, "role", "numbers as weight", f"a {field.type_name} field", "")
+        key = field.wire_key(name)
+        owner = keys.setdefault((field.is_feature_list, key), name)
+        if owner != name:
+            got = f"{show(key)}, which is the key of {show(owner)} too"
+            return Conflict(
+                name, "key", "a key of its own", got, "Read the key once, and transform it later."
+            )
+    return None
+
 
 VERSION: Final = 1
 
