@@ -12,7 +12,7 @@ from typing import Any, Final
 from penstock.errors import SchemaError
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.compare import say_field, show_value
+from penstock.schema.comparison import say_field, show_value
 from penstock.schema.default import identify
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Image

@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
-from penstock.schema.compare import Comparison, compare_schemas
+from penstock.schema.comparison import Comparison, compare_schemas
 from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
 from penstock.schema.infer import infer_fields

@@ -4,7 +4,7 @@ import pytest
 from penstock import Schema
 from penstock.errors import SchemaError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.compare import compare_schemas
+from penstock.schema.comparison import compare_schemas
 from penstock.schema.merge import merge_schemas
 
 LIST = Tensor((2, 3), "int32", "list")
