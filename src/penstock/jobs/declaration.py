@@ -20,8 +20,7 @@ from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.infer import infer_fields
-from penstock.schema.naming import name_entries
+from penstock.schema.inference import infer_fields, name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey

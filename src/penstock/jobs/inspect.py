@@ -21,7 +21,7 @@ from penstock.read.folder import declared_schema
 from penstock.read.listing import list_files
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
-from penstock.schema.naming import name_entries
+from penstock.schema.inference import name_entries
 from penstock.schema.resolve import resolve_schema
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey

@@ -14,8 +14,7 @@ from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.field import Field
 from penstock.schema.fit import fit_field
-from penstock.schema.infer import Inference, infer_fields
-from penstock.schema.naming import name_entries
+from penstock.schema.inference import Inference, infer_fields, name_entries
 from penstock.schema.schema import Schema
 from penstock.schema.survey import ListSurvey, Survey
 

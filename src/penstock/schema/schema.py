@@ -17,7 +17,7 @@ from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.schema.comparison import Comparison, compare_schemas
 from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
-from penstock.schema.infer import infer_fields
+from penstock.schema.inference import infer_fields
 from penstock.schema.json_form import dump_fields, find_conflict, load_fields
 
 _MAX_NAME_CHARS = 60

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.infer import infer_fields
+from penstock.schema.inference import infer_fields
 
 ONE = {"min_len": 1, "max_len": 1}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.schema.naming import name_entries
+from penstock.schema.inference import name_entries
 from penstock.schema.survey import ListSurvey
 
 

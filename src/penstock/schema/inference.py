@@ -1,6 +1,6 @@
-"""Guess what fields the records hold, from what was counted in them.
+"""Which name each feature and each feature list gets.
 
-In: a survey. Out: fields by name, and a phrase for each that says what speaks for it, or why it was left out.
+In: a survey. Out: the features and lists by the names of their fields.
 """
 
 from __future__ import annotations
@@ -14,9 +14,26 @@ import numpy as np
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import MAX_TENSOR_BYTES, Field, SequenceDtype
-from penstock.schema.naming import name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
+
+
+def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
+    """Return what was surveyed by field name: the key, or `context/KEY` where a list has the same key.
+
+    Where that name is a key as well, `context/` is put before it again until the name is free.
+    """
+    taken = {*survey.fields, *survey.lists}
+    entries: dict[str, FieldSurvey | ListSurvey] = {}
+    for key, feature in survey.fields.items():
+        name = key
+        if key in survey.lists:
+            while name in taken:
+                name = f"context/{name}"
+            taken.add(name)
+        entries[name] = feature
+    return {**entries, **survey.lists}
+
 
 MIN_RECORDS_PER_VALUE: Final = 10
 """Values that come back this often on average are drawn from a domain; below that, it may be chance."""
