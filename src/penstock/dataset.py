@@ -29,7 +29,7 @@ from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import ReadOptions, check_options
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
-from penstock.schema.resolve import Resolution, resolve_schema
+from penstock.schema.resolution import Resolution, resolve_schema
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike

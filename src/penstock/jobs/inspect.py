@@ -22,7 +22,7 @@ from penstock.read.listing import list_files
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.inference import name_entries
-from penstock.schema.resolve import resolve_schema
+from penstock.schema.resolution import resolve_schema
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import Manifest

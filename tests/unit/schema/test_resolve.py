@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import PayloadError, SchemaError, UnknownNameError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.resolve import resolve_schema
+from penstock.schema.resolution import resolve_schema
 from penstock.schema.schema import Schema
 
 
