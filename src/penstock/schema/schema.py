@@ -12,6 +12,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any
 
+from penstock import _native
 from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.schema.comparison import Comparison, compare_schemas
@@ -19,6 +20,16 @@ from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
 from penstock.schema.inference import infer_fields
 from penstock.schema.json_form import dump_fields, find_conflict, load_fields
+from penstock.schema.survey import Survey
+
+
+def survey_payloads(payloads: Iterable[bytes]) -> Survey:
+    """Count what the payloads hold, in one pass and constant memory."""
+    counter = _native.Survey()
+    for payload in payloads:
+        counter.add(payload)
+    return Survey.from_counts(counter.counts())
+
 
 _MAX_NAME_CHARS = 60
 
@@ -70,7 +81,7 @@ class Schema(Mapping[str, Field]):
             PayloadError: The payloads are no Examples.
         """
         # The core is loaded with the first bytes: a schema alone is read and written without it.
-        from penstock.schema.count import survey_payloads  # noqa: PLC0415
+        from penstock.schema.schema import survey_payloads  # noqa: PLC0415
 
         survey = survey_payloads(payloads)
         if survey.payload == "other":
