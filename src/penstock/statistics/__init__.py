@@ -1,0 +1,1 @@
+"""The statistics stage: columns to summaries that merge without loss."""
