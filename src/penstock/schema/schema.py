@@ -12,7 +12,6 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any
 
-from penstock import _native
 from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.schema.comparison import Comparison, compare_schemas
@@ -25,6 +24,9 @@ from penstock.schema.survey import Survey
 
 def survey_payloads(payloads: Iterable[bytes]) -> Survey:
     """Count what the payloads hold, in one pass and constant memory."""
+    # The core is loaded with the first bytes: a schema alone is read and written without it.
+    from penstock import _native  # noqa: PLC0415
+
     counter = _native.Survey()
     for payload in payloads:
         counter.add(payload)
@@ -80,9 +82,6 @@ class Schema(Mapping[str, Field]):
         Raises:
             PayloadError: The payloads are no Examples.
         """
-        # The core is loaded with the first bytes: a schema alone is read and written without it.
-        from penstock.schema.schema import survey_payloads  # noqa: PLC0415
-
         survey = survey_payloads(payloads)
         if survey.payload == "other":
             raise PayloadError(
