@@ -10,11 +10,12 @@ from penstock import _native
 from penstock.errors import SchemaError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema import frequency, sample
-from penstock.schema.frequency import Frequency
+from penstock.schema import sample
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics, measure_block
 from penstock.schema.summary import FieldStatistics
+from penstock.statistics import frequency
+from penstock.statistics.frequency import Frequency
 from penstock.types import Bytes, Deferred, Dense, Ragged
 
 
