@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
-from penstock.schema.sample import Sample, take_evenly
 from penstock.schema.scalar import Category, Image, ImageFormat, Text
-from penstock.schema.selection import Selection
 from penstock.schema.spread import Spread
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
+from penstock.statistics.quantiles import Sample, Selection, take_evenly
 from penstock.types import Bytes, Column, Deferred, Dense, Ragged
 
 _PIECE_BYTES = 1 << 22  # of text, looked at at a time

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.schema.sample import Sample, find_quantiles
 from penstock.schema.summary import Distribution
 from penstock.statistics.moments import Moments
+from penstock.statistics.quantiles import Sample, find_quantiles
 from penstock.types import Mask
 
 

@@ -17,12 +17,12 @@ from penstock.schema.field import Field
 from penstock.schema.measure import FieldMeasure, measure_field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
-from penstock.schema.selection import Selection
 from penstock.schema.spread import Spread
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
 from penstock.schema.summaryform import dump_statistics, load_statistics
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments
+from penstock.statistics.quantiles import Selection
 from penstock.types import Column, Deferred, Mask
 
 MAX_VALUES = 1 << 16

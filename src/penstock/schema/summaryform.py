@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import is_finite, join_place, list_choices, show
-from penstock.schema.sample import QUANTILES
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
+from penstock.statistics.quantiles import QUANTILES
 
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LEVELS = tuple(map(str, QUANTILES))

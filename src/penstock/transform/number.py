@@ -16,9 +16,9 @@ from penstock.foundation.option_checks import check_choice, check_flag, check_re
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.sample import QUANTILES
 from penstock.schema.scalar import Number
 from penstock.schema.summary import FieldStatistics
+from penstock.statistics.quantiles import QUANTILES
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws

@@ -10,11 +10,10 @@ from penstock import _native
 from penstock.errors import SchemaError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema import sample
 from penstock.schema.schema import Schema
 from penstock.schema.statistics import Statistics, measure_block
 from penstock.schema.summary import FieldStatistics
-from penstock.statistics import frequency
+from penstock.statistics import frequency, quantiles
 from penstock.statistics.frequency import Frequency
 from penstock.types import Bytes, Deferred, Dense, Ragged
 
@@ -50,7 +49,7 @@ def test_numbers_are_told_by_count_range_and_spread():
     assert (told.count, told.missing, values.num_values, values.num_zero) == (5, 0, 5, 2)
     assert (values.min, values.max, values.mean) == (-1, 4, 1.0)
     assert values.deviation == pytest.approx(np.std([4, 0, 2, 0, -1]))
-    assert values.quantiles == pytest.approx(np.quantile([4, 0, 2, 0, -1], sample.QUANTILES))
+    assert values.quantiles == pytest.approx(np.quantile([4, 0, 2, 0, -1], quantiles.QUANTILES))
     assert isinstance(values.min, int)
 
 
@@ -71,7 +70,7 @@ def test_doubles_at_the_end_of_their_range_make_no_warning_and_no_wrong_mean():
     largest = np.finfo(np.float64).max
     values = tell(Number("float64"), Dense(np.array([largest, largest]))).values
     assert values.mean == largest
-    assert values.quantiles == (largest,) * len(sample.QUANTILES)
+    assert values.quantiles == (largest,) * len(quantiles.QUANTILES)
     far = tell(Number("float64"), Dense(np.array([largest, -largest]))).values
     assert math.isinf(far.deviation)
 
@@ -100,11 +99,11 @@ def test_rows_that_are_not_kept_count_as_nothing():
 
 
 def test_sample_is_the_rows_with_the_smallest_keys_however_they_are_cut(monkeypatch):
-    monkeypatch.setattr(sample, "SAMPLE_ROWS", 50)
-    monkeypatch.setattr("penstock.schema.selection.SAMPLE_ROWS", 50)
+    monkeypatch.setattr(quantiles, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr("penstock.statistics.quantiles.SAMPLE_ROWS", 50)
     numbers = np.arange(1000.0)
     smallest = np.argsort(_native.mix_rows(0, 0, 1000))[:50]
-    wanted = pytest.approx(np.quantile(numbers[smallest], sample.QUANTILES))
+    wanted = pytest.approx(np.quantile(numbers[smallest], quantiles.QUANTILES))
     for cuts in ([], [500], [3, 100, 101, 700], list(range(10, 1000, 10))):
         values = tell(Number("float64"), *(Dense(part) for part in np.split(numbers, cuts))).values
         assert values.quantiles == wanted
@@ -112,8 +111,8 @@ def test_sample_is_the_rows_with_the_smallest_keys_however_they_are_cut(monkeypa
 
 
 def test_sample_of_a_field_that_is_often_missing_is_of_the_rows_that_have_it(monkeypatch):
-    monkeypatch.setattr(sample, "SAMPLE_ROWS", 50)
-    monkeypatch.setattr("penstock.schema.selection.SAMPLE_ROWS", 50)
+    monkeypatch.setattr(quantiles, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr("penstock.statistics.quantiles.SAMPLE_ROWS", 50)
     present = np.arange(1000) % 20 == 0
     values = tell(Number("float64", optional=True), Dense(np.arange(1000.0), present)).values
     assert (values.num_sampled, values.quantiles[4]) == (50, np.median(np.arange(0, 1000, 20)))
