@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.measure import FieldMeasure, measure_field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
-from penstock.schema.spread import Spread
 from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
 from penstock.schema.summaryform import dump_statistics, load_statistics
 from penstock.statistics.frequency import Frequency
+from penstock.statistics.measure import FieldMeasure, Spread, measure_field
 from penstock.statistics.moments import ElementMoments
 from penstock.statistics.quantiles import Selection
 from penstock.types import Column, Deferred, Mask

@@ -1,6 +1,7 @@
-"""Measure the columns of one block, each by the type of its field.
+"""Numbers that a field gives: its values, the lengths of its lists, the sizes of its bytes.
 
-In: a field, its column, the rows that count. Out: `FieldMeasure`, which merges with those of other blocks.
+In: an array of them, and those of some rows with their keys. Out: `Spread`, moments and a sample, and what is
+told of them in the end, a `Distribution`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,60 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Category, Image, ImageFormat, Text
-from penstock.schema.spread import Spread
+from penstock.schema.summary import Distribution
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
-from penstock.statistics.quantiles import Sample, Selection, take_evenly
-from penstock.types import Bytes, Column, Deferred, Dense, Ragged
+from penstock.statistics.quantiles import Sample, Selection, find_quantiles, take_evenly
+from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
+
+
+class Spread:
+    """Moments of all numbers and a sample of them."""
+
+    __slots__ = ("moments", "sample")
+
+    def __init__(self, moments: Moments | None = None, sample: Sample | None = None) -> None:
+        self.moments = Moments() if moments is None else moments
+        self.sample = Sample() if sample is None else sample
+
+    @classmethod
+    def of(
+        cls,
+        numbers: NDArray[Any],
+        keys: NDArray[np.uint64],
+        sampled: NDArray[Any],
+        keep: Mask | None = None,
+    ) -> Spread:
+        """Measure the numbers of a block where `keep` is True; `keys` ascend, and are those of `sampled`."""
+        return cls(Moments.of(numbers, keep), Sample(keys, sampled))
+
+    def blank(self) -> Spread:
+        """Return a spread of no numbers."""
+        return Spread()
+
+    def merge(self, other: Spread) -> None:
+        """Add numbers that were measured apart."""
+        self.moments.merge(other.moments)
+        self.sample.merge(other.sample)
+
+    def summarise(self) -> Distribution:
+        """Return what is told of the numbers."""
+        moments = self.moments
+        ordered = self.sample.values()
+        has_any = moments.num_finite > 0
+        return Distribution(
+            num_values=moments.num_values,
+            num_nan=moments.num_nan,
+            num_inf=moments.num_inf,
+            num_zero=moments.num_zero,
+            min=moments.minimum,
+            max=moments.maximum,
+            mean=moments.mean if has_any else None,
+            deviation=moments.deviation if has_any else None,
+            quantiles=find_quantiles(ordered) if len(ordered) else None,
+            num_sampled=len(ordered),
+        )
+
 
 _PIECE_BYTES = 1 << 22  # of text, looked at at a time
 MAX_ELEMENTS = 4096  # of an array; larger ones, such as pixels, are told of as a whole only
