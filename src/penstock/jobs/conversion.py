@@ -33,7 +33,6 @@ from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
-from penstock.schema.statistics import Statistics
 from penstock.shards.assign import RANK_BELOW, assign
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
@@ -43,6 +42,7 @@ from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.staging import Staging
 from penstock.shards.store import RowStore
 from penstock.shards.tfds import describe_tfds
+from penstock.statistics.statistics import Statistics
 
 Settle: TypeAlias = Callable[[Mapping[str, int]], Schema]
 """Returns the schema that is written, once it is known how many rows lack each field."""

@@ -16,8 +16,8 @@ from penstock.decode.reader import read_columns
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
-from penstock.schema.statistics import Statistics, measure_block
 from penstock.shards.entry import SplitEntry
+from penstock.statistics.statistics import Statistics, measure_block
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 16 << 20

@@ -22,11 +22,11 @@ from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.schema.statistics import BlockStatistics, measure_block
 from penstock.shards.assign import RANK_BELOW
 from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
 from penstock.shards.split import SplitOptions, split_hashes
+from penstock.statistics.statistics import BlockStatistics, measure_block
 from penstock.types import Column, Deferred, Dense, Mask
 
 Stream: TypeAlias = "bytes | NDArray[Any]"

@@ -50,7 +50,7 @@ class Manifest:
         rejects: The rows that were left out: `count`, `file`, `by_column`.
         plan: How columns became fields, or None where samples were written as they are.
         source: Where the rows come from, an object for each file or table.
-        statistics: Of the train split, as `schema/statistics.py` writes them, or None.
+        statistics: Of the train split, as `statistics/statistics.py` writes them, or None.
         version: The version of Penstock that wrote the data set.
         request: Everything that affected the output: `digest`, `rows`, `content`, `options`, as
             `jobs/request.py` writes them; None in data sets of earlier versions.

@@ -11,7 +11,7 @@ from penstock.cli.main import main
 from penstock.cli.making import summarise_fields, write_making
 from penstock.errors import SchemaError
 from penstock.fields import Category, Image, Number, Text
-from penstock.schema.statistics import Statistics, measure_block
+from penstock.statistics.statistics import Statistics, measure_block
 from penstock.types import Bytes, Dense
 from record_files import PAYLOADS
 
