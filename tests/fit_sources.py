@@ -7,7 +7,7 @@ import numpy as np
 
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.schema.summary import FieldStatistics
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Transform
 from penstock.transform.measuring import measure_columns
 from penstock.types import Bytes, Column, Dense, Ragged

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.cli.wording import escape, write_count, write_value
-from penstock.schema.summary import Distribution, FieldStatistics, Frequencies
 from penstock.shards.manifest import Manifest
 from penstock.statistics.statistics import Statistics
+from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
 
 _MOST_SOURCES = 3
 _MOST_VALUES = 3

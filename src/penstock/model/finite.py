@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import FieldError
-from penstock.schema.summaryform import load_statistics
+from penstock.statistics.summary import load_statistics
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.pipeline import Pipeline

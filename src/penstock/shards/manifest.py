@@ -17,10 +17,10 @@ from penstock.foundation.json_form import Node
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
-from penstock.schema.summaryform import load_statistics
 from penstock.schema.told import load_form
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
+from penstock.statistics.summary import load_statistics
 from penstock.storage.open_file import OpenFile
 
 MANIFEST_NAME: Final = "penstock.json"

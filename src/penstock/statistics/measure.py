@@ -16,10 +16,10 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Category, Image, ImageFormat, Text
-from penstock.schema.summary import Distribution
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
 from penstock.statistics.quantiles import Sample, Selection, find_quantiles, take_evenly
+from penstock.statistics.summary import Distribution
 from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
 
 

@@ -16,12 +16,18 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
-from penstock.schema.summary import Distribution, Elements, FieldStatistics, Frequencies
-from penstock.schema.summaryform import dump_statistics, load_statistics
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.measure import FieldMeasure, Spread, measure_field
 from penstock.statistics.moments import ElementMoments
 from penstock.statistics.quantiles import Selection
+from penstock.statistics.summary import (
+    Distribution,
+    Elements,
+    FieldStatistics,
+    Frequencies,
+    dump_statistics,
+    load_statistics,
+)
 from penstock.types import Column, Deferred, Mask
 
 MAX_VALUES = 1 << 16

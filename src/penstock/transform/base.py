@@ -18,7 +18,7 @@ from penstock import _native
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.schema.field import Field
-from penstock.schema.summary import FieldStatistics
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, dump_value, fault_at, load_value, need_object
 from penstock.transform.output import Output

@@ -12,7 +12,7 @@ from dataclasses import replace
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.schema.summary import Distribution, FieldStatistics
+from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import measure_columns
 from penstock.types import Bytes, Column, Dense, Ragged

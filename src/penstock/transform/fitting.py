@@ -20,8 +20,8 @@ from penstock.read.part import choose_part
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.schema.summary import FieldStatistics
 from penstock.statistics.statistics import Statistics
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.measuring import measure_columns
 from penstock.types import Column, Columns
 

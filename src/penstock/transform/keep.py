@@ -20,7 +20,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
-from penstock.schema.summary import FieldStatistics
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast

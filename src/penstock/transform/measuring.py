@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.schema.summary import Distribution, FieldStatistics
 from penstock.statistics.statistics import Statistics, measure_block
+from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
 from penstock.transform.padding import flatten
 from penstock.types import Bytes, Column, Dense, Mask, Ragged

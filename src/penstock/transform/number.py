@@ -17,8 +17,8 @@ from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
-from penstock.schema.summary import FieldStatistics
 from penstock.statistics.quantiles import QUANTILES
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws

@@ -13,7 +13,7 @@ from penstock.foundation.option_checks import check_dtype_name, check_real, refu
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
-from penstock.schema.summary import FieldStatistics
+from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws

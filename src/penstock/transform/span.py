@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.schema.summary import Distribution, Elements
 from penstock.statistics.quantiles import QUANTILES
+from penstock.statistics.summary import Distribution, Elements
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_MEASURED, measure_elements
 

@@ -22,7 +22,7 @@ from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_COUNTED, count_values
 
 if TYPE_CHECKING:
-    from penstock.schema.summary import FieldStatistics
+    from penstock.statistics.summary import FieldStatistics
 
 Entry: TypeAlias = str | bytes | int
 Table: TypeAlias = "_native.Vocabulary | _native.IntVocabulary"

@@ -11,10 +11,10 @@ from penstock.errors import SchemaError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.schema import Schema
-from penstock.schema.summary import FieldStatistics
 from penstock.statistics import frequency, quantiles
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.statistics import Statistics, measure_block
+from penstock.statistics.summary import FieldStatistics
 from penstock.types import Bytes, Deferred, Dense, Ragged
 
 
