@@ -7,8 +7,8 @@ import numpy as np
 
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
+from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
-from penstock.schema.plan import ColumnPlan
 from penstock.source.block import Block
 from penstock.types import Bytes, Deferred, Dense, Ragged
 

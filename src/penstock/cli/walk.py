@@ -38,7 +38,7 @@ from penstock.jobs.table import format_table, rule, shorten, terminal_width
 from penstock.jobs.verify import Verification
 from penstock.model.display import TrainingDisplay
 from penstock.model.score.evaluation import Evaluation
-from penstock.schema.plan import Plan
+from penstock.plan.plan import Plan
 from penstock.types import Bytes, Column, Dense, Ragged
 
 

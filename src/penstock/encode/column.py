@@ -28,8 +28,8 @@ from penstock.encode.plain import settle
 from penstock.encode.sequence import encode_sequence
 from penstock.encode.tensor import encode_tensor
 from penstock.encode.text import convert_text
+from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.plan import ColumnPlan
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words

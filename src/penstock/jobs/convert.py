@@ -34,8 +34,8 @@ from penstock.jobs.restore import StoredSource, is_orderable, open_stored
 from penstock.jobs.rowwork import RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
+from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.field import Field
-from penstock.schema.plan import ColumnPlan, Plan
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest

@@ -21,9 +21,9 @@ from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError
 from penstock.foundation.wording import find_nearest, show
 from penstock.jobs.predictoptions import WITHOUT_LABELS
+from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged

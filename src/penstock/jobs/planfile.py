@@ -13,7 +13,7 @@ import yaml
 
 from penstock.errors import SchemaError
 from penstock.foundation.safe_yaml import add_line, parse_yaml, read_yaml
-from penstock.schema.plan import ColumnPlan, Plan
+from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.told import load_form
 
 MAX_VALUES: Final = 20

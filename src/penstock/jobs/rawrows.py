@@ -16,7 +16,7 @@ from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError, PenstockError
-from penstock.schema.plan import ColumnPlan
+from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
 from penstock.source.place import find_line

@@ -19,7 +19,7 @@ from penstock.jobs.conversion import UNLABELLED, OnProgress
 from penstock.jobs.convert import Converted, list_losses, run_conversion
 from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.settings import ConvertOptions
-from penstock.schema.plan import Plan
+from penstock.plan.plan import Plan
 from penstock.shards.manifest import MANIFEST_NAME
 
 _log = logging.getLogger("penstock")

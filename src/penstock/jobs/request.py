@@ -20,7 +20,7 @@ from typing import Any, Final
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
 from penstock.jobs.content import Content
 from penstock.jobs.settings import ConvertOptions
-from penstock.schema.plan import Plan
+from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
 from penstock.shards.difference import find_differences, refuse_difference
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from penstock.schema.plan import Plan
+from penstock.plan.plan import Plan
 
 _GAP = "  "
 _MAX_CELL_CHARS = 60  # of any column but the last

@@ -41,9 +41,9 @@ from penstock.model.progress import Watcher
 from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.model.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.model.training import TrainChoices, make_options
+from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.schema.plan import Plan
 from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.shards.place import find_staging

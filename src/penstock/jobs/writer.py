@@ -23,7 +23,7 @@ from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.jobs.settings import ConvertChoices, make_options
-from penstock.schema.plan import ColumnPlan, Plan
+from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.schema import Schema
 from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form

@@ -9,8 +9,8 @@ from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.fields import Number
+from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
-from penstock.schema.plan import ColumnPlan
 from penstock.source.block import Block
 
 

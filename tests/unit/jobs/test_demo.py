@@ -14,7 +14,7 @@ from penstock.jobs.inspect import Inspection
 from penstock.jobs.repair import Repair
 from penstock.jobs.tour import DAMAGED_RECORD
 from penstock.jobs.verify import Verification
-from penstock.schema.plan import Plan
+from penstock.plan.plan import Plan
 
 
 class Walk:

@@ -14,7 +14,7 @@ from penstock.jobs.plan import PlanOverrides, make_plan
 from penstock.jobs.rawrows import RawRows
 from penstock.jobs.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.jobs.settings import ConvertOptions
-from penstock.schema.plan import ColumnPlan, Plan
+from penstock.plan.plan import ColumnPlan, Plan
 from penstock.shards.split import SplitOptions
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions

@@ -2,7 +2,7 @@ import pytest
 
 from penstock.errors import SchemaError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.plan import ColumnPlan, Plan
+from penstock.plan.plan import ColumnPlan, Plan
 
 FIELDS = {
     "image": (Image("jpeg"), "path"),

@@ -1,0 +1,1 @@
+"""The plan stage: what each column of the raw data becomes, and why."""
