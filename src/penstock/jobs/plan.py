@@ -13,8 +13,8 @@ from typing import Any, Final
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.plan.profile import ColumnFacts, SourceFacts
 from penstock.schema.doubt import list_doubts
-from penstock.schema.facts import ColumnFacts, SourceFacts
 from penstock.schema.field import Field
 from penstock.schema.fill import choose_encoding, find_attributes, find_form, merge_attributes, need_shape
 from penstock.schema.guess import guess_type

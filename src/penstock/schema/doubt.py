@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from penstock.foundation.wording import count, list_texts, show
+from penstock.plan.profile import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.facts import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Number, Text
 from penstock.source.block import Form

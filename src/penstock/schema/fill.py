@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import show
-from penstock.schema.facts import ColumnFacts, ItemFacts
+from penstock.plan.profile import ColumnFacts, ItemFacts
 from penstock.schema.told import TypeName
 from penstock.source.block import Form
 

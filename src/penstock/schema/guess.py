@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.foundation.wording import count
-from penstock.schema.facts import ColumnFacts, ItemFacts, RawKind
+from penstock.plan.profile import ColumnFacts, ItemFacts, RawKind
 from penstock.schema.scalar import MAX_CATEGORIES
 from penstock.schema.told import TypeName
 

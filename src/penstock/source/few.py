@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MARKERS, ColumnFacts, TextFacts, TextKind
+from penstock.plan.profile import MARKERS, ColumnFacts, TextFacts, TextKind
 from penstock.source.twin import Labels
 from penstock.source.values import Found
 

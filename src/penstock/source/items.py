@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MARKERS, ColumnFacts, ItemFacts, RawKind
+from penstock.plan.profile import MARKERS, ColumnFacts, ItemFacts, RawKind
 from penstock.source.column import is_missing
 from penstock.source.parse import Chunks
 

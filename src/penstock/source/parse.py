@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MARKERS, NumberStyle, TextFacts, TextKind
+from penstock.plan.profile import MARKERS, NumberStyle, TextFacts, TextKind
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 """A column, block by block."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.schema.facts import ColumnFacts, SourceFacts
+from penstock.plan.profile import ColumnFacts, SourceFacts
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
 from penstock.source.few import MAX_FEW, survey_few_texts

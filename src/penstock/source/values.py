@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.schema.facts import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
+from penstock.plan.profile import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
 from penstock.source.items import describe_lists
 from penstock.source.magic import MAGIC_BYTES, name_format
 from penstock.source.parse import Chunks, drop_markers, find_markers, read_texts

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.fields import Category, Number, Sequence, Tensor, Text
+from penstock.plan.profile import ColumnFacts, ItemFacts, TextFacts
 from penstock.schema.doubt import list_doubts
-from penstock.schema.facts import ColumnFacts, ItemFacts, TextFacts
 from penstock.schema.fill import find_attributes, find_form
 from penstock.schema.guess import guess_type
 

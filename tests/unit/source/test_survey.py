@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.schema.facts import ColumnFacts
+from penstock.plan.profile import ColumnFacts
 from penstock.source.block import Block
 from penstock.source.peek import HEAD_ROWS, Peeked
 from penstock.source.survey import survey_blocks, survey_column
