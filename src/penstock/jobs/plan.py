@@ -12,12 +12,18 @@ from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
+from penstock.plan.inference import (
+    choose_encoding,
+    find_attributes,
+    find_form,
+    guess_type,
+    merge_attributes,
+    need_shape,
+)
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.profile import ColumnFacts, SourceFacts
 from penstock.schema.doubt import list_doubts
 from penstock.schema.field import Field
-from penstock.schema.fill import choose_encoding, find_attributes, find_form, merge_attributes, need_shape
-from penstock.schema.guess import guess_type
 from penstock.schema.scalar import Number
 from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
 from penstock.source.block import NanMeaning, Source

@@ -1,6 +1,6 @@
 """Look at the first blocks of a source: what each column holds.
 
-In: blocks. Out: facts, from which `schema/guess.py` decides. Every step works on whole columns: a hundred
+In: blocks. Out: facts, from which `plan/inference.py` decides. Every step works on whole columns: a hundred
 thousand rows of forty columns take a small part of a second.
 """
 
