@@ -22,7 +22,7 @@ from penstock.plan.inference import (
 )
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.profile import ColumnFacts, SourceFacts
-from penstock.schema.doubt import list_doubts
+from penstock.plan.warnings import list_doubts
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form

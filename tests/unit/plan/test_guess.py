@@ -5,7 +5,7 @@ import pytest
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.plan.inference import find_attributes, find_form, guess_type
 from penstock.plan.profile import ColumnFacts, ItemFacts, TextFacts
-from penstock.schema.doubt import list_doubts
+from penstock.plan.warnings import list_doubts
 
 
 def texts(num_rows=1000, num_distinct=None, *, unique=False, missing=0, **text):
