@@ -16,6 +16,7 @@ from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show
+from penstock.plan.declaration import Told, TypeName, declare_field
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
@@ -24,7 +25,6 @@ from penstock.schema.inference import infer_fields, name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
-from penstock.schema.told import Told, TypeName, declare_field
 from penstock.storage.paths import PathLike
 
 

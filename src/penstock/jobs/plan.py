@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
+from penstock.plan.declaration import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
 from penstock.plan.inference import (
     choose_encoding,
     find_attributes,
@@ -25,7 +26,6 @@ from penstock.plan.profile import ColumnFacts, SourceFacts
 from penstock.plan.warnings import list_doubts
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
-from penstock.schema.told import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
 from penstock.source.block import NanMeaning, Source
 from penstock.source.peek import Peeked
 from penstock.source.survey import survey_blocks

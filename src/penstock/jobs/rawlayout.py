@@ -14,11 +14,11 @@ from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.feeding import can_lack, find_absent
 from penstock.jobs.keeping import Keeping
 from penstock.jobs.recipe import Recipe
+from penstock.plan.declaration import Told
 from penstock.plan.inference import find_form
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
-from penstock.schema.told import Told
 from penstock.source.block import Block, Form, Source
 from penstock.source.survey import survey_column
 from penstock.transform.pipeline import Pipeline

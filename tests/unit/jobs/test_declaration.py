@@ -10,7 +10,7 @@ from penstock.cli.main import main
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.jobs.declaration import Declaration, open_as_trained, open_declared
-from penstock.schema.told import Told
+from penstock.plan.declaration import Told
 from record_files import example, write_plain
 
 FLAGS = (
