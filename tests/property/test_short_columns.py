@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.options import EncodeOptions
 from penstock.plan.plan import ColumnPlan
+from penstock.plan.survey import survey_few_texts
 from penstock.schema.scalar import Category, Number, Text
 from penstock.source.block import Block
-from penstock.source.few import survey_few_texts
 from penstock.source.values import survey_texts
 
 WORDS = (

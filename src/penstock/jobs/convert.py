@@ -35,6 +35,7 @@ from penstock.jobs.rowwork import RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.plan.survey import survey_column
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
@@ -45,7 +46,6 @@ from penstock.source.block import LARGE_BYTES, Block, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
 from penstock.source.peek import Peeked
-from penstock.source.survey import survey_column
 from penstock.storage.paths import PathLike
 
 _NAMES_SPLITS: Final = "names the splits"

@@ -17,10 +17,10 @@ from penstock.jobs.recipe import Recipe
 from penstock.plan.declaration import Told
 from penstock.plan.inference import find_form
 from penstock.plan.plan import ColumnPlan
+from penstock.plan.survey import survey_column
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
 from penstock.source.block import Block, Form, Source
-from penstock.source.survey import survey_column
 from penstock.transform.pipeline import Pipeline
 
 IMAGE: Final = "image"

@@ -1,6 +1,6 @@
 """What was found in the first rows of a source, column by column: all that inference knows.
 
-In: counts that `source/survey.py` makes. Out: frozen facts, with no trace of the library that read them.
+In: counts that `plan/survey.py` makes. Out: frozen facts, with no trace of the library that read them.
 """
 
 from __future__ import annotations
