@@ -9,9 +9,9 @@ from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.options import EncodeOptions
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.survey import survey_few_texts
+from penstock.plan.values import survey_texts
 from penstock.schema.scalar import Category, Number, Text
 from penstock.source.block import Block
-from penstock.source.values import survey_texts
 
 WORDS = (
     *("0", "1", "2", "3", "-1", "-0", "00", "007", "1.0", "1.5", "-0.5", "0.0", "1e3", " 7", "+4"),

@@ -19,12 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.plan.profile import MARKERS, ColumnFacts, SourceFacts, TextFacts, TextKind
-from penstock.source.block import Block, RawColumn
-from penstock.source.column import drop_words
-from penstock.source.items import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
-from penstock.source.parse import Chunks
-from penstock.source.twin import Labels, Target
-from penstock.source.values import (
+from penstock.plan.values import (
     Found,
     add_markers,
     survey_bytes,
@@ -32,6 +27,11 @@ from penstock.source.values import (
     survey_texts,
     survey_times,
 )
+from penstock.source.block import Block, RawColumn
+from penstock.source.column import drop_words
+from penstock.source.items import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
+from penstock.source.parse import Chunks
+from penstock.source.twin import Labels, Target
 
 MAX_FEW: Final = 16
 """Rows up to which Python is faster."""

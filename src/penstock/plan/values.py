@@ -1,6 +1,6 @@
-"""What columns of single values hold: numbers, texts, times, byte strings.
+"""What a byte string begins as: the formats of images that a field can name.
 
-In: a column as Arrow has it. Out: its facts, and its values in a form that can be compared with a target.
+In: the first bytes of a value or of a file. Out: the name of the format, or None.
 """
 
 from __future__ import annotations
@@ -18,10 +18,34 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.plan.profile import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
+from penstock.schema.scalar import ImageFormat
 from penstock.source.items import describe_lists
-from penstock.source.magic import MAGIC_BYTES, name_format
 from penstock.source.parse import Chunks, drop_markers, find_markers, read_texts
 from penstock.source.twin import Labels
+
+MAGIC_BYTES: Final = 12
+"""How many bytes tell."""
+
+_MAGICS: Final[tuple[tuple[bytes, ImageFormat], ...]] = (
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"GIF87a", "gif"),
+    (b"GIF89a", "gif"),
+    (b"BM", "bmp"),
+)
+
+
+def name_format(start: bytes) -> ImageFormat | None:
+    """Return the format of an image that begins so.
+
+    Example:
+        >>> name_format(b"GIF89a")
+        'gif'
+    """
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "webp"
+    return next((name for magic, name in _MAGICS if start.startswith(magic)), None)
+
 
 _NUM_PROBED: Final = 256
 _NUM_SOUGHT: Final = 20
