@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
 from penstock.schema.scalar import ImageFormat
-from penstock.source.items import describe_lists
 from penstock.source.parse import Chunks, drop_markers, find_markers, read_texts
 from penstock.source.twin import Labels
 
