@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.plan.profile import MARKERS, ColumnFacts, ItemFacts, RawKind
+from penstock.plan.texts import Chunks
 from penstock.source.column import is_missing
-from penstock.source.parse import Chunks
 
 _NUMBERS: Final = (int, float, np.integer, np.floating)
 

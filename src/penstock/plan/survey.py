@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.plan.lists import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.plan.profile import MARKERS, ColumnFacts, SourceFacts, TextFacts, TextKind
+from penstock.plan.texts import Chunks
 from penstock.plan.values import (
     Found,
     add_markers,
@@ -30,7 +31,6 @@ from penstock.plan.values import (
 )
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
-from penstock.source.parse import Chunks
 from penstock.source.twin import Labels, Target
 
 MAX_FEW: Final = 16

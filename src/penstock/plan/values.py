@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
+from penstock.plan.texts import Chunks, drop_markers, find_markers, read_texts
 from penstock.schema.scalar import ImageFormat
-from penstock.source.parse import Chunks, drop_markers, find_markers, read_texts
 from penstock.source.twin import Labels
 
 MAGIC_BYTES: Final = 12
