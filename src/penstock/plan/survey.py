@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.plan.leakage import Labels, Target
 from penstock.plan.lists import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.plan.profile import MARKERS, ColumnFacts, SourceFacts, TextFacts, TextKind
 from penstock.plan.texts import Chunks
@@ -31,7 +32,6 @@ from penstock.plan.values import (
 )
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
-from penstock.source.twin import Labels, Target
 
 MAX_FEW: Final = 16
 """Rows up to which Python is faster."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.plan.leakage import Labels
 from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnFacts, RawKind, TextFacts, is_nan
 from penstock.plan.texts import Chunks, drop_markers, find_markers, read_texts
 from penstock.schema.scalar import ImageFormat
-from penstock.source.twin import Labels
 
 MAGIC_BYTES: Final = 12
 """How many bytes tell."""
