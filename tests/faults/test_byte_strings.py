@@ -12,9 +12,9 @@ from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError
 from penstock.jobs.convert import plan_conversion
-from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.predict import predict
 from penstock.jobs.settings import ConvertOptions
+from penstock.plan.planner import PlanOverrides
 from pictures import jpeg, png, scene
 
 TEXTS = [f"the pet number {row} is é {'very ' * (row % 5)}good" for row in range(40)]

@@ -22,10 +22,10 @@ from penstock.errors import OptionError
 from penstock.jobs.arrow import TABLE_SUFFIXES, write_table
 from penstock.jobs.conversion import Progress
 from penstock.jobs.convert import Converted, plan_conversion, run_conversion
-from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.settings import ConvertOptions, make_options
 from penstock.jobs.table import format_table, terminal_width
+from penstock.plan.planner import PlanOverrides
 
 _CHOICES: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),

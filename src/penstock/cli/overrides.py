@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli.planning import flatten, put_once, read_declaration
-from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.planfile import read_plan
+from penstock.plan.planner import PlanOverrides
 
 
 def read_overrides(args: argparse.Namespace) -> PlanOverrides:

@@ -17,9 +17,9 @@ from penstock.encode.fault import CellFault
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.declaration import Declaration, open_declared
-from penstock.jobs.plan import PlanOverrides
 from penstock.jobs.rawrows import EncodedRows
 from penstock.jobs.settings import ConvertOptions
+from penstock.plan.planner import PlanOverrides
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
