@@ -11,9 +11,9 @@ from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, SchemaError
 from penstock.jobs.convert import plan_conversion
-from penstock.jobs.planfile import dump_yaml, load_yaml
 from penstock.jobs.predict import predict
 from penstock.jobs.settings import ConvertOptions
+from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides
 from penstock.source import peek
 

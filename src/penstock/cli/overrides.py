@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli.planning import flatten, put_once, read_declaration
-from penstock.jobs.planfile import read_plan
+from penstock.plan.plan_file import read_plan
 from penstock.plan.planner import PlanOverrides
 
 

@@ -31,7 +31,6 @@ from penstock.jobs.convert import Converted
 from penstock.jobs.demo import Part, check_place, demo
 from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection
-from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.repair import Repair
 from penstock.jobs.step import Step
 from penstock.jobs.table import format_table, rule, shorten, terminal_width
@@ -39,6 +38,7 @@ from penstock.jobs.verify import Verification
 from penstock.model.display import TrainingDisplay
 from penstock.model.score.evaluation import Evaluation
 from penstock.plan.plan import Plan
+from penstock.plan.plan_file import dump_yaml
 from penstock.types import Bytes, Column, Dense, Ragged
 
 

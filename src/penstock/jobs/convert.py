@@ -17,7 +17,6 @@ from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.content import read_content
 from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
-from penstock.jobs.planfile import read_plan
 from penstock.jobs.rawrows import Incoming, RawPlan, RawRows
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import (
@@ -34,6 +33,7 @@ from penstock.jobs.rowwork import RowWork
 from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.plan.plan_file import read_plan
 from penstock.plan.planner import ASKED_FOR, PlanOverrides, make_plan
 from penstock.plan.survey import survey_column
 from penstock.schema.field import Field

@@ -10,9 +10,9 @@ import pytest
 from penstock import Schema
 from penstock.errors import SchemaError, UnknownNameError
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
-from penstock.jobs.planfile import dump_yaml, load_yaml
 from penstock.plan.declaration import Told
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.source.block import Block
 
