@@ -112,7 +112,7 @@ def test_x16_text_that_begins_as_a_bitmap_is_text():
 
 
 def test_x16_bytes_after_the_survey_that_are_no_text_name_their_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.source.peek.HEAD_ROWS", 1)
+    monkeypatch.setattr("penstock.source.block.HEAD_ROWS", 1)
     values = [*[b"plain"] * 20_000, b"\xff"]
     with pytest.raises(CellError) as caught:
         ps.convert({"x": values, "n": list(range(len(values)))}, tmp_path / "out")

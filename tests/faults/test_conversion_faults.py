@@ -25,7 +25,7 @@ from killed_conversions import convert_rows, rows
 from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
 from penstock.fields import Category, Image, Number, Tensor, Text
 from penstock.shards.store import RowStore
-from penstock.source import peek
+from penstock.source import block
 from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
 
 PROGRAM = Path(killed_conversions.__file__)
@@ -271,7 +271,7 @@ def test_p05_overwrite_keeps_the_old_data_set_until_the_new_one_is_complete(tmp_
 def test_p07_exception_in_a_generator_comes_out_as_itself_and_the_journal_says_the_row(
     tmp_path, monkeypatch, error
 ):
-    monkeypatch.setattr(peek, "HEAD_ROWS", 1000)
+    monkeypatch.setattr(block, "HEAD_ROWS", 1000)
 
     def samples():
         for number in range(40_000):

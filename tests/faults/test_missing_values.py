@@ -16,7 +16,7 @@ from penstock.cli.main import main
 from penstock.errors import CellError, OptionError, SchemaError
 from penstock.jobs.predict import predict
 from penstock.jobs.settings import ConvertOptions
-from penstock.source import peek
+from penstock.source import block
 
 NAN = float("nan")
 SIZES = [1.5, NAN, 2.5, 4.0, NAN, 8.25, 1.25, 3.0]
@@ -174,7 +174,7 @@ def test_x05_nan_in_lists_and_tensors_stays_a_value(tmp_path):
 
 @pytest.mark.parametrize("word", ["", "nan"])
 def test_x05_nan_after_the_survey_is_what_an_empty_cell_is_there(word, tmp_path, monkeypatch):
-    monkeypatch.setattr(peek, "HEAD_ROWS", 1)
+    monkeypatch.setattr(block, "HEAD_ROWS", 1)
     num_rows = 40_000  # several blocks; the survey sees the first
     sizes = np.arange(num_rows) + 0.5
     sizes[-1] = np.nan

@@ -15,7 +15,7 @@ from penstock.jobs.predict import predict
 from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides
-from penstock.source import peek
+from penstock.source import block
 
 NUM = 200
 
@@ -180,7 +180,7 @@ def test_x09_one_number_beyond_64_bits_makes_text_that_is_converted(tmp_path):
 def test_x09_a_text_that_first_occurs_after_the_survey_names_its_row_and_the_flag(
     kind, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(peek, "HEAD_ROWS", 1)
+    monkeypatch.setattr(block, "HEAD_ROWS", 1)
     number = {"int64": "7", "float32": "7.5", "date": "2024-01-31"}[kind]
     path = tmp_path / "late.csv"
     path.write_text("x,n\n" + f"{number},1\n" * 40_000 + "NA,1\n")

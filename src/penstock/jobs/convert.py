@@ -42,10 +42,9 @@ from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging, clear_leftover
-from penstock.source.block import LARGE_BYTES, Block, Source
+from penstock.source.block import LARGE_BYTES, Block, Peeked, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
-from penstock.source.peek import Peeked
 from penstock.storage.paths import PathLike
 
 _NAMES_SPLITS: Final = "names the splits"

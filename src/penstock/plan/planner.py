@@ -27,8 +27,7 @@ from penstock.plan.survey import survey_blocks
 from penstock.plan.warnings import list_doubts
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
-from penstock.source.block import NanMeaning, Source
-from penstock.source.peek import Peeked
+from penstock.source.block import NanMeaning, Peeked, Source
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
 _ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"

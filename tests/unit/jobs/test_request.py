@@ -16,9 +16,9 @@ from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.shards.split import SplitOptions
+from penstock.source.block import Peeked
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.source.peek import Peeked
 
 TABLE = {"a": [1, 2, 3, 4], "b": ["x", "y", "x", "y"], "c": [0.5, 1.5, 2.5, 3.5], "d": [7, 8, 9, 10]}
 

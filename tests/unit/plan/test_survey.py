@@ -10,8 +10,7 @@ import pytest
 
 from penstock.plan.profile import ColumnFacts
 from penstock.plan.survey import survey_blocks, survey_column
-from penstock.source.block import Block
-from penstock.source.peek import HEAD_ROWS, Peeked
+from penstock.source.block import HEAD_ROWS, Block, Peeked
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
