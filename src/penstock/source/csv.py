@@ -9,18 +9,166 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv
 
 from penstock.errors import SourceError
-from penstock.source.arrowtype import open_arrow
-from penstock.source.header import read_header
+from penstock.source.arrowtype import check_names, open_arrow
 from penstock.source.options import SourceOptions
-from penstock.source.rowfault import find_fault
-from penstock.source.scanner import MAX_ROW_BYTES, scan_rows, split_cells
+from penstock.source.scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.stream import ChunkFile, TextFile
+
+
+def find_fault(
+    text: TextFile, delimiter: bytes, num_columns: int, *, fills_short: bool
+) -> SourceError | None:
+    """Return the error for the first row that is not sound, or None; a header is row 0."""
+    for row, scanned in enumerate(scan_rows(text.chunks(), delimiter)):
+        if fault := check_text(text, row or None, scanned):
+            return fault
+        num_cells = len(split_cells(scanned.text, delimiter))
+        if num_cells > num_columns or (num_cells < num_columns and not fills_short):
+            return _wrong_count(text, delimiter, row, scanned, (num_columns, num_cells))
+    return None
+
+
+def check_text(text: TextFile, row: int | None, scanned: ScannedRow) -> SourceError | None:
+    """Return the error for a row that ends inside a quote, is too long, or is no UTF-8; or None."""
+    content = scanned.text
+    if scanned.unclosed is not None:
+        shown = content[scanned.unclosed :][:20].decode(errors="replace")
+        return SourceError(
+            "a quote opens and is never closed",
+            path=text.path,
+            row=row,
+            line=scanned.line + count_lines(content[: scanned.unclosed]),
+            advice=f"Close it, or double it if it is part of the text: {shown!r}.",
+        )
+    if not scanned.is_whole:
+        return SourceError(
+            "length of the row",
+            path=text.path,
+            row=row,
+            line=scanned.line,
+            expected=f"at most {MAX_ROW_BYTES >> 20} MiB",
+            got="more",
+            advice="Check the line ends.",
+        )
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        got = content[error.start : error.start + 4]
+        return text.encoding_error(scanned.offset + error.start, got, row, scanned.line)
+    return None
+
+
+def _wrong_count(
+    text: TextFile, delimiter: bytes, row: int, scanned: ScannedRow, counts: tuple[int, int]
+) -> SourceError:
+    expected, got = counts
+    advice = f"Quote cells that hold the delimiter {delimiter.decode()!r}."
+    if got < expected:
+        advice = "Complete it, or take the rest as missing: short_rows='fill' (--short-rows fill)."
+    if more := count_lines(scanned.text):
+        advice = f"The row goes on to line {scanned.line + more}: a quote may be open. {advice}"
+    return SourceError(
+        "number of cells",
+        path=text.path,
+        row=row,
+        line=scanned.line,
+        expected=expected,
+        got=got,
+        advice=advice,
+    )
+
+
+MAX_COLUMNS = 200_000
+"""Each column is a field of the schema; what is wider is a matrix, and belongs into one tensor."""
+
+_DELIMITERS = (";", "\t", "|", ",")
+
+
+class Header(NamedTuple):
+    """The first line of a CSV that is not blank.
+
+    Attributes:
+        cells: What it says.
+        names: What the columns are called: those without a name by their number.
+        num_bytes: How long it is.
+        notes: Which columns had no name, and whether the delimiter seems to be another.
+        is_alone: Whether no row follows.
+    """
+
+    cells: tuple[str, ...]
+    names: tuple[str, ...]
+    num_bytes: int
+    notes: tuple[str, ...]
+    is_alone: bool
+
+
+def read_header(text: TextFile, delimiter: bytes, *, is_told: bool) -> Header:
+    """Read the header; whether the delimiter was told decides what one column with a `;` in it means.
+
+    Raises:
+        SourceError: There is none, it is no text, two columns have one name, or the delimiter is another.
+    """
+    rows = scan_rows(text.chunks(), delimiter)
+    row = next(rows, None)
+    if row is None:
+        raise SourceError(
+            "the file is empty",
+            path=text.path,
+            expected="a header and rows",
+            got="no line that holds anything",
+        )
+    if fault := check_text(text, None, row):
+        raise fault
+    cells = tuple(cell.decode() for cell in split_cells(row.text, delimiter))
+    if len(cells) > MAX_COLUMNS:
+        raise SourceError(
+            "number of columns",
+            path=text.path,
+            line=row.line,
+            expected=f"at most {MAX_COLUMNS}",
+            got=len(cells),
+            advice="Put them into one tensor: pass a dict of NumPy arrays, {'values': array}.",
+        )
+    if len(cells) == 1 and not is_told:
+        _check_delimiter(text, row, cells[0], delimiter)
+    # What pandas writes of an index has no name.
+    names = [cell or f"column_{number}" for number, cell in enumerate(cells, 1)]
+    notes = tuple(
+        f"{text.path.name}: column {number} has no name in the header, and is called 'column_{number}'."
+        for number, cell in enumerate(cells, 1)
+        if not cell
+    )
+    if len(cells) == 1 and (other := _find_other(cells[0])):
+        name = f"the header is the one name {cells[0][:80]!r} with the delimiter {delimiter.decode()!r}"
+        notes += (f"{text.path.name}: {name}. Is it {other!r}?",)
+    is_alone = next(rows, None) is None
+    return Header(cells, check_names(names, str(text.path)), len(row.text), notes, is_alone)
+
+
+def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: bytes) -> None:
+    other = _find_other(cell)
+    if other is None:
+        return
+    raise SourceError(
+        "header",
+        path=text.path,
+        line=row.line,
+        expected=f"names between {delimiter.decode()!r}",
+        got=f"the one name {cell[:80]!r}",
+        advice=f"Name the delimiter: delimiter={other!r} (--delimiter {other!r}).",
+    )
+
+
+def _find_other(cell: str) -> str | None:
+    """Return what may stand between the names in a header that was not split."""
+    return next((other for other in _DELIMITERS if other in cell), None)
+
 
 # pyarrow wants no row to be longer than a piece, and reads some forty pieces ahead: small ones keep memory
 # flat and are as fast. A wide file gets a few rows a piece; one with long rows is begun anew with larger.
