@@ -15,9 +15,9 @@ from pathlib import Path
 from penstock.errors import name_place
 from penstock.source.block import Block
 from penstock.source.csv import find_delimiter
+from penstock.source.csv_scanner import scan_rows
 from penstock.source.files import find_kind
 from penstock.source.options import SourceOptions
-from penstock.source.scanner import scan_rows
 from penstock.source.stream import TextFile
 from penstock.storage.open_file import FileIdentity, OpenFile
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.source import scanner
-from penstock.source.scanner import count_lines, scan_rows, split_cells
+from penstock.source import csv_scanner
+from penstock.source.csv_scanner import count_lines, scan_rows, split_cells
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
@@ -54,7 +54,7 @@ def test_quote_that_is_never_closed_is_placed():
 
 
 def test_row_that_is_too_long_ends_the_scan_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(scanner, "MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr(csv_scanner, "MAX_ROW_BYTES", 1000)
     taken = 0
 
     def chunks():
