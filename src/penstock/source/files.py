@@ -16,17 +16,16 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, OutOfMemoryError, SourceError
 from penstock.schema.field import Field
+from penstock.source.arrow_files import IpcFile, ParquetFile
 from penstock.source.arrowtype import check_names, plain_schema
 from penstock.source.block import Block, Form
 from penstock.source.carried import read_carried
 from penstock.source.category import declare_schema
 from penstock.source.csv import CsvFile
 from penstock.source.cutter import Piece, cut_tables
-from penstock.source.ipc import IpcFile
 from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
-from penstock.source.parquet import ParquetFile
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.storage.paths import write_name
 
