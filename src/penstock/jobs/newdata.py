@@ -24,7 +24,7 @@ from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Form, Source
-from penstock.source.images import ImageFolderSource
+from penstock.source.folder import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions

@@ -21,8 +21,7 @@ from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_words
 from penstock.source.files import FilesSource
-from penstock.source.folder import find_tables, open_folder
-from penstock.source.images import ImageFolderSource
+from penstock.source.folder import ImageFolderSource, find_tables, open_folder
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
