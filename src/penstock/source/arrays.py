@@ -17,9 +17,8 @@ from penstock.schema.field import Field
 from penstock.source.arrowtype import check_names, plain_table, to_column
 from penstock.source.block import Block, Form, RawColumn
 from penstock.source.category import declare_coded, is_coded
-from penstock.source.column import as_objects, make_column
+from penstock.source.column import arrange, as_objects, make_column
 from penstock.source.cutter import cut_columns
-from penstock.source.moment import arrange
 from penstock.source.snapshot import check_depth
 
 
