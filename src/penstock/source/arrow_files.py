@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import SourceError
-from penstock.source.arrowtype import open_arrow
+from penstock.source.arrow_schema import open_arrow
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 from penstock.storage.open_file import OpenFile
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from penstock.errors import SourceError
-from penstock.source.arrowtype import check_names, open_arrow
+from penstock.source.arrow_schema import check_names, open_arrow
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.options import SourceOptions
 from penstock.source.stream import ChunkFile, TextFile

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.source.arrowtype import plain_table, to_column
+from penstock.source.arrow_schema import plain_table, to_column
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, RawColumn
 
 

@@ -21,7 +21,7 @@ import pyarrow.json
 
 from penstock.errors import SourceError
 from penstock.foundation.json_text import MAX_DEPTH, find_deep
-from penstock.source.arrowtype import check_names
+from penstock.source.arrow_schema import check_names
 from penstock.source.options import SourceOptions
 from penstock.source.stream import BYTE_ORDER_MARK, TextFile
 

@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 from penstock.errors import SourceError
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
-from penstock.source.arrowtype import check_names
+from penstock.source.arrow_schema import check_names, declare_coded, is_coded, read_carried
 from penstock.source.block import BLOCK_ROWS, Block, Form
-from penstock.source.carried import read_carried
-from penstock.source.category import declare_coded, is_coded
 from penstock.source.cutter import cut_tables
 
 _FEW_ROWS = 1024

@@ -6,7 +6,7 @@ import pytest
 from penstock import Schema
 from penstock.decode.arrow import arrow_schema
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.source.carried import read_carried
+from penstock.source.arrow_schema import read_carried
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 

@@ -5,16 +5,21 @@ In: Arrow arrays of any type. Out: arrays without dictionaries, views, run lengt
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import SourceError
+from penstock.errors import SchemaError, SourceError
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
+from penstock.schema.json_form import load_fields
+from penstock.schema.scalar import Category, Number, Text
 from penstock.source.block import RawColumn
 
 # Nearly all columns have one of these. Asking for the id is ten times faster than any other question, and a
@@ -156,3 +161,93 @@ def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
 def open_arrow(path: Path) -> pa.NativeFile:
     """Open a file for pyarrow, whose functions take no path that is not UTF-8, but as bytes."""
     return pa.OSFile(os.fsencode(path), "rb")  # type: ignore[arg-type]
+
+
+_KEY: Final = b"penstock.schema"
+
+
+def read_carried(schema: pa.Schema) -> dict[str, Field]:
+    """Return what the metadata declare; nothing where there are none, or none that can be read."""
+    carried = (schema.metadata or {}).get(_KEY)
+    if carried is None:
+        return {}
+    try:
+        fields = load_fields(json.loads(carried))
+    except (ValueError, RecursionError, SchemaError):
+        return {}  # of another version, or of somebody else: the data say enough
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    return {name: field for name, field in fields.items() if name in kinds and _fits(field, kinds[name])}
+
+
+def _fits(field: Field, kind: Any) -> bool:
+    """Whether a column is of the type that a data set gives a field of that kind."""
+    if isinstance(field, Tensor):
+        if not field.shape:
+            return _fits_number(field.dtype, kind)
+        is_tensor = isinstance(kind, pa.FixedShapeTensorType) and tuple(kind.shape) == field.shape
+        return is_tensor and _fits_number(field.dtype, kind.value_type)
+    if isinstance(field, Sequence):
+        depth = 1 if field.shape == () else 2
+        while depth and _is_list(kind):
+            kind, depth = kind.value_type, depth - 1
+        return not depth and _fits_item(field.dtype, kind)
+    return _fits_item(_item_of(field), kind)
+
+
+def _item_of(field: Field) -> str:
+    if isinstance(field, Category | Number):
+        return field.dtype
+    return "string" if isinstance(field, Text) else "bytes"
+
+
+def _fits_item(dtype: str, kind: Any) -> bool:
+    if dtype == "string":
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if dtype == "bytes":
+        return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return _fits_number(dtype, kind)
+
+
+def _fits_number(dtype: str, kind: Any) -> bool:
+    return bool(kind == pa.from_numpy_dtype(np.dtype(dtype)))
+
+
+def _is_list(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+MAX_CODED: Final = 10_000
+"""Codes may also just save space: a column of more values than that is left to the survey."""
+
+
+def is_coded(values: object) -> bool:
+    """Return whether that is an Arrow column with a dictionary."""
+    return isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_dictionary(values.type)
+
+
+def declare_coded(columns: Mapping[str, Any]) -> dict[str, Category]:
+    """Return the categories among columns that are given with their dictionaries, or are dictionaries."""
+    declared = {}
+    for name, column in columns.items():
+        dtype = _name_dtype(column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
+        if dtype is not None and _count_values(column) <= MAX_CODED:
+            declared[name] = Category(dtype)
+    return declared
+
+
+def declare_schema(schema: pa.Schema) -> dict[str, Category]:
+    """Return the categories among the columns of a file: those that its writer kept as codes."""
+    coded = {field.name: field.type for field in schema if pa.types.is_dictionary(field.type)}
+    dtypes = {name: _name_dtype(kind.value_type) for name, kind in coded.items()}
+    return {name: Category(dtype) for name, dtype in dtypes.items() if dtype is not None}
+
+
+def _name_dtype(kind: pa.DataType) -> Any:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    return "int64" if pa.types.is_integer(kind) and kind != pa.uint64() else None
+
+
+def _count_values(column: Any) -> int:
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return max((len(getattr(chunk, "dictionary", chunk)) for chunk in chunks), default=0)
