@@ -29,7 +29,7 @@ from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
-from penstock.source.snapshot import own_sample
+from penstock.source.samples import own_sample
 from penstock.storage.paths import PathLike
 
 _log = logging.getLogger("penstock")

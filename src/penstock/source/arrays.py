@@ -18,7 +18,7 @@ from penstock.source.arrow_schema import check_names, declare_coded, is_coded, p
 from penstock.source.block import Block, Form, RawColumn
 from penstock.source.column import arrange, as_objects, make_column
 from penstock.source.cutter import cut_columns
-from penstock.source.snapshot import check_depth
+from penstock.source.samples import check_depth
 
 
 class ArraySource:
