@@ -18,7 +18,7 @@ from penstock.errors import SourceError
 from penstock.source.arrow_schema import check_names, open_arrow
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.options import SourceOptions
-from penstock.source.stream import ChunkFile, TextFile
+from penstock.source.text_file import ChunkFile, TextFile
 
 
 def find_fault(

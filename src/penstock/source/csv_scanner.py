@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from penstock.source.stream import BYTE_ORDER_MARK
+from penstock.source.text_file import BYTE_ORDER_MARK
 
 MAX_ROW_BYTES = 16 << 20
 """What is longer is a quote that was never closed; memory must not grow with the rest of the file."""

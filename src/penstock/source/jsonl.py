@@ -23,7 +23,7 @@ from penstock.errors import SourceError
 from penstock.foundation.json_text import MAX_DEPTH, find_deep
 from penstock.source.arrow_schema import check_names
 from penstock.source.options import SourceOptions
-from penstock.source.stream import BYTE_ORDER_MARK, TextFile
+from penstock.source.text_file import BYTE_ORDER_MARK, TextFile
 
 MAX_LINE_BYTES = 256 << 20
 _PIECE_BYTES = 8 << 20

@@ -18,7 +18,7 @@ from penstock.source.csv import find_delimiter
 from penstock.source.csv_scanner import scan_rows
 from penstock.source.files import find_kind
 from penstock.source.options import SourceOptions
-from penstock.source.stream import TextFile
+from penstock.source.text_file import TextFile
 from penstock.storage.open_file import FileIdentity, OpenFile
 
 

@@ -31,7 +31,7 @@ def pieces(request, monkeypatch):
     """Parse the file whole, or line by line as if it were large."""
     if request.param == "small":
         monkeypatch.setattr(jsonl, "_PIECE_BYTES", 1)
-        monkeypatch.setattr("penstock.source.stream.CHUNK_BYTES", 7)
+        monkeypatch.setattr("penstock.source.text_file.CHUNK_BYTES", 7)
 
 
 in_pieces = pytest.mark.parametrize("pieces", ["whole", "small"], indirect=True)
