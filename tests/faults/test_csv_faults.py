@@ -12,7 +12,7 @@ from penstock.errors import SourceError
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.source.place import find_line, locate_row
+from penstock.source.row_location import find_line, locate_row
 
 
 @pytest.fixture(params=["plain", "gzip"])

@@ -29,7 +29,7 @@ from penstock.jobs.rawlayout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
 from penstock.source.options import SourceOptions
-from penstock.source.place import find_line
+from penstock.source.row_location import find_line
 from penstock.types import CodedColumn, Columns
 
 _NO_ROWS: Final = ("at least one row", "at least one sample")

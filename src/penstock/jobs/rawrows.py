@@ -19,7 +19,7 @@ from penstock.errors import CellError, PenstockError
 from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
-from penstock.source.place import find_line
+from penstock.source.row_location import find_line
 from penstock.types import Bytes, Column, Deferred
 
 _MOST_CHARS: Final = 1000

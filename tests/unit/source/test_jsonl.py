@@ -10,7 +10,7 @@ from penstock.errors import SourceError
 from penstock.source import jsonl
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.source.place import locate_row
+from penstock.source.row_location import locate_row
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from penstock.errors import SourceError, name_place
 from penstock.source.block import Block
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.source.place import RowLines, find_line, locate_row
+from penstock.source.row_location import RowLines, find_line, locate_row
 
 OPTIONS = SourceOptions()
 
