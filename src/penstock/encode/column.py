@@ -6,6 +6,7 @@ for each row that does not fit. Such a row holds nothing of use.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
@@ -14,20 +15,25 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.encode.bytes import encode_bytes
-from penstock.encode.category import encode_category
+from penstock.encode.cell import refuse_rows
 from penstock.encode.date import convert_dates, convert_times
 from penstock.encode.fault import CellFault, Faults, Report
-from penstock.encode.flag import convert_flags
 from penstock.encode.image import encode_image
-from penstock.encode.jsontext import parse_lists
-from penstock.encode.number import convert_numbers, fit_numbers
+from penstock.encode.missing import present_cells
+from penstock.encode.number import convert_numbers, expect_number, fit_numbers
 from penstock.encode.options import EncodeOptions
-from penstock.encode.plain import settle
+from penstock.encode.plain import as_objects, settle
+from penstock.encode.primitive import primitive_values
+from penstock.encode.scatter import convert_objects
 from penstock.encode.sequence import encode_sequence
+from penstock.encode.strings import is_bytes, is_string, trim
 from penstock.encode.tensor import encode_tensor
-from penstock.encode.text import convert_text
+from penstock.encode.text import convert_text, decode_cells
+from penstock.foundation.json_text import MAX_DEPTH, is_deep
+from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -35,6 +41,64 @@ from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
 from penstock.types import Bytes as ByteStrings
 from penstock.types import Column, Deferred, Dense, Mask
+
+
+def encode_category(
+    field: Category, raw: RawColumn, report: Report, *, nan_is_missing: bool = True
+) -> Column:
+    """Return names as text, or numbers."""
+    if field.dtype == "string":
+        return convert_text(raw, report)
+    return convert_numbers(raw, "int64", report, nan_is_missing=nan_is_missing)
+
+
+_WORDS = pa.array(["false", "true", "0", "1"])  # at even places those that are 0
+
+
+def convert_flags(raw: RawColumn, report: Report) -> Dense:
+    """Return 0 for false and 1 for true."""
+    column = settle(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "O" and column.ndim == 1:
+            return convert_objects(column, "int64", convert_flags, lambda _: expect_number("bool"), report)
+    elif is_string(column.type) or is_bytes(column.type):
+        return _read_words(decode_cells(column, report), report)
+    flags = convert_numbers(column, "bool", report, nan_is_missing=True)
+    return Dense(flags.values.astype(np.int64), flags.present)
+
+
+def _read_words(text: pa.Array[Any], report: Report) -> Dense:
+    words = pc.utf8_lower(trim(text))
+    places = pc.index_in(words, pc.cast(_WORDS, text.type), skip_nulls=True)
+    unknown = pc.and_(pc.is_null(places), pc.is_valid(text)).to_numpy(zero_copy_only=False)
+    refuse_rows(text, np.flatnonzero(unknown).tolist(), expect_number("bool"), report)
+    return Dense(primitive_values(places).astype(np.int64) & 1, present_cells(text))
+
+
+EXPECTED: Final = "a JSON list"
+
+
+def parse_lists(raw: RawColumn, report: Report) -> RawColumn:
+    """Return the lists that texts hold; those that hold none are reported, and missing like JSON's null."""
+    text = convert_text(raw, report)
+    is_there = [True] * len(text) if text.present is None else text.present.tolist()
+    cells = enumerate(zip(text, is_there, strict=True))
+    return as_objects([_parse(row, value, report) if there else None for row, (value, there) in cells])
+
+
+def _parse(row: int, value: bytes, report: Report) -> object:
+    if is_deep(value):
+        report(row, f"{EXPECTED} of at most {MAX_DEPTH} levels", "more levels")
+        return None
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = value
+    if parsed is None or isinstance(parsed, list):
+        return parsed
+    report(row, EXPECTED, show(value.decode(errors="replace")))
+    return None
+
 
 _JOINABLE: Final = (Number, Category, Text)
 _ADVICE: Final = "Give the field optional=True or a default, or pass on_error='skip'."
