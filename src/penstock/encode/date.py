@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.missing import merge, present_cells, present_objects, tidy
-from penstock.encode.parse import advise_missing
+from penstock.encode.number_text import advise_missing
 from penstock.encode.plain import settle
 from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects

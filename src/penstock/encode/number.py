@@ -16,7 +16,7 @@ from penstock.encode.cell import refuse_all
 from penstock.encode.date import convert_temporal
 from penstock.encode.fault import Report, report_all
 from penstock.encode.missing import merge, present_cells
-from penstock.encode.parse import parse_few, parse_floats, parse_whole
+from penstock.encode.number_text import parse_few, parse_floats, parse_whole
 from penstock.encode.plain import settle
 from penstock.encode.primitive import is_temporal, primitive_values
 from penstock.encode.scatter import convert_objects
