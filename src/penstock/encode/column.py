@@ -18,16 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.encode.bytes import encode_bytes
-from penstock.encode.cell import refuse_rows
 from penstock.encode.date import convert_dates, convert_times
 from penstock.encode.fault import CellFault, Faults, Report
 from penstock.encode.image import encode_image
-from penstock.encode.missing import present_cells
 from penstock.encode.number import convert_numbers, expect_number, fit_numbers
 from penstock.encode.options import EncodeOptions
-from penstock.encode.plain import as_objects, settle
-from penstock.encode.primitive import primitive_values
-from penstock.encode.scatter import convert_objects
+from penstock.encode.plain import (
+    as_objects,
+    convert_objects,
+    present_cells,
+    primitive_values,
+    refuse_rows,
+    settle,
+)
 from penstock.encode.sequence import encode_sequence
 from penstock.encode.strings import is_bytes, is_string, trim
 from penstock.encode.tensor import encode_tensor

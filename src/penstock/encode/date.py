@@ -15,13 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.missing import merge, present_cells, present_objects, tidy
 from penstock.encode.number_text import advise_missing
-from penstock.encode.plain import settle
-from penstock.encode.primitive import is_temporal, primitive_values
-from penstock.encode.scatter import convert_objects
+from penstock.encode.plain import (
+    convert_objects,
+    is_temporal,
+    merge,
+    present_cells,
+    present_objects,
+    primitive_values,
+    refuse_all,
+    settle,
+    tidy,
+)
 from penstock.encode.strings import as_bytes, is_bytes, is_string, trim
 from penstock.encode.text import decode_cells
 from penstock.foundation.wording import show

@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 from PIL import Image as Pillow
 
 from penstock.encode.bytes import defer_large
-from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
-from penstock.encode.plain import as_objects, settle
+from penstock.encode.plain import as_objects, refuse_all, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture

@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report
-from penstock.encode.missing import present_cells, present_objects
-from penstock.encode.plain import as_objects, settle
+from penstock.encode.plain import as_objects, present_cells, present_objects, refuse_all, settle
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Mask

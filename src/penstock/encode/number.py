@@ -12,14 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.encode.cell import refuse_all
 from penstock.encode.date import convert_temporal
 from penstock.encode.fault import Report, report_all
-from penstock.encode.missing import merge, present_cells
 from penstock.encode.number_text import parse_few, parse_floats, parse_whole
-from penstock.encode.plain import settle
-from penstock.encode.primitive import is_temporal, primitive_values
-from penstock.encode.scatter import convert_objects
+from penstock.encode.plain import (
+    convert_objects,
+    is_temporal,
+    merge,
+    present_cells,
+    primitive_values,
+    refuse_all,
+    settle,
+)
 from penstock.encode.strings import is_bytes, is_string
 from penstock.encode.text import decode_cells
 from penstock.foundation.wording import count, show

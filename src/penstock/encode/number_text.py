@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.encode.fault import Faults, Report, report_rows
-from penstock.encode.missing import merge, present_cells, tidy
-from penstock.encode.primitive import primitive_values
+from penstock.encode.plain import merge, present_cells, primitive_values, tidy
 from penstock.encode.strings import as_bytes, is_string, trim
 from penstock.foundation.wording import show
 from penstock.types import Dense

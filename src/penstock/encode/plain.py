@@ -8,17 +8,93 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from penstock.encode.missing import present_objects
+from penstock.encode.fault import Report, report_rows
+from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
-from penstock.source.column import write_names
+from penstock.source.column import is_missing, may_be_missing, write_names
+from penstock.types import Dense, Mask
+
+
+def primitive_values(array: pa.Array[Any]) -> NDArray[Any]:
+    """Return bools as uint8, numbers as they are, times as datetime64 or timedelta64."""
+    if pa.types.is_boolean(array.type):
+        array = pc.cast(array, pa.uint8())
+    dtype = _dtype(array.type)
+    if not len(array):
+        return np.zeros(0, dtype)
+    # Read from the buffer: to_numpy() makes floats of ints with nulls, and null slots may hold anything.
+    values = view_buffer(array.buffers()[1], dtype, len(array), array.offset)
+    present = present_cells(array)
+    if present is not None:
+        values = values.copy()
+        values[~present] = np.zeros(1, dtype)[0]
+    return values
+
+
+def view_buffer(buffer: Any, dtype: DTypeLike, num_values: int, first: int = 0) -> NDArray[Any]:
+    """Return some of the values of a buffer, which is an Arrow one, without a copy."""
+    start = first * np.dtype(dtype).itemsize
+    values: NDArray[Any] = np.frombuffer(buffer, dtype, num_values, start)
+    return values
+
+
+def is_temporal(kind: pa.DataType) -> bool:
+    """Return whether a type is one of dates, points in time, times of day or durations."""
+    return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+
+
+def _dtype(kind: pa.DataType) -> np.dtype[Any]:
+    if pa.types.is_date32(kind):
+        return np.dtype("i4")  # NumPy's days have 64 bits
+    if pa.types.is_date64(kind):
+        return np.dtype("M8[ms]")
+    if isinstance(kind, pa.TimestampType):
+        return np.dtype(f"M8[{kind.unit}]")
+    if isinstance(kind, pa.DurationType | pa.Time64Type):
+        return np.dtype(f"m8[{kind.unit}]")
+    if isinstance(kind, pa.Time32Type):
+        return np.dtype("i4")
+    return np.dtype(kind.to_pandas_dtype())
+
+
+def present_objects(objects: NDArray[Any]) -> Mask | None:
+    """Return which objects of a one-dimensional array are there; None if all are."""
+    kinds = {kind for kind in set(map(type, objects)) if may_be_missing(kind)}
+    if not kinds:
+        return None
+    present = np.fromiter(
+        (type(value) not in kinds or not is_missing(value) for value in objects), np.bool_, len(objects)
+    )
+    return tidy(present)
+
+
+def present_cells(array: pa.Array[Any]) -> Mask | None:
+    """Return which values of an Arrow array are there; None if all are."""
+    if not array.null_count:
+        return None
+    present: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return present
+
+
+def tidy(present: Mask | None) -> Mask | None:
+    """Return a mask, or None where it leaves nothing out."""
+    return None if present is None or present.all() else present
+
+
+def merge(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return what is there by both masks."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
 
 # Arrow would take these for lists, in an order that changes from run to run.
 _UNORDERED = (set, frozenset)
@@ -124,3 +200,64 @@ def _settle_numpy(raw: NDArray[Any]) -> RawColumn:
         column = unify(raw)
         return raw if column is None else settle(column)
     return raw
+
+
+def convert_objects(
+    objects: NDArray[Any],
+    dtype: str,
+    convert: Callable[[RawColumn, Report], Dense],
+    expect: Callable[[object], str],
+    report: Report,
+) -> Dense:
+    """Convert objects type by type; those that no column holds are reported by what `expect` says of them."""
+    values = np.zeros(len(objects), dtype)
+    present = np.zeros(len(objects), np.bool_)
+    for rows, column in group_objects(objects):
+        present[rows] = True
+        if column is None:
+            value = objects[rows[0]]
+            report(int(rows[0]), expect(value), show(value))
+            continue
+        part = convert(column, report_rows(report, rows))
+        values[rows] = part.values
+        if part.present is not None:
+            present[rows] = part.present
+    return Dense(values, tidy(present))
+
+
+def show_cell(column: RawColumn, row: int) -> str:
+    """Write the value of a row in at most a line."""
+    value: Any = column[row]
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    if isinstance(value, np.generic):
+        return show(value.item())
+    if isinstance(value, pa.Scalar):
+        try:
+            value = value.as_py()
+        except (ValueError, OverflowError):  # a time that Python has no object for
+            return f"a value of type {value.type}"
+    return show(value)
+
+
+def present_rows(column: RawColumn) -> Mask | None:
+    """Return which rows of a plain column are there; None if all are."""
+    if not isinstance(column, np.ndarray):
+        return present_cells(column)
+    return present_objects(column) if column.dtype.kind == "O" and column.ndim == 1 else None
+
+
+def refuse_rows(
+    column: RawColumn, rows: Iterable[int], expected: str, report: Report, advice: str = ""
+) -> None:
+    """Report some rows for what they hold."""
+    for row in rows:
+        report(row, expected, show_cell(column, row), advice)
+
+
+def refuse_all(column: RawColumn, expected: str, report: Report, advice: str = "") -> Mask | None:
+    """Report every row that is there; return which are."""
+    present = present_rows(column)
+    rows = range(len(column)) if present is None else np.flatnonzero(present).tolist()
+    refuse_rows(column, rows, expected, report, advice)
+    return present

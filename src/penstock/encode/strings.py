@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.encode.missing import present_cells
-from penstock.encode.primitive import view_buffer
+from penstock.encode.plain import present_cells, view_buffer
 from penstock.types import Bytes
 
 

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_all, report_items, report_rows
 from penstock.encode.lists import flatten_lists, is_list
-from penstock.encode.missing import present_objects
 from penstock.encode.number import cast_values, convert_numbers, fit_numbers
-from penstock.encode.plain import settle
+from penstock.encode.plain import present_objects, refuse_all, settle
 from penstock.foundation.wording import show
 from penstock.schema.array import Tensor
 from penstock.source.block import RawColumn

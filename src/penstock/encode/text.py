@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.encode.cell import refuse_all
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.plain import group_objects, settle
+from penstock.encode.plain import group_objects, refuse_all, settle
 from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.encode.utf8 import find_invalid
 from penstock.foundation.wording import show
