@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.plain import group_objects, present_objects, refuse_all, settle
-from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.source.block import LARGE_BYTES, Block, Form, RawColumn
 from penstock.types import Bytes, Deferred

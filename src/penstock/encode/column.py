@@ -32,9 +32,8 @@ from penstock.encode.plain import (
     settle,
 )
 from penstock.encode.sequence import encode_sequence
-from penstock.encode.strings import is_bytes, is_string, trim
 from penstock.encode.tensor import encode_tensor
-from penstock.encode.text import convert_text, decode_cells
+from penstock.encode.text import convert_text, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan

@@ -28,8 +28,7 @@ from penstock.encode.plain import (
     settle,
     tidy,
 )
-from penstock.encode.strings import as_bytes, is_bytes, is_string, trim
-from penstock.encode.text import decode_cells
+from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.types import Dense, Mask

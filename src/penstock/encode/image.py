@@ -21,7 +21,7 @@ from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
 from penstock.encode.plain import as_objects, refuse_all, settle
-from penstock.encode.strings import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Image

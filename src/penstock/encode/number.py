@@ -24,8 +24,7 @@ from penstock.encode.plain import (
     refuse_all,
     settle,
 )
-from penstock.encode.strings import is_bytes, is_string
-from penstock.encode.text import decode_cells
+from penstock.encode.text import decode_cells, is_bytes, is_string
 from penstock.foundation.wording import count, show
 from penstock.source.block import RawColumn
 from penstock.types import Dense, Mask

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from penstock.encode.fault import Faults, Report, report_rows
 from penstock.encode.plain import merge, present_cells, primitive_values, tidy
-from penstock.encode.strings import as_bytes, is_string, trim
+from penstock.encode.text import as_bytes, is_string, trim
 from penstock.foundation.wording import show
 from penstock.types import Dense
 
