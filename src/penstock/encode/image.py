@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image as Pillow
 
-from penstock.encode.bytes import defer_large
+from penstock.encode.bytes import defer_large, explain, fingerprint, read_file, read_paths
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.file import explain, fingerprint, read_file, read_paths
 from penstock.encode.options import EncodeOptions
 from penstock.encode.picture import draw_array, draw_image, shrink
 from penstock.encode.plain import as_objects, refuse_all, settle

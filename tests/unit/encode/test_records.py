@@ -5,7 +5,7 @@ import pytest
 
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import fields as f
-from penstock.encode.file import fingerprint
+from penstock.encode.bytes import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Deferred, Dense, Ragged
