@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.encode.array import encode_sequence, encode_tensor
 from penstock.encode.bytes import encode_bytes
 from penstock.encode.date import convert_dates, convert_times
 from penstock.encode.fault import CellFault, Faults, Report
@@ -31,8 +32,6 @@ from penstock.encode.plain import (
     refuse_rows,
     settle,
 )
-from penstock.encode.sequence import encode_sequence
-from penstock.encode.tensor import encode_tensor
 from penstock.encode.text import convert_text, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
