@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.decode.gather import join_column, take_column
 from penstock.encode.column import encode_column
-from penstock.encode.late import materialize
+from penstock.encode.deferred import materialize
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.encode.deferred import make_references, materialize
 from penstock.encode.fault import CellFault
-from penstock.encode.late import make_references, materialize
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError
 from penstock.jobs.rawrows import Incoming

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.encode.late import find_value, referred_bytes, refuse_file
+from penstock.encode.deferred import find_value, referred_bytes, refuse_file
 from penstock.errors import FieldError
 from penstock.schema.field import MAX_TENSOR_BYTES
 from penstock.shards.chunk import Chunk, ChunkColumn

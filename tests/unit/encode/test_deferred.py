@@ -9,7 +9,7 @@ import pytest
 
 from penstock._native import digest_bytes, hash_bytes
 from penstock.encode.bytes import fingerprint
-from penstock.encode.late import find_value, make_references, materialize, referred_bytes, refuse_file
+from penstock.encode.deferred import find_value, make_references, materialize, referred_bytes, refuse_file
 from penstock.errors import ChangedFileError, PathError
 from penstock.types import Deferred
 
