@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.jobs.rawrows import Incoming
+from penstock.encode.raw_rows import Incoming
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions

@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock import _native
+from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
-from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
 from penstock.jobs.rowwork import RowWork, WorkedRows

@@ -13,11 +13,11 @@ from typing import Any, Final, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
+from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.content import read_content
 from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
-from penstock.jobs.rawrows import Incoming, RawPlan, RawRows
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import (
     Request,

@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Any
 
 from penstock.encode.fault import CellFault
+from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.jobs.rawrows import Incoming
 from penstock.shards.place import REJECTS_NAME
 
 _log = logging.getLogger("penstock")

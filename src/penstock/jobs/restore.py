@@ -14,10 +14,10 @@ import numpy as np
 
 from penstock.dataset import Dataset
 from penstock.encode.fault import CellFault
+from penstock.encode.raw_rows import EncodedRows
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.declaration import Declaration, open_declared
-from penstock.jobs.rawrows import EncodedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.plan.planner import PlanOverrides
 from penstock.read.options import ReadOptions

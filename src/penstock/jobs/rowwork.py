@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.encode.deferred import make_references, materialize
 from penstock.encode.fault import CellFault
+from penstock.encode.raw_rows import Incoming
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError
-from penstock.jobs.rawrows import Incoming
 from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema

@@ -14,11 +14,11 @@ from typing import Any, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
+from penstock.encode.raw_rows import RawRows
 from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.conversion import Conversion, Facts
 from penstock.jobs.convert import prepare
-from penstock.jobs.rawrows import RawRows
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample

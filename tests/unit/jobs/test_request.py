@@ -7,10 +7,10 @@ import pytest
 
 import penstock as ps
 from penstock.encode.options import EncodeOptions
+from penstock.encode.raw_rows import RawRows
 from penstock.fields import Number, Text
 from penstock.jobs.content import read_content
 from penstock.jobs.convert import prepare
-from penstock.jobs.rawrows import RawRows
 from penstock.jobs.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan import ColumnPlan, Plan
