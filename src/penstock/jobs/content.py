@@ -18,8 +18,8 @@ import numpy as np
 
 from penstock.encode.raw_rows import Incoming
 from penstock.jobs.rejects import Rejects
-from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
+from penstock.shards.row_work import RowWork, WorkedRows
 
 _PIECE_BYTES: Final = 1 << 20
 _MOST_PIECES: Final = 64  # in flight: they keep the block alive that they are cut from

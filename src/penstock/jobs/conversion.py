@@ -28,7 +28,6 @@ from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
-from penstock.jobs.rowwork import RowWork, WorkedRows
 from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
@@ -38,6 +37,7 @@ from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.place import REJECTS_NAME
+from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.staging import Staging
 from penstock.shards.store import RowStore

@@ -7,7 +7,7 @@ import penstock as ps
 from penstock import Schema
 from penstock.encode.records import RecordEncoder
 from penstock.fields import Bytes, Image, Number, Sequence, Tensor, Text
-from penstock.jobs.rowwork import RowWork
+from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
 from penstock.types import Dense
 
