@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.foundation.wording import show
-from penstock.jobs.rowkeys import BlockClasses, ClassValue
 from penstock.shards.grouping import slice_rows
 from penstock.shards.ledger import LedgerColumn
+from penstock.shards.row_keys import BlockClasses, ClassValue
 from penstock.shards.split import Assignment
 
 _MOST_CLASSES: Final = 10_000

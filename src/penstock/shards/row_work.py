@@ -19,12 +19,12 @@ from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import Incoming
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError
-from penstock.jobs.rowkeys import IdentifiedRows, KeyWork
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.shards.assign import RANK_BELOW
 from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
+from penstock.shards.row_keys import IdentifiedRows, KeyWork
 from penstock.shards.split import SplitOptions, split_hashes
 from penstock.statistics.statistics import BlockStatistics, measure_block
 from penstock.types import Column, Deferred, Dense, Mask
