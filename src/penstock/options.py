@@ -7,11 +7,11 @@ keywords.
 from penstock.batch.graph.files import GraphOptions
 from penstock.batch.options import LoadOptions
 from penstock.jobs.predictoptions import PredictOptions
-from penstock.jobs.settings import ConvertOptions
 from penstock.model.options import ModelOptions
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.training import TrainOptions
 from penstock.read.options import ReadOptions
+from penstock.shards.options import ConvertOptions
 
 __all__ = [
     "ConvertOptions",

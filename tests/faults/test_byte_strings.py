@@ -13,8 +13,8 @@ from penstock import fields as f
 from penstock.errors import CellError
 from penstock.jobs.convert import plan_conversion
 from penstock.jobs.predict import predict
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions
 from pictures import jpeg, png, scene
 
 TEXTS = [f"the pet number {row} is é {'very ' * (row % 5)}good" for row in range(40)]

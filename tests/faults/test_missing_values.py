@@ -15,7 +15,7 @@ from penstock import fields as f
 from penstock.cli.main import main
 from penstock.errors import CellError, OptionError, SchemaError
 from penstock.jobs.predict import predict
-from penstock.jobs.settings import ConvertOptions
+from penstock.shards.options import ConvertOptions
 from penstock.source import block
 
 NAN = float("nan")

@@ -12,9 +12,9 @@ from penstock import fields as f
 from penstock.errors import CellError, SchemaError
 from penstock.jobs.convert import plan_conversion
 from penstock.jobs.predict import predict
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions
 from penstock.source import block
 
 NUM = 200

@@ -19,8 +19,8 @@ from penstock.jobs import request
 from penstock.jobs.conversion import Conversion
 from penstock.jobs.convert import run_conversion
 from penstock.jobs.restore import open_stored
-from penstock.jobs.settings import make_options
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import make_options
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions

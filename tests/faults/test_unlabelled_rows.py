@@ -8,8 +8,8 @@ import pytest
 import penstock as ps
 from penstock.errors import FieldError, OptionError
 from penstock.jobs.convert import run_conversion
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions
 from small_garden import Listener
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

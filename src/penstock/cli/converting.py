@@ -22,10 +22,10 @@ from penstock.errors import OptionError
 from penstock.jobs.arrow import TABLE_SUFFIXES, write_table
 from penstock.jobs.conversion import Progress
 from penstock.jobs.convert import Converted, plan_conversion, run_conversion
-from penstock.jobs.settings import ConvertOptions, make_options
 from penstock.jobs.table import format_table, terminal_width
 from penstock.plan.plan_file import dump_yaml
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions, make_options
 
 _CHOICES: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),

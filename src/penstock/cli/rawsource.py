@@ -20,11 +20,11 @@ from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.jobs.rawtraining import RawData, list_more_notes, list_plan_warnings
-from penstock.jobs.settings import ConvertOptions, make_options
 from penstock.jobs.table import format_plan, terminal_width
 from penstock.plan.declaration import Told
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "nan", "short_rows"),

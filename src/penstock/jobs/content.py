@@ -18,7 +18,7 @@ import numpy as np
 
 from penstock.encode.raw_rows import Incoming
 from penstock.jobs.rejects import Rejects
-from penstock.jobs.settings import ConvertOptions
+from penstock.shards.options import ConvertOptions
 from penstock.shards.row_work import RowWork, WorkedRows
 
 _PIECE_BYTES: Final = 1 << 20

@@ -28,7 +28,6 @@ from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
-from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
@@ -36,6 +35,7 @@ from penstock.shards.assign import RANK_BELOW, assign
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
+from penstock.shards.options import ConvertOptions
 from penstock.shards.place import REJECTS_NAME
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions

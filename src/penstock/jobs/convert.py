@@ -29,7 +29,6 @@ from penstock.jobs.request import (
     request_stored,
 )
 from penstock.jobs.restore import StoredSource, is_orderable, open_stored
-from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
@@ -39,6 +38,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
+from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging, clear_leftover

@@ -17,10 +17,10 @@ from typing import Any, Final
 from penstock.errors import CorruptRecordError, OptionError, SourceError
 from penstock.jobs.conversion import UNLABELLED, OnProgress
 from penstock.jobs.convert import Converted, list_losses, run_conversion
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.manifest import MANIFEST_NAME
+from penstock.shards.options import ConvertOptions
 
 _log = logging.getLogger("penstock")
 

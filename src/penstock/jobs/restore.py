@@ -18,12 +18,12 @@ from penstock.encode.raw_rows import EncodedRows
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.declaration import Declaration, open_declared
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.planner import PlanOverrides
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
+from penstock.shards.options import ConvertOptions
 from penstock.shards.split import SplitOptions
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Bytes, Columns, Dense

@@ -20,10 +20,10 @@ from penstock.jobs.convert import plan_conversion, run_conversion
 from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.jobs.meadow import TARGET, Meadow
 from penstock.jobs.repair import repair
-from penstock.jobs.settings import ConvertOptions
 from penstock.jobs.step import Step, quote
 from penstock.jobs.verify import verify
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions
 from penstock.transform.pipeline import Pipeline
 
 DAMAGED_RECORD: Final = 17

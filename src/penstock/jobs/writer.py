@@ -22,9 +22,9 @@ from penstock.jobs.convert import prepare
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
-from penstock.jobs.settings import ConvertChoices, make_options
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.schema import Schema
+from penstock.shards.options import ConvertChoices, make_options
 from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form
 from penstock.source.column import make_column

@@ -8,7 +8,7 @@ from penstock.cli import converting
 from penstock.cli.convert import add_arguments
 from penstock.cli.converting import run_convert
 from penstock.cli.main import main
-from penstock.jobs.settings import ConvertOptions
+from penstock.shards.options import ConvertOptions
 
 
 def read(monkeypatch, *argv: str) -> ConvertOptions:

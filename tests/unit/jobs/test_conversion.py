@@ -10,8 +10,8 @@ from penstock.errors import OptionError, WriteError
 from penstock.fields import Number, Text
 from penstock.jobs.conversion import Conversion
 from penstock.jobs.convert import run_conversion
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.options import ConvertOptions
 from penstock.shards.staging import Staging
 
 

@@ -12,9 +12,9 @@ from penstock.fields import Number, Text
 from penstock.jobs.content import read_content
 from penstock.jobs.convert import prepare
 from penstock.jobs.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
-from penstock.jobs.settings import ConvertOptions
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
+from penstock.shards.options import ConvertOptions
 from penstock.shards.split import SplitOptions
 from penstock.source.block import Peeked
 from penstock.source.opening import open_source

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.fields import Category, Number
-from penstock.jobs.settings import ConvertChoices, ConvertOptions, make_options
 from penstock.schema.schema import Schema
+from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
 
 
 def test_keywords_of_convert_are_the_attributes_of_its_options():
