@@ -10,9 +10,8 @@ import numpy as np
 
 import penstock as ps
 from penstock.shards.entry import ShardEntry, SplitEntry
-from penstock.shards.index import encode_index, identify, index_name
+from penstock.shards.index import encode_index, encode_tfindex, identify, index_name, tfindex_name
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
-from penstock.shards.tfindex import encode_tfindex, tfindex_name
 from record_files import PAYLOADS
 from wire.frame import write_records
 

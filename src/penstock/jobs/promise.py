@@ -16,8 +16,15 @@ from penstock.jobs.fault import Fault, word_contrast
 from penstock.read.index import build_index
 from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry
-from penstock.shards.index import LONGEST_HEADER, decode_index, identify, index_name
-from penstock.shards.tfindex import decode_tfindex, most_bytes, tfindex_name
+from penstock.shards.index import (
+    LONGEST_HEADER,
+    decode_index,
+    decode_tfindex,
+    identify,
+    index_name,
+    most_bytes,
+    tfindex_name,
+)
 from penstock.storage.open_file import OpenFile
 
 _MOST_ITEM_BYTES = 8

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from penstock._native import masked_crc32c
 from penstock.errors import PathError
-from penstock.shards.index import FRAME_BYTES
-from penstock.shards.tfindex import decode_tfindex, find_names, most_bytes
+from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, most_bytes
 from penstock.storage.open_file import OpenFile
 
 # A file that was written again with its records in another order may well have its old size, and then its old

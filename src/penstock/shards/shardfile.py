@@ -19,9 +19,17 @@ from numpy.typing import NDArray
 
 from penstock.errors import WriteError
 from penstock.shards.entry import ShardEntry
-from penstock.shards.index import INDEX_FOLDER, decode_index, identify, index_name, index_parts
+from penstock.shards.index import (
+    INDEX_FOLDER,
+    decode_index,
+    encode_tfindex,
+    identify,
+    index_name,
+    index_parts,
+    iter_tfindex,
+    tfindex_name,
+)
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.tfindex import encode_tfindex, iter_tfindex, tfindex_name
 from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
 _GZIP_LEVEL: Final = 6

@@ -8,7 +8,7 @@ import pytest
 import penstock as ps
 from penstock.read import saved
 from penstock.read.neighbour import read_neighbour
-from penstock.shards.tfindex import encode_tfindex
+from penstock.shards.index import encode_tfindex
 from penstock.storage.open_file import OpenFile
 from record_files import (
     BASE,

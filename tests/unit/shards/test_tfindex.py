@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.shards.tfindex import decode_tfindex, encode_tfindex, find_names, most_bytes, tfindex_name
+from penstock.shards.index import decode_tfindex, encode_tfindex, find_names, most_bytes, tfindex_name
 
 LIMIT = 1 << 40
 
