@@ -154,8 +154,8 @@ def test_x14_splits_take_bounded_memory_and_read_each_row_a_fixed_number_of_time
     monkeypatch.setattr(grouping, "_FILTER_BITS", 12)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 2000)
     monkeypatch.setattr(scratch, "RESIDENT_BYTES", 1000)
-    monkeypatch.setattr("penstock.shards.strata._PARTITION_ROWS", 2000)
-    monkeypatch.setattr("penstock.shards.chronology.MAX_SORTED_ROWS", 2000)
+    monkeypatch.setattr("penstock.shards.split_rules._PARTITION_ROWS", 2000)
+    monkeypatch.setattr("penstock.shards.split_rules.MAX_SORTED_ROWS", 2000)
     options = SplitOptions(**way)
     assign_table(tmp_path, table, 20_000, options)  # what is allocated once
     (few, few_read), (many, many_read) = (

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from penstock import _native
 from penstock.shards import assign as assigning
-from penstock.shards import grouping, strata
+from penstock.shards import grouping, split_rules
 from penstock.shards import ledger as ledgers
 from penstock.shards.ledger import RowKeys
-from penstock.shards.rank import share_out, split_units
 from penstock.shards.split import Assignment, SplitOptions, split_hashes
+from penstock.shards.split_rules import share_out, split_units
 
 hash_arrays = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda found: np.array(found, np.uint64))
 
@@ -91,7 +91,7 @@ def test_every_deciding_value_is_in_one_split(tmp_path_factory, rows, shares, ru
     results = []
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in zip(
-            (assigning, strata, grouping, ledgers),
+            (assigning, split_rules, grouping, ledgers),
             ("RANK_BELOW", "MAX_RANKED_ROWS", "PARTITION_ROWS", "SLICE_ROWS"),
             limits,
             strict=True,

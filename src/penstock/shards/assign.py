@@ -13,16 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.shards.chronology import Eras
 from penstock.shards.duplicate import Duplicates, compare_duplicates, find_bound, group_contents
 from penstock.shards.grouping import Grouping, slice_rows
 from penstock.shards.ledger import Ledger, LedgerColumn
 from penstock.shards.partition import RowUpdates
-from penstock.shards.position import Positions
-from penstock.shards.rank import split_by_rank
 from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import Assignment, SplitOptions, check_split_names, split_positions
-from penstock.shards.strata import stratify
+from penstock.shards.split_rules import Eras, Positions, split_by_rank, stratify
 
 RANK_BELOW: Final = 10_000
 """Fewer rows meet their shares by rank; above, the hash alone misses them by one in a hundred or less."""

@@ -7,11 +7,11 @@ import pytest
 
 from penstock import _native
 from penstock.errors import OptionError
-from penstock.shards import chronology, grouping, ledger, scratch, strata
+from penstock.shards import grouping, ledger, scratch, split_rules
 from penstock.shards.assign import RANK_BELOW, assign
 from penstock.shards.ledger import Ledger, RowKeys, order_times
-from penstock.shards.rank import share_out, split_units
 from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
+from penstock.shards.split_rules import share_out, split_units
 
 SHARES = (0.8, 0.1, 0.1)
 
@@ -173,7 +173,7 @@ def test_groups_are_in_one_split_each(make, num_rows):
 
 
 def test_strata_meet_the_shares_each(make, monkeypatch):
-    monkeypatch.setattr(strata, "_PARTITION_ROWS", 300)
+    monkeypatch.setattr(split_rules, "_PARTITION_ROWS", 300)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 64)
     marks = np.repeat([0, 1, 2, 3, 4], [100, 1000, 10, 2, 1])
     np.random.default_rng(0).shuffle(marks)
@@ -184,7 +184,7 @@ def test_strata_meet_the_shares_each(make, monkeypatch):
 
 
 def test_large_strata_go_by_the_hash_alone(make, monkeypatch):
-    monkeypatch.setattr(strata, "MAX_RANKED_ROWS", 50)
+    monkeypatch.setattr(split_rules, "MAX_RANKED_ROWS", 50)
     marks = np.repeat([0, 1], [1000, 50])
     contents = hashes(range(1050))
     result = assign(make(contents, marks=marks), SplitOptions(stratify="breed"))
@@ -195,7 +195,7 @@ def test_large_strata_go_by_the_hash_alone(make, monkeypatch):
 @pytest.mark.parametrize("max_sorted_rows", [0, 1 << 22])
 @pytest.mark.parametrize("spread", [10, 2**20, 2**63])
 def test_time_goes_from_the_oldest_to_the_newest(make, monkeypatch, max_sorted_rows, spread):
-    monkeypatch.setattr(chronology, "MAX_SORTED_ROWS", max_sorted_rows)
+    monkeypatch.setattr(split_rules, "MAX_SORTED_ROWS", max_sorted_rows)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 100)
     times = np.random.default_rng(1).integers(-spread, spread, 1000, np.int64)
     result = assign(make(hashes(range(1000)), marks=times), SplitOptions(time="when"))
