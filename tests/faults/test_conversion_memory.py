@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock import _native
 from penstock.jobs import conversion, remeasure
-from penstock.shards import assign as assigning
+from penstock.shards import assignment as assigning
 from penstock.shards import cell, grouping, ledger, scratch, store
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
 from penstock.shards.shardfile import ShardFile

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
-from penstock.shards import assign as assigning
+from penstock.shards import assignment as assigning
 from penstock.shards import grouping, split_rules
 from penstock.shards import ledger as ledgers
 from penstock.shards.ledger import RowKeys

@@ -31,7 +31,7 @@ from penstock.jobs.request import Request
 from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
-from penstock.shards.assign import RANK_BELOW, assign
+from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump

@@ -21,7 +21,7 @@ from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncod
 from penstock.errors import OutOfMemoryError
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.shards.assign import RANK_BELOW
+from penstock.shards.assignment import RANK_BELOW
 from penstock.shards.chunk import ByteColumn
 from penstock.shards.ledger import order_times
 from penstock.shards.row_keys import IdentifiedRows, KeyWork

@@ -8,7 +8,7 @@ import pytest
 from penstock import _native
 from penstock.errors import OptionError
 from penstock.shards import grouping, ledger, scratch, split_rules
-from penstock.shards.assign import RANK_BELOW, assign
+from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.ledger import Ledger, RowKeys, order_times
 from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
 from penstock.shards.split_rules import share_out, split_units
