@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.shards.cell import CELL_BYTES, Cells
-from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, join_blocks
-from penstock.shards.resident import Resident
+from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, Resident, join_blocks
 from penstock.shards.spill import Spill
 
 MAX_MEMORY_BYTES: Final = 256 << 20
