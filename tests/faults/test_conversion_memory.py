@@ -10,7 +10,7 @@ import penstock as ps
 from penstock import _native
 from penstock.jobs import conversion, remeasure
 from penstock.shards import assignment as assigning
-from penstock.shards import cell, grouping, ledger, scratch, store
+from penstock.shards import grouping, ledger, scratch, spill, store
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
 from penstock.shards.shardfile import ShardFile
 from penstock.shards.split import SplitOptions
@@ -40,7 +40,7 @@ def read_short_rows(folder, num_rows):
 
 
 def test_x14_short_rows_are_read_back_in_cells_that_count_what_each_row_costs(tmp_path, monkeypatch):
-    monkeypatch.setattr(cell, "CELL_BYTES", 1 << 20)
+    monkeypatch.setattr(spill, "CELL_BYTES", 1 << 20)
     monkeypatch.setattr(store, "_RANGE_BYTES", 1 << 17)
     few, many = (read_short_rows(tmp_path, num_rows) for num_rows in (50_000, 200_000))
     assert many < 1.5 * few

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.shards.cell import CELL_BYTES, Cells
 from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, Resident, join_blocks
-from penstock.shards.spill import Spill
+from penstock.shards.spill import CELL_BYTES, Cells, Spill
 
 MAX_MEMORY_BYTES: Final = 256 << 20
 
