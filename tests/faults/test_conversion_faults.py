@@ -24,7 +24,7 @@ import penstock as ps
 from killed_conversions import convert_rows, rows
 from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
 from penstock.fields import Category, Image, Number, Tensor, Text
-from penstock.shards.store import RowStore
+from penstock.shards.row_store import RowStore
 from penstock.source import block
 from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
 

@@ -10,11 +10,11 @@ import penstock as ps
 from penstock import _native
 from penstock.jobs import conversion, remeasure
 from penstock.shards import assignment as assigning
-from penstock.shards import grouping, ledger, scratch, spill, store
+from penstock.shards import grouping, ledger, row_store, scratch, spill
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
+from penstock.shards.row_store import RowStore
 from penstock.shards.shardfile import ShardFile
 from penstock.shards.split import SplitOptions
-from penstock.shards.store import RowStore
 
 
 def measure_peak(work):
@@ -41,7 +41,7 @@ def read_short_rows(folder, num_rows):
 
 def test_x14_short_rows_are_read_back_in_cells_that_count_what_each_row_costs(tmp_path, monkeypatch):
     monkeypatch.setattr(spill, "CELL_BYTES", 1 << 20)
-    monkeypatch.setattr(store, "_RANGE_BYTES", 1 << 17)
+    monkeypatch.setattr(row_store, "_RANGE_BYTES", 1 << 17)
     few, many = (read_short_rows(tmp_path, num_rows) for num_rows in (50_000, 200_000))
     assert many < 1.5 * few
     assert many < 4 << 20
@@ -79,7 +79,7 @@ def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_p
 
     monkeypatch.setattr(ShardFile, "__enter__", enter)
     monkeypatch.setattr(ShardFile, "__exit__", leave)
-    monkeypatch.setattr(store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
+    monkeypatch.setattr(row_store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
     monkeypatch.setattr(conversion, "_MOST_WRITERS", 2)
     ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, workers=8)
     assert 1 <= most <= 2

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
-from penstock.shards import spill, store
+from penstock.shards import row_store, spill
 from penstock.shards.chunk import Chunk
-from penstock.shards.store import RowStore
+from penstock.shards.row_store import RowStore
 
 NUM_SPLITS = 3
 
@@ -73,7 +73,7 @@ def test_store_chunks_of_any_partition_are_the_sorted_rows(
     tmp_path_factory, given_blocks, seed, max_memory_bytes, chunk_bytes, cuts
 ):
     folder = tmp_path_factory.mktemp("store")
-    small = {(spill, "CELL_BYTES"): 200, (store, "_RANGE_BYTES"): 50, (spill, "_STRIDE"): 4}
+    small = {(spill, "CELL_BYTES"): 200, (row_store, "_RANGE_BYTES"): 50, (spill, "_STRIDE"): 4}
     small |= {(spill, "_GAP_BYTES"): 20, (spill, "_PIECE_BYTES"): 64, (spill, "_SCAN_ROWS"): 7}
     before = {place: getattr(*place) for place in small}
     for (module, name), value in small.items():

@@ -37,10 +37,10 @@ from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
 from penstock.shards.place import REJECTS_NAME
+from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.staging import Staging
-from penstock.shards.store import RowStore
 from penstock.shards.tfds import describe_tfds
 from penstock.statistics.statistics import Statistics
 

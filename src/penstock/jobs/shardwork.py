@@ -24,8 +24,8 @@ from penstock.schema.field import MAX_TENSOR_BYTES
 from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
+from penstock.shards.row_store import RowStore
 from penstock.shards.staging import Staging
-from penstock.shards.store import RowStore
 
 _PIECE_BYTES: Final = 4 << 20
 """How much is framed at once: it stays in the processor's cache until it is hashed and written."""

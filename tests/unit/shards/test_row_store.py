@@ -9,7 +9,7 @@ import pytest
 
 from penstock import _native
 from penstock.errors import WriteError
-from penstock.shards.store import RowStore
+from penstock.shards.row_store import RowStore
 
 
 def append_rows(store: RowStore, first: int, values: list[bytes], tentative: list[int] | None = None):
