@@ -7,6 +7,7 @@ In: the place. Out: `.NAME.partial` beside it, with the data set in `data/`, wha
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
@@ -24,9 +25,60 @@ from penstock.shards.lock import OWNER_NAME, WriterLock
 from penstock.shards.manifest import ManifestCompression
 from penstock.shards.place import check_place, find_place, find_staging, refuse_place
 from penstock.shards.shardfile import ShardFile, is_complete, name_files
-from penstock.shards.swap import exchange, put_back
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
 from penstock.storage.paths import PathLike
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+# The C library, the kernel or the file system (NFS, some overlays) does not offer it.
+_NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
+
+def exchange(new: Path, old: Path, aside: Path) -> None:
+    """Make `new` take the name of `old`, which lies at `new` or at `aside` afterwards.
+
+    `aside` is used only where two names cannot be exchanged in one step. Then there is a moment in which
+    nothing has the name of `old`; after a crash in it, `put_back` restores it.
+
+    Raises:
+        OSError: They cannot be renamed; both are where they were.
+    """
+    if _exchange_names(new, old):
+        return
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except BaseException:
+        aside.rename(old)
+        raise
+
+
+def put_back(aside: Path, old: Path) -> None:
+    """Give a folder that a crash has left aside its name again, unless something else has it now."""
+    with contextlib.suppress(OSError):
+        aside.rename(old)  # an empty folder is replaced, anything else is not
+
+
+def _exchange_names(one: Path, other: Path) -> bool:
+    """Exchange two names; False, with nothing done, if that is not offered here."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    code = renameat2(
+        ctypes.c_int(_AT_FDCWD),
+        ctypes.c_char_p(os.fsencode(one)),
+        ctypes.c_int(_AT_FDCWD),
+        ctypes.c_char_p(os.fsencode(other)),
+        ctypes.c_uint(_RENAME_EXCHANGE),
+    )
+    if code == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_OFFERED:
+        return False
+    raise OSError(number, os.strerror(number), os.fspath(other))
+
 
 _DATA, _SCRATCH, _ASIDE = "data", "scratch", "old"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-from penstock.shards import swap
+from penstock.shards import staging
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def way(request, monkeypatch):
 
 def test_exchange_gives_the_new_folder_the_name_of_the_old(folders, way):
     new, old, aside = folders
-    swap.exchange(new, old, aside)
+    staging.exchange(new, old, aside)
     assert (old / "who").read_text() == "new"
     assert ((new if way == "exchanged" else aside) / "who").read_text() == "old"
     assert not (aside if way == "exchanged" else new).exists()
@@ -36,7 +36,7 @@ def test_exchange_gives_the_new_folder_the_name_of_the_old(folders, way):
 def test_exchange_of_what_is_not_there_leaves_the_old_one(folders, way, tmp_path):
     _, old, aside = folders
     with pytest.raises(FileNotFoundError):
-        swap.exchange(tmp_path / "none", old, aside)
+        staging.exchange(tmp_path / "none", old, aside)
     assert (old / "who").read_text() == "old"
     assert not aside.exists()
 
@@ -53,7 +53,7 @@ def test_exchange_on_a_file_system_that_does_not_offer_it_renames(folders, monke
             return -1
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
-    swap.exchange(new, old, aside)
+    staging.exchange(new, old, aside)
     assert (old / "who").read_text() == "new"
     assert (aside / "who").read_text() == "old"
 
@@ -61,14 +61,14 @@ def test_exchange_on_a_file_system_that_does_not_offer_it_renames(folders, monke
 def test_put_back_restores_what_a_crash_left_aside(folders):
     _, old, aside = folders
     old.rename(aside)
-    swap.put_back(aside, old)
+    staging.put_back(aside, old)
     assert (old / "who").read_text() == "old"
-    swap.put_back(aside, old)
+    staging.put_back(aside, old)
     assert (old / "who").read_text() == "old"
 
 
 def test_put_back_leaves_what_has_the_name_now(folders):
     new, old, _ = folders
-    swap.put_back(new, old)
+    staging.put_back(new, old)
     assert (old / "who").read_text() == "old"
     assert (new / "who").read_text() == "new"
