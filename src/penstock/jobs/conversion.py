@@ -32,11 +32,11 @@ from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
+from penstock.shards.destination import REJECTS_NAME
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
-from penstock.shards.place import REJECTS_NAME
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions

@@ -17,7 +17,7 @@ from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.shards.place import REJECTS_NAME
+from penstock.shards.destination import REJECTS_NAME
 
 _log = logging.getLogger("penstock")
 

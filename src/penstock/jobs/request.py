@@ -21,10 +21,10 @@ from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
 from penstock.jobs.content import Content
 from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
+from penstock.shards.destination import find_place
 from penstock.shards.difference import find_differences, refuse_difference
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.options import ConvertOptions
-from penstock.shards.place import find_place
 from penstock.shards.shardfile import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike, write_name

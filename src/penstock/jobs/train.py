@@ -44,9 +44,9 @@ from penstock.model.training import TrainChoices, make_options
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
+from penstock.shards.destination import find_staging
 from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
-from penstock.shards.place import find_staging
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline

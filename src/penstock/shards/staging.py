@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import BusyError, PathError, WriteError
+from penstock.shards.destination import check_place, find_place, find_staging, refuse_place
 from penstock.shards.entry import ShardEntry
 from penstock.shards.journal import JOURNAL_NAME, Journal
 from penstock.shards.lock import OWNER_NAME, WriterLock
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.place import check_place, find_place, find_staging, refuse_place
 from penstock.shards.shardfile import ShardFile, is_complete, name_files
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
 from penstock.storage.paths import PathLike

@@ -8,7 +8,7 @@ import pytest
 
 from manifest_folders import write_dataset
 from penstock.errors import PathError
-from penstock.shards.place import check_place, find_place
+from penstock.shards.destination import check_place, find_place
 from penstock.shards.staging import Staging
 
 
