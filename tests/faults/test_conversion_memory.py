@@ -13,7 +13,7 @@ from penstock.shards import assignment as assigning
 from penstock.shards import grouping, ledger, row_store, scratch, spill
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
 from penstock.shards.row_store import RowStore
-from penstock.shards.shardfile import ShardFile
+from penstock.shards.shard_file import ShardFile
 from penstock.shards.split import SplitOptions
 
 

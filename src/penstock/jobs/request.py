@@ -25,7 +25,7 @@ from penstock.shards.destination import find_place
 from penstock.shards.difference import find_differences, refuse_difference
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.options import ConvertOptions
-from penstock.shards.shardfile import has_bytes
+from penstock.shards.shard_file import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike, write_name
 

@@ -18,7 +18,7 @@ from penstock.errors import ManifestError, OptionError, PathError
 from penstock.foundation.wording import show
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
-from penstock.shards.shardfile import name_files
+from penstock.shards.shard_file import name_files
 from penstock.storage.atomic import refuse_existing
 from penstock.storage.paths import PathLike
 

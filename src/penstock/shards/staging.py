@@ -24,7 +24,7 @@ from penstock.shards.entry import ShardEntry
 from penstock.shards.journal import JOURNAL_NAME, Journal
 from penstock.shards.lock import OWNER_NAME, WriterLock
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.shardfile import ShardFile, is_complete, name_files
+from penstock.shards.shard_file import ShardFile, is_complete, name_files
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
 from penstock.storage.paths import PathLike
 

@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import PathError, WriteError
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import decode_index, identify, index_name, tfindex_name
-from penstock.shards.shardfile import ShardFile, is_complete, name_files
+from penstock.shards.shard_file import ShardFile, is_complete, name_files
 from record_files import BASE, FRAME_BYTES, NUM_RECORDS
 
 NAME = "train-00000-of-00001.tfrecord"
