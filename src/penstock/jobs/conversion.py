@@ -28,7 +28,6 @@ from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
-from penstock.jobs.shardwork import Residents, ShardWork, plan_shards
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
@@ -39,6 +38,7 @@ from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
+from penstock.shards.shard_work import Residents, ShardWork, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.staging import Staging
 from penstock.shards.tfds import describe_tfds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.jobs.shardwork import Residents, plan_shards
+from penstock.shards.shard_work import Residents, plan_shards
 
 
 def test_shards_of_a_split_cover_its_rows_once_in_order():
