@@ -152,7 +152,7 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 from penstock.errors import WriteError
-from penstock.jobs import conversion
+from penstock.shards import conversion
 from staged_writing import fingerprint
 
 disk, elsewhere = Path(sys.argv[1]), Path(sys.argv[2])
@@ -382,7 +382,7 @@ def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(
     found = []
     for workers, memory in ((1, 1 << 28), (2, 1 << 28), (8, 1 << 28), (2, 1 << 14), (8, 0)):
         store = functools.partial(RowStore, max_memory_bytes=memory)
-        monkeypatch.setattr("penstock.jobs.conversion.RowStore", store)
+        monkeypatch.setattr("penstock.shards.conversion.RowStore", store)
         out = tmp_path / f"{workers} {memory}"
         ps.convert(
             SOURCES[kind](tmp_path), out, id="row", num_shards=3, workers=workers, compression=compression

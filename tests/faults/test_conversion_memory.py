@@ -8,9 +8,9 @@ import pytest
 
 import penstock as ps
 from penstock import _native
-from penstock.jobs import conversion, remeasure
+from penstock.jobs import remeasure
 from penstock.shards import assignment as assigning
-from penstock.shards import grouping, ledger, row_store, scratch, spill
+from penstock.shards import conversion, grouping, ledger, row_store, scratch, spill
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
 from penstock.shards.row_store import RowStore
 from penstock.shards.shard_file import ShardFile

@@ -17,7 +17,6 @@ from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.content import read_content
-from penstock.jobs.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import (
     Request,
@@ -37,6 +36,7 @@ from penstock.plan.survey import survey_column
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
+from penstock.shards.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
 from penstock.shards.row_work import RowWork

@@ -17,13 +17,13 @@ from penstock.dataset import open as open_dataset
 from penstock.encode.raw_rows import RawRows
 from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.conversion import Conversion, Facts
 from penstock.jobs.convert import prepare
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.schema import Schema
+from penstock.shards.conversion import Conversion, Facts
 from penstock.shards.options import ConvertChoices, make_options
 from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form

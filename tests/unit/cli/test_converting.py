@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.cli import converting
 from penstock.cli.main import main
-from penstock.jobs.conversion import Progress
+from penstock.shards.conversion import Progress
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import penstock as ps
 from penstock.errors import OptionError, WriteError
 from penstock.fields import Number, Text
-from penstock.jobs.conversion import Conversion
 from penstock.jobs.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
+from penstock.shards.conversion import Conversion
 from penstock.shards.options import ConvertOptions
 from penstock.shards.staging import Staging
 
