@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.encode.raw_rows import Incoming
-from penstock.jobs.rejects import Rejects
 from penstock.shards.options import ConvertOptions
+from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
 
 _PIECE_BYTES: Final = 1 << 20

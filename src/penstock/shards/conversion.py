@@ -26,7 +26,6 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
-from penstock.jobs.rejects import Rejects
 from penstock.jobs.request import Request
 from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
@@ -36,6 +35,7 @@ from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
+from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.shard_work import Residents, ShardWork, plan_shards
