@@ -24,10 +24,8 @@ from penstock import _native
 from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.classes import Classes
 from penstock.jobs.content import ContentDigest
 from penstock.jobs.request import Request
-from penstock.jobs.splitnames import SplitNames, Strata
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.destination import REJECTS_NAME
@@ -40,6 +38,7 @@ from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.shard_work import Residents, ShardWork, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
+from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
 from penstock.shards.tfds import describe_tfds
 from penstock.statistics.statistics import Statistics

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import OptionError
-from penstock.jobs import splitnames
-from penstock.jobs.splitnames import SplitNames, Strata
+from penstock.shards import split_names
+from penstock.shards.split_names import SplitNames, Strata
 
 
 def test_names_are_numbered_by_first_appearance_over_all_blocks():
@@ -42,7 +42,7 @@ def test_strata_are_numbered_by_first_appearance_over_all_blocks():
 
 
 def test_too_many_strata_are_refused(monkeypatch):
-    monkeypatch.setattr(splitnames, "_MOST_STRATA", 3)
+    monkeypatch.setattr(split_names, "_MOST_STRATA", 3)
     with pytest.raises(
         OptionError, match="stratify: expected a field of at most 3 different values, got more"
     ):
