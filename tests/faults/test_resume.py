@@ -15,10 +15,10 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import ChangedFileError, CorruptRecordError, OptionError, WriteError
 from penstock.fields import Number
-from penstock.jobs import request
 from penstock.jobs.convert import run_conversion
 from penstock.jobs.restore import open_stored
 from penstock.plan.planner import PlanOverrides
+from penstock.shards import request
 from penstock.shards.conversion import Conversion
 from penstock.shards.options import make_options
 from penstock.source.block import BLOCK_ROWS

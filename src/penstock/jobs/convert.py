@@ -18,15 +18,6 @@ from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.content import read_content
 from penstock.jobs.remeasure import measure_shards
-from penstock.jobs.request import (
-    Request,
-    check_shards,
-    find_finished,
-    load_finished,
-    refuse_unrepeatable,
-    request_raw,
-    request_stored,
-)
 from penstock.jobs.restore import StoredSource, is_orderable, open_stored
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
@@ -39,6 +30,15 @@ from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
+from penstock.shards.request import (
+    Request,
+    check_shards,
+    find_finished,
+    load_finished,
+    refuse_unrepeatable,
+    request_raw,
+    request_stored,
+)
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging, clear_leftover

@@ -19,12 +19,12 @@ from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert import prepare
 from penstock.jobs.remeasure import measure_shards
-from penstock.jobs.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.jobs.samplecheck import check_sample
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, Facts
 from penstock.shards.options import ConvertChoices, make_options
+from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form
 from penstock.source.column import make_column

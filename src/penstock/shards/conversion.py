@@ -25,7 +25,6 @@ from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.content import ContentDigest
-from penstock.jobs.request import Request
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.destination import REJECTS_NAME
@@ -34,6 +33,7 @@ from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
+from penstock.shards.request import Request
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.shard_work import Residents, ShardWork, plan_shards

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from penstock.errors import OptionError, WriteError
 from penstock.foundation.json_form import Node
-from penstock.shards.difference import refuse_difference
 from penstock.shards.entry import ShardEntry
+from penstock.shards.request import refuse_difference
 from penstock.storage.atomic import write_failure
 
 JOURNAL_NAME: Final = "journal.jsonl"

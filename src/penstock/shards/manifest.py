@@ -53,7 +53,7 @@ class Manifest:
         statistics: Of the train split, as `statistics/statistics.py` writes them, or None.
         version: The version of Penstock that wrote the data set.
         request: Everything that affected the output: `digest`, `rows`, `content`, `options`, as
-            `jobs/request.py` writes them; None in data sets of earlier versions.
+            `shards/request.py` writes them; None in data sets of earlier versions.
     """
 
     schema: Schema

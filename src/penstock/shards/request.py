@@ -1,15 +1,13 @@
-"""The request of a conversion: everything that affects its output, described in one place.
+"""Where two requests differ, named by the path of the option.
 
-In: the options, the plan or the schema, and the name of the source. Out: `Request`, whose JSON form the
-journal records, and whose digest, with the content of the source, the manifest records. `resume` compares
-these.
+In: two JSON values. Out: the paths at which they differ with both values, and the error that names them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,16 +16,64 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
+from penstock.foundation.wording import show
 from penstock.jobs.content import Content
 from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
 from penstock.shards.destination import find_place
-from penstock.shards.difference import find_differences, refuse_difference
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.options import ConvertOptions
 from penstock.shards.shard_file import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike, write_name
+
+_MOST_NAMED: Final = 3
+
+
+def refuse_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any], *, what: str, path: Path, advice: str
+) -> None:
+    """Refuse a request that differs from an earlier one.
+
+    Args:
+        before: The earlier request.
+        now: The present one.
+        what: Begin of the message; the path of the first difference follows.
+        path: The folder that the earlier request belongs to.
+        advice: What to do about it.
+
+    Raises:
+        OptionError: They differ; `field` is the path of the first difference.
+    """
+    found = list(find_differences(before, now))
+    if not found:
+        return
+    place, expected, got = found[0]
+    others = [place for place, _, _ in found[1:_MOST_NAMED]]
+    if len(found) > _MOST_NAMED:
+        others.append("…")
+    more = f" (and {', '.join(others)})" if others else ""
+    raise OptionError(
+        f"{what} {place}{more}", path=path, field=place, expected=expected, got=got, advice=advice
+    )
+
+
+def find_differences(before: Any, now: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield the paths at which two JSON values differ, each with both values there in a few words."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *(key for key in now if key not in before)]:
+            inner = f"{place}.{key}" if place else key
+            if key in before and key in now:
+                yield from find_differences(before[key], now[key], inner)
+            else:
+                was, is_now = (show(form[key]) if key in form else "nothing" for form in (before, now))
+                yield inner, was, is_now
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for i, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from find_differences(one, other, f"{place}[{i}]")
+    elif before != now or type(before) is not type(now):
+        yield place, show(before), show(now)
+
 
 WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume"})
 """Options that do not affect the output; all others are part of the request."""

@@ -11,10 +11,10 @@ from penstock.encode.raw_rows import RawRows
 from penstock.fields import Number, Text
 from penstock.jobs.content import read_content
 from penstock.jobs.convert import prepare
-from penstock.jobs.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.shards.options import ConvertOptions
+from penstock.shards.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.shards.split import SplitOptions
 from penstock.source.block import Peeked
 from penstock.source.opening import open_source
