@@ -16,7 +16,6 @@ from penstock.dataset import open as open_dataset
 from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.content import read_content
 from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.restore import StoredSource, is_orderable, open_stored
 from penstock.jobs.sourcekind import is_stored
@@ -27,6 +26,7 @@ from penstock.plan.survey import survey_column
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
+from penstock.shards.content import read_content
 from penstock.shards.conversion import Conversion, Facts, OnProgress, Progress, Settle
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options

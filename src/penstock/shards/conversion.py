@@ -24,9 +24,9 @@ from penstock import _native
 from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.content import ContentDigest
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
+from penstock.shards.content import ContentDigest
 from penstock.shards.destination import REJECTS_NAME
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.content import Content
 from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
+from penstock.shards.content import Content
 from penstock.shards.destination import find_place
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.options import ConvertOptions

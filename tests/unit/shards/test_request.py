@@ -9,10 +9,10 @@ import penstock as ps
 from penstock.encode.options import EncodeOptions
 from penstock.encode.raw_rows import RawRows
 from penstock.fields import Number, Text
-from penstock.jobs.content import read_content
 from penstock.jobs.convert import prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
+from penstock.shards.content import read_content
 from penstock.shards.options import ConvertOptions
 from penstock.shards.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.shards.split import SplitOptions
