@@ -17,8 +17,7 @@ from penstock.jobs.declaration import Declaration
 from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
-from penstock.read.folder import declared_schema
-from penstock.read.listing import list_files
+from penstock.read.listing import declared_schema, list_files
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.inference import name_entries

@@ -20,7 +20,7 @@ from penstock.jobs.mend import MendedFile, Mender
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.placement import QUARANTINE, place_files
 from penstock.jobs.sieve import Loss
-from penstock.read.folder import DatasetFolder, find_folders
+from penstock.read.listing import DatasetFolder, find_folders
 from penstock.read.naming import split_of
 from penstock.read.options import ReadOptions
 from penstock.shards.manifest import MANIFEST_NAME

@@ -15,7 +15,7 @@ from penstock.jobs.check import Tally, check_file
 from penstock.jobs.fault import Fault
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.promise import compare_indexes, compare_shard
-from penstock.read.folder import find_folders
+from penstock.read.listing import find_folders
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry

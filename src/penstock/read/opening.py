@@ -16,9 +16,8 @@ import numpy as np
 from penstock import _native
 from penstock.foundation.option_checks import OnError
 from penstock.read.declared import open_declared
-from penstock.read.folder import DatasetFolder, declared_schema
 from penstock.read.index import Index
-from penstock.read.listing import File, list_files
+from penstock.read.listing import DatasetFolder, File, declared_schema, list_files
 from penstock.read.options import ReadOptions
 from penstock.read.rows import Rows, naming_largest
 from penstock.read.saved import load_index
