@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from penstock.errors import CorruptRecordError, MissingShardError, NoSuchPathError, PathError
 from penstock.foundation.wording import count
 from penstock.read.damage import Damage
-from penstock.read.index import FileIndex, Index, build_index, check_compression
-from penstock.read.neighbour import read_neighbour
+from penstock.read.index import FileIndex, Index, build_index, check_compression, read_neighbour
 from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import LONGEST_HEADER, decode_header, decode_index, identify, index_name

@@ -16,12 +16,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.errors import CorruptRecordError, NotTFRecordError
+from penstock._native import masked_crc32c
+from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
+from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, most_bytes
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression
+
+# A file that was written again with its records in another order may well have its old size, and then its old
+# index tiles it. The first headers that are looked at give that away.
+_NUM_PROBES = 32
+_HEADER_BYTES = 12
+
+
+def read_neighbour(file: OpenFile, max_record_bytes: int) -> tuple[NDArray[np.uint64] | None, str]:
+    """Return the offsets by the first text index that fits, or None; and why one does not, or ""."""
+    note = ""
+    size = file.identity.size
+    for name in find_names(file.path.name):
+        try:
+            index = OpenFile(file.path.with_name(name))
+        except PathError:
+            continue
+        fits = index.size <= most_bytes(size)
+        offsets = decode_tfindex(index.read(0, index.size), size, max_record_bytes) if fits else None
+        if offsets is not None and _leads_to_headers(file, offsets):
+            return offsets, ""
+        note = note or f"{name} is not used: it is not the index of {file.path.name}"
+    return None, note
+
+
+def _leads_to_headers(file: OpenFile, offsets: NDArray[np.uint64]) -> bool:
+    num_records = len(offsets) - 1
+    for record in np.linspace(0, num_records - 1, min(num_records, _NUM_PROBES)).astype(int).tolist():
+        begin, end = int(offsets[record]), int(offsets[record + 1])
+        header = file.read(begin, _HEADER_BYTES)
+        if int.from_bytes(header[:8], "little") != end - begin - FRAME_BYTES:
+            return False
+        if int.from_bytes(header[8:], "little") != masked_crc32c(header[:8]):
+            return False
+    return True
 
 
 class Index(Protocol):

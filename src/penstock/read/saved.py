@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from penstock.read.index import FileIndex, build_index, check_compression
-from penstock.read.neighbour import read_neighbour
+from penstock.read.index import FileIndex, build_index, check_compression, read_neighbour
 from penstock.read.options import ReadOptions
 from penstock.shards.index import decode_index, encode_index
 from penstock.storage.cache_folder import cache_path, write_cached

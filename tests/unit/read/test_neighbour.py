@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.read import saved
-from penstock.read.neighbour import read_neighbour
+from penstock.read.index import read_neighbour
 from penstock.shards.index import encode_tfindex
 from penstock.storage.open_file import OpenFile
 from record_files import (
