@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.read import saved
+from penstock.read import opening
 from penstock.read.index import read_neighbour
 from penstock.shards.index import encode_tfindex
 from penstock.storage.open_file import OpenFile
@@ -27,8 +27,8 @@ INDEX = encode_tfindex(np.full(5, FRAME_BYTES))
 
 @pytest.fixture(autouse=True)
 def _look_for_indexes_of_small_files(monkeypatch, cache):
-    monkeypatch.setattr(saved, "_SMALLEST_PLAIN", 0)
-    monkeypatch.setattr(saved, "_SMALLEST_COMPRESSED", 0)
+    monkeypatch.setattr(opening, "_SMALLEST_PLAIN", 0)
+    monkeypatch.setattr(opening, "_SMALLEST_COMPRESSED", 0)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def no_scan(monkeypatch):
-    monkeypatch.setattr(saved, "build_index", lambda *_: pytest.fail("the file is scanned"))
+    monkeypatch.setattr(opening, "build_index", lambda *_: pytest.fail("the file is scanned"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock._native import crc32c
 from penstock.errors import CorruptRecordError
-from penstock.read import saved
+from penstock.read import opening
 from record_files import (
     BASE,
     FRAME_BYTES,
@@ -24,21 +24,21 @@ from record_files import (
 
 @pytest.fixture(autouse=True)
 def _keep_small_indexes(monkeypatch):
-    monkeypatch.setattr(saved, "_SMALLEST_PLAIN", 0)
-    monkeypatch.setattr(saved, "_SMALLEST_COMPRESSED", 0)
+    monkeypatch.setattr(opening, "_SMALLEST_PLAIN", 0)
+    monkeypatch.setattr(opening, "_SMALLEST_COMPRESSED", 0)
 
 
 @pytest.fixture
 def num_scans(monkeypatch):
     """Count how often an index is made."""
     scans = []
-    build_index = saved.build_index
+    build_index = opening.build_index
 
     def count(file, options):
         scans.append(file.path)
         return build_index(file, options)
 
-    monkeypatch.setattr(saved, "build_index", count)
+    monkeypatch.setattr(opening, "build_index", count)
     return lambda: len(scans)
 
 
@@ -67,7 +67,7 @@ def test_second_open_uses_the_index_of_the_first(path, num_scans):
 
 
 def test_small_files_are_not_kept(plain, cache, num_scans, monkeypatch):
-    monkeypatch.setattr(saved, "_SMALLEST_COMPRESSED", 1 << 20)
+    monkeypatch.setattr(opening, "_SMALLEST_COMPRESSED", 1 << 20)
     assert numbers(plain) == numbers(plain)
     assert num_scans() == 2
     assert not cache.exists()

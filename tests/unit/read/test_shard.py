@@ -12,8 +12,8 @@ import pytest
 import penstock as ps
 from penstock import _native
 from penstock.read import shard as module
+from penstock.read.opening import load_index
 from penstock.read.options import ReadOptions
-from penstock.read.saved import load_index
 from penstock.read.shard import CompressedShard, Shard
 from penstock.read.stream import InflatedWindow
 from penstock.storage.open_file import MOST_FILES, KeptFiles, OpenFile
