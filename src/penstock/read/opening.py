@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock import _native
 from penstock.foundation.option_checks import OnError
-from penstock.read.declared import open_declared
+from penstock.read.declared_shard import open_declared
 from penstock.read.index import FileIndex, Index, build_index, check_compression, read_neighbour
 from penstock.read.listing import DatasetFolder, File, declared_schema, list_files
 from penstock.read.options import ReadOptions

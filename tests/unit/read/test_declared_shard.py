@@ -15,7 +15,7 @@ from penstock.errors import (
     SchemaError,
     UnknownNameError,
 )
-from penstock.read import declared
+from penstock.read import declared_shard
 from penstock.read.opening import OpenedFiles
 from record_files import PAYLOADS, example, row_numbers, write_plain
 
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def no_scan(monkeypatch):
-    monkeypatch.setattr(declared, "build_index", lambda *_: pytest.fail("a file is scanned"))
+    monkeypatch.setattr(declared_shard, "build_index", lambda *_: pytest.fail("a file is scanned"))
     monkeypatch.setattr(OpenedFiles, "survey", lambda _: pytest.fail("records are looked at"))
 
 
@@ -52,8 +52,10 @@ def test_data_set_is_what_its_manifest_says_and_nothing_is_scanned(tmp_path, com
 
 def test_index_is_loaded_with_the_first_record(folder, monkeypatch):
     loaded = []
-    decode = declared.decode_index
-    monkeypatch.setattr(declared, "decode_index", lambda *facts: loaded.append(facts[1][0]) or decode(*facts))
+    decode = declared_shard.decode_index
+    monkeypatch.setattr(
+        declared_shard, "decode_index", lambda *facts: loaded.append(facts[1][0]) or decode(*facts)
+    )
     pets = ps.open(folder)
     assert len(pets["train"]) == 5
     assert loaded == []
@@ -64,7 +66,7 @@ def test_index_is_loaded_with_the_first_record(folder, monkeypatch):
 def test_text_index_serves_where_the_own_one_is_not_there(folder, monkeypatch):
     for file in (folder / "index").iterdir():
         file.unlink()
-    monkeypatch.setattr(declared, "build_index", lambda *_: pytest.fail("a file is scanned"))
+    monkeypatch.setattr(declared_shard, "build_index", lambda *_: pytest.fail("a file is scanned"))
     assert row_numbers(ps.open(folder)["train"].records()) == [0, 1, 2, 3, 4]
 
 
