@@ -6,6 +6,7 @@ the frames of given records are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,12 +14,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.errors import ChangedFileError, PathError
+from penstock.errors import ChangedFileError, CorruptRecordError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
-from penstock.read.stream import InflatedWindow, inflate_soundly
 from penstock.storage.cache_folder import cache_path, make_room, write_cached
-from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile
+from penstock.storage.compression import inflate
+from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
+from penstock.types import Compression
+
+
+def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
+    """Yield what can be inflated, and end in silence where that ends: the index knows the damage already."""
+    try:
+        yield from inflate(file, compression)
+    except CorruptRecordError:
+        return
+
+
+class InflatedWindow:
+    """The inflated bytes from `start` to `stop`; reading moves both forward."""
+
+    def __init__(self, file: Readable, compression: Compression) -> None:
+        self._chunks = inflate_soundly(file, compression)
+        self._bytes = bytearray()
+        self._held_from = 0
+        self.start = 0
+        self.stop = 0
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes from `start`, not before `self.start`, to `stop`; fewer if the stream ends."""
+        while self._held_from + len(self._bytes) < stop:
+            if self._held_from + len(self._bytes) <= start:  # nothing of this is wanted
+                self._held_from += len(self._bytes)
+                self._bytes.clear()
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._bytes += chunk
+        if start > self._held_from:
+            del self._bytes[: start - self._held_from]
+            self._held_from = start
+        self.start, self.stop = start, stop
+        return bytes(memoryview(self._bytes)[: stop - start])
+
+    def is_at_end(self) -> bool:
+        """Tell whether the stream ends where the last read stopped."""
+        while self._held_from + len(self._bytes) <= self.stop:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return True
+            self._bytes += chunk
+        return False
+
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file
 

@@ -14,8 +14,7 @@ from penstock import _native
 from penstock.read import shard as module
 from penstock.read.opening import load_index
 from penstock.read.options import ReadOptions
-from penstock.read.shard import CompressedShard, Shard
-from penstock.read.stream import InflatedWindow
+from penstock.read.shard import CompressedShard, InflatedWindow, Shard
 from penstock.storage.open_file import MOST_FILES, KeptFiles, OpenFile
 from record_files import BASE, example, flip, open_split, write_gzip, write_plain, write_zlib
 
