@@ -24,10 +24,9 @@ from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError, importing
 from penstock.foundation.option_checks import OnError, check_on_error
 from penstock.foundation.wording import show, unknown_name
-from penstock.read.identity import fingerprint_rows
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import ReadOptions, check_options
-from penstock.read.rows import Rows
+from penstock.read.rows import Rows, fingerprint_rows
 from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution, resolve_schema
 from penstock.schema.schema import Schema

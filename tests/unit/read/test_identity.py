@@ -7,7 +7,7 @@ import pytest
 import penstock as ps
 from loaded_batches import SCHEMA, payload, write_shards
 from manifest_folders import write_dataset
-from penstock.read.identity import fingerprint_rows
+from penstock.read.rows import fingerprint_rows
 from record_files import write_gzip, write_plain
 
 
