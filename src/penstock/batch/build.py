@@ -37,9 +37,9 @@ from penstock.filter.lengths import row_lengths
 from penstock.filter.weighing import class_weights, example_weights
 from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import unknown_name
+from penstock.read.bitmap import both, choose_part
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
-from penstock.read.part import both, choose_part
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema

@@ -5,7 +5,7 @@ In: a mask over all rows, whole or in pieces. Out: the row that stands at any pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,3 +100,24 @@ def _place(bits: NDArray[np.uint8], at: int, bools: Mask, num_rows: int) -> None
         raise ValueError(f"masks of more than {num_rows} rows")
     packed = np.packbits(bools, bitorder="little")
     bits[at // 8 : at // 8 + len(packed)] = packed
+
+
+_SEED = 0x5EED0F7AB7  # part of what a part is: it never changes
+_ROWS = 1 << 20
+
+
+def choose_part(num_rows: int, part: tuple[float, float]) -> Bitmap:
+    """Return the rows whose random number lies in a part, its beginning in it and its end not."""
+    return Bitmap.from_masks(_list_masks(num_rows, part), num_rows)
+
+
+def both(bitmap: Bitmap, other: Bitmap) -> Bitmap:
+    """Return the rows that two bitmaps share."""
+    return Bitmap.from_mask(bitmap.to_mask() & other.to_mask())
+
+
+def _list_masks(num_rows: int, part: tuple[float, float]) -> Iterator[Mask]:
+    for start in range(0, num_rows, _ROWS):
+        words = _native.mix_rows(_SEED, start, min(_ROWS, num_rows - start))
+        points = (words >> np.uint64(11)) * 2.0**-53
+        yield (points >= part[0]) & (points < part[1])

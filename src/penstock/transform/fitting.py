@@ -15,8 +15,7 @@ from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.read.bitmap import Bitmap
-from penstock.read.part import choose_part
+from penstock.read.bitmap import Bitmap, choose_part
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema

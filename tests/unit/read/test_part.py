@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penstock.read import part as module
-from penstock.read.part import both, choose_part
+from penstock.read import bitmap as module
+from penstock.read.bitmap import both, choose_part
 
 # Of 40 rows, those in the first quarter: a run that is resumed with another version has the same ones.
 GOLDEN = [1, 3, 4, 10, 13, 15, 22, 26, 27, 30, 39]
