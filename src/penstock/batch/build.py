@@ -38,7 +38,7 @@ from penstock.filter.weighing import class_weights, example_weights
 from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import unknown_name
 from penstock.read.bitmap import both, choose_part
-from penstock.read.mixture import MixedOrder
+from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.batch.bucket import BucketPlan
 from penstock.batch.plan import Ticket
-from penstock.read.mixture import MixedOrder
+from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import SplitOrder
 
 LENGTHS = np.random.default_rng(5).integers(0, 40, 500).astype(np.int32)
