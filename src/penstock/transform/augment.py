@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,89 @@ from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.foundation.wording import find_nearest, show
-from penstock.transform.brightness import brightness
-from penstock.transform.colour import ColourMaps, brightness_of, combine
-from penstock.transform.contrast import contrast
-from penstock.transform.cutout import cut_out
 from penstock.transform.draws import Draws
-from penstock.transform.flip import flip
 from penstock.transform.form import fault_at, load_value, need_object
 from penstock.transform.memory import convert
-from penstock.transform.saturation import saturation
-from penstock.transform.shift import shift
+
+ColourMaps: TypeAlias = NDArray[np.float64]
+
+GREY: Final = np.array([0.299, 0.587, 0.114])
+"""How bright red, green and blue are, as in JPEG."""
+
+
+def scaled_maps(factors: NDArray[np.float64], added: NDArray[np.float64], channels: int) -> ColourMaps:
+    """Return maps that multiply each channel, and add to it; both are (rows,)."""
+    maps = np.zeros((len(factors), channels, channels + 1))
+    maps[:, range(channels), range(channels)] = factors[:, None]
+    maps[:, :, channels] = added[:, None]
+    return maps
+
+
+def combine(first: ColourMaps, second: ColourMaps) -> ColourMaps:
+    """Return the maps that do what `first` does, and then what `second` does."""
+    channels = first.shape[1]
+    # Written out: products of matrices may be added up in any order, and so differ from machine to machine.
+    maps = np.zeros_like(first)
+    for inner in range(channels):
+        maps += second[:, :, inner, None] * first[:, None, inner, :]
+    maps[:, :, channels] += second[:, :, channels]
+    return maps
+
+
+def brightness_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how bright images are, by the means of their channels; (rows,)."""
+    if means.shape[1] == 1:
+        return means[:, 0]
+    grey: NDArray[np.float64] = means[:, 0] * GREY[0] + means[:, 1] * GREY[1] + means[:, 2] * GREY[2]
+    return grey
+
+
+def brightness(most: float, channels: int, draws: Draws) -> ColourMaps:
+    """Make each image brighter or darker, by up to the share `most` of the whole range."""
+    added = (2 * draws.uniform("brightness") - 1) * most * 255
+    return scaled_maps(np.ones(len(draws)), added, channels)
+
+
+def contrast(most: float, channels: int, middles: NDArray[np.float64], draws: Draws) -> ColourMaps:
+    """Multiply the distance of each pixel from its image's mean brightness, by 1 − `most` to 1 + `most`."""
+    factors = 1 + (2 * draws.uniform("contrast") - 1) * most
+    return scaled_maps(factors, (1 - factors) * middles, channels)
+
+
+def cut_out(images: NDArray[np.uint8], side: float, colour: NDArray[np.uint8], draws: Draws) -> None:
+    """Paint over a square as long as the share `side` of the shorter side, its middle anywhere."""
+    height, width = images.shape[1:3]
+    length = round(side * min(height, width))
+    if length:
+        middles = np.floor(draws.uniform("cutout", (2,)) * np.array([height, width]))
+        boxes = np.full((len(images), 4), length, np.int32)
+        boxes[:, :2] = middles - length // 2
+        _native.erase(images, boxes, colour)
+
+
+def flip(images: NDArray[np.uint8], across: float, down: float, draws: Draws) -> None:
+    """Mirror each image left to right with probability `across`, and top to bottom with `down`."""
+    if across or down:
+        chances = draws.uniform("flip", (2,))
+        _native.flip(images, chances[:, 0] < across, chances[:, 1] < down)
+
+
+def saturation(most: float, draws: Draws) -> ColourMaps:
+    """Multiply the distance of each pixel from its grey, by 1 − `most` to 1 + `most`."""
+    factors = 1 + (2 * draws.uniform("saturation") - 1) * most
+    maps = scaled_maps(factors, np.zeros(len(draws)), 3)
+    maps[:, :, :3] += (1 - factors)[:, None, None] * GREY
+    return maps
+
+
+def shift(images: NDArray[np.uint8], most: float, draws: Draws) -> NDArray[np.uint8]:
+    """Move each image by up to the share `most` of each side, any way."""
+    reach = np.minimum(np.rint(np.array(images.shape[1:3]) * most), np.array(images.shape[1:3]) - 1)
+    offsets = np.floor(draws.uniform("crop", (2,)) * (2 * reach + 1)) - reach
+    moved = _native.empty(images.shape, "uint8")
+    _native.shift(images, moved, offsets.astype(np.int32))
+    return moved
+
 
 _SHARES: Final = ("flip", "flip_down", "brightness", "contrast", "saturation", "crop", "cutout")
 _RANGES: Final = ("area", "aspect")  # of the parts that resize="random" takes

@@ -5,11 +5,16 @@ import pytest
 
 from penstock.errors import OptionError, SchemaError
 from penstock.transform import Augment, Draws
-from penstock.transform.augment import load_augment
-from penstock.transform.brightness import brightness
-from penstock.transform.colour import GREY, brightness_of, combine, scaled_maps
-from penstock.transform.contrast import contrast
-from penstock.transform.saturation import saturation
+from penstock.transform.augment import (
+    GREY,
+    brightness,
+    brightness_of,
+    combine,
+    contrast,
+    load_augment,
+    saturation,
+    scaled_maps,
+)
 from pictures import scene
 
 COUNT = 64
