@@ -15,8 +15,8 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
+from penstock.transform.cast import align
 from penstock.transform.draws import Draws
-from penstock.transform.memory import align
 from penstock.transform.output import Output
 from penstock.transform.padding import step_shape
 from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Pictures, Ragged

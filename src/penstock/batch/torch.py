@@ -13,7 +13,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.batch.crossing import check_outputs
 from penstock.errors import OptionError
-from penstock.transform.memory import convert
+from penstock.transform.cast import convert
 from penstock.transform.output import Output
 from penstock.types import Ragged
 

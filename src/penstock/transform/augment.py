@@ -18,9 +18,9 @@ from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.foundation.wording import find_nearest, show
+from penstock.transform.cast import convert
 from penstock.transform.draws import Draws
 from penstock.transform.form import fault_at, load_value, need_object
-from penstock.transform.memory import convert
 
 ColourMaps: TypeAlias = NDArray[np.float64]
 

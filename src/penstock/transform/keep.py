@@ -23,7 +23,7 @@ from penstock.schema.scalar import Image, Number
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
-from penstock.transform.cast import can_cast, cast
+from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.form import (
     Load,
@@ -34,7 +34,6 @@ from penstock.transform.form import (
     load_number,
     load_optional,
 )
-from penstock.transform.memory import align
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
 from penstock.types import CodedColumn, Dense, Mask, Ragged

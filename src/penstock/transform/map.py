@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.base import Arrays
+from penstock.transform.cast import align
 from penstock.transform.draws import Draws
-from penstock.transform.memory import align
 from penstock.transform.output import DTYPES, Output, describe_value
 from penstock.transform.padding import cut_lists
 from penstock.types import CodedColumn, CodedColumns, Ragged

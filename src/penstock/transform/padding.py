@@ -17,7 +17,7 @@ from penstock.foundation.option_checks import check_choice, check_count, check_f
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.transform.base import Arrays, MeasureLengths, Transform
-from penstock.transform.memory import align
+from penstock.transform.cast import align
 from penstock.transform.output import Output
 from penstock.types import Column, Ragged
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.transform import Draws, Output, Pad
-from penstock.transform.memory import align
+from penstock.transform.cast import align
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, Dense, Ragged
 
