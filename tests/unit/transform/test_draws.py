@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.transform import Draws
-from penstock.transform.normal import normal_quantile
+from penstock.transform.draws import normal_quantile
 
 WORDS = [[238870607, 836053554], [2181470762, 2401014790], [406372745, 4184535597]]
 INTEGERS = [55, 507, 94]
