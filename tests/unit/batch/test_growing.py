@@ -13,7 +13,7 @@ from loaded_batches import freeze, freeze_all
 from penstock.decode.pixels import EncodedImages
 from penstock.errors import FieldError, OptionError, WriteError
 from penstock.transform import Output
-from penstock.transform.drawing import Drawing
+from penstock.transform.image_pixels import Drawing
 from picture_sets import SCHEMA, fit_photos, images_by_number, open_photos, photo, photo_record, write_photos
 from pictures import jpeg, scene
 from record_files import example, write_plain

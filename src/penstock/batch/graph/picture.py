@@ -1,7 +1,7 @@
 """The function of a program that makes pixels of one encoded image.
 
 In: an `Image` and what the field's images are. Out: a definition: look at the header, choose the part that is
-taken, decode, turn upright, resize, as `transform/drawing.py` does.
+taken, decode, turn upright, resize, as `transform/image_pixels.py` does.
 """
 
 from __future__ import annotations
