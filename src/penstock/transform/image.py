@@ -33,9 +33,9 @@ from penstock.transform.agreement import refuse_gaps
 from penstock.transform.augment import Augment, load_augment
 from penstock.transform.base import Arrays, FitSource, Fitted, Prepared, Transform, misfit, need_fitted
 from penstock.transform.cast import align
+from penstock.transform.crop import Resizing, Size
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_count, load_flag, load_list, load_text
-from penstock.transform.framing import Resizing, Size
 from penstock.transform.image_pixels import Drawing
 from penstock.transform.output import Output
 from penstock.types import Bytes, CodedColumn, Dense

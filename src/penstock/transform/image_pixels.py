@@ -17,8 +17,8 @@ from penstock import _native
 from penstock.decode.pixels import EncodedImages, PixelError, PixelRules, Pixels
 from penstock.errors import FieldError
 from penstock.transform.base import Prepared
+from penstock.transform.crop import Box, Frame, Resizing, Size, choose_draft, draw_boxes, frame
 from penstock.transform.draws import Draws
-from penstock.transform.framing import Box, Frame, Resizing, Size, choose_draft, draw_boxes, frame
 from penstock.types import Bytes, CodedColumn, Dense, Pictures
 
 

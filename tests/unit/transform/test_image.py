@@ -92,7 +92,7 @@ def test_random_is_crop_unless_it_augments():
 
 
 def test_random_takes_the_parts_that_are_drawn():
-    from penstock.transform.framing import draw_boxes  # noqa: PLC0415
+    from penstock.transform.crop import draw_boxes  # noqa: PLC0415
 
     options = {"area": (0.2, 0.6), "aspect": (0.5, 2.0)}
     found = make(resize="random", augment=options).apply("x", COLUMN, draws())["x"]

@@ -15,7 +15,7 @@ from penstock.batch.graph.orientation import give_orientation
 from penstock.batch.graph.site import Site, tf
 from penstock.foundation.program import Block, Define, Term, function, lift
 from penstock.transform.base import need_fitted
-from penstock.transform.framing import DRAFT_MARGIN, DRAFTS
+from penstock.transform.crop import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image
 
 _TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides

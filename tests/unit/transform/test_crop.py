@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.transform import Draws
-from penstock.transform.framing import Frame, choose_draft, cover, draw_boxes, fit, frame, stretch
+from penstock.transform.crop import Frame, choose_draft, cover, draw_boxes, fit, frame, stretch
 
 SIDES = st.integers(1, 3000)
 
@@ -139,7 +139,7 @@ def test_boxes_of_no_images_are_none():
 
 @given(st.floats(0.001, 1000), st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=9))
 def test_ratios_are_powers(base, exponents):
-    from penstock.transform.framing import _power  # noqa: PLC0415
+    from penstock.transform.crop import _power  # noqa: PLC0415
 
     found = _power(base, np.array(exponents))
     assert found == pytest.approx([base**each for each in exponents], rel=abs(math.log(base)) * 2e-5 + 1e-12)
