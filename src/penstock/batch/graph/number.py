@@ -18,8 +18,7 @@ from penstock.batch.graph.site import Site, tf
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.keep import Keep
-from penstock.transform.number import Scale
-from penstock.transform.scaling import ScaleFit
+from penstock.transform.number import Scale, ScaleFit
 
 
 def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
