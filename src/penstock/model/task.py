@@ -19,7 +19,7 @@ from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
-from penstock.transform.span import SMALLEST_SPREAD
+from penstock.transform.scale_range import SMALLEST_SPREAD
 from penstock.transform.vocabulary import Entry
 
 Kind: TypeAlias = Literal["binary", "multiclass", "multilabel", "regression"]

@@ -36,7 +36,7 @@ from penstock.transform.form import (
 )
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
-from penstock.transform.span import Span, find_span
+from penstock.transform.scale_range import Span, find_span
 from penstock.types import CodedColumn, Dense, Mask, Ragged
 
 # The core scales float32, float64, int64, int32 and uint8; other types go through one that holds them.
