@@ -17,7 +17,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
-from penstock.transform.coding import Coder, EncodeFit, make_coder
+from penstock.transform.category_codes import Coder, EncodeFit, make_coder
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, count_levels, flatten, rebuild

@@ -11,7 +11,7 @@ from penstock.batch.graph.site import Site, tf
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode
-from penstock.transform.coding import NO_CODE, UNKNOWN_ERROR, EncodeFit
+from penstock.transform.category_codes import NO_CODE, UNKNOWN_ERROR, EncodeFit
 from penstock.transform.vocabulary import Entry
 
 
