@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,81 @@ from penstock.transform.draws import Draws
 from penstock.transform.form import Load, fault_at, load_list, load_optional, load_value
 from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
-from penstock.transform.vocabulary import Entry, check_entries
-from penstock.transform.words import UNKNOWN, WordCutter, WordForm, learn_words, need_texts
-from penstock.types import CodedColumn, Column, Ragged
+from penstock.transform.vocabulary import Entry, as_bytes, as_text, check_entries
+from penstock.types import Bytes, CodedColumn, Column, Ragged
 
 if TYPE_CHECKING:
     from penstock.transform.tokenizer import FileTokenizer
+
+
+UNKNOWN: Final = "[UNK]"
+
+
+class WordForm(NamedTuple):
+    """How a text becomes words."""
+
+    lower: bool
+    strip: bool
+    split: bool
+
+
+class WordCutter:
+    """A vocabulary, and the ids that words get by it.
+
+    Attributes:
+        num_codes: How many ids there are.
+        padding: The id that no word has, if there is one.
+        specials: What the ids before those of the words stand for; the last is for unknown words.
+    """
+
+    def __init__(self, words: Sequence[Entry], form: WordForm, specials: tuple[str, ...]) -> None:
+        self.num_codes = len(specials) + len(words)
+        self.padding = 0
+        self.specials = specials
+        self._table = _native.Vocabulary([as_bytes(word) for word in words])
+        self._form = form
+
+    @property
+    def tokens(self) -> tuple[Entry, ...]:
+        """What each id stands for."""
+        return (*self.specials, *map(as_text, self._table.values()))
+
+    def cut(self, texts: Bytes, most: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the ids of the words of each text, or of the first `most`, and where those of each begin."""
+        first = len(self.specials)
+        limit = -1 if most is None else most
+        return _native.tokenize(*_place(texts), self._table, limit, first, first - 1, *self._form)
+
+    def cut_padded(self, texts: Bytes, length: int) -> NDArray[np.int32]:
+        """Return the ids of the first `length` words of each text, padded behind."""
+        first = len(self.specials)
+        return _native.tokenize_padded(
+            *_place(texts), self._table, length, first, first - 1, self.padding, *self._form
+        )
+
+
+def learn_words(columns: Iterable[Column], form: WordForm, most: int | None) -> tuple[Entry, ...]:
+    """Return the words of some texts, the most frequent first, equally frequent ones in reverse order."""
+    counter = _native.TokenCounter(*form)
+    for column in columns:
+        texts = need_texts(column)
+        counter.add(*_place(texts), texts.present)
+    limit = counter.num_distinct if most is None else most
+    # One more: a text may hold the very name of unknown words, which is in no vocabulary.
+    found, _ = counter.most_common(limit + 1)
+    return tuple(as_text(word) for word in found if word != UNKNOWN.encode())[:limit]
+
+
+def need_texts(column: object) -> Bytes:
+    """Return a column that holds texts."""
+    if not isinstance(column, Bytes):
+        raise TypeError(f"{column!r} holds no texts")
+    return column
+
+
+def _place(texts: Bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    return texts.arena, texts.starts, texts.stops
+
 
 TokenOutput: TypeAlias = Literal["index", "multi_hot", "count"]
 Standard: TypeAlias = Literal["lower_and_strip", "lower", "strip"]
