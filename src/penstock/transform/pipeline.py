@@ -23,7 +23,7 @@ from penstock.transform.draws import Draws
 from penstock.transform.making import fit_assembly, fit_by_config, list_warnings
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
-from penstock.transform.pipelineform import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
+from penstock.transform.pipeline_json import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
 from penstock.transform.settings import Settings
 from penstock.types import CodedColumns
 
