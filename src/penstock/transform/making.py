@@ -19,7 +19,7 @@ from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
-from penstock.transform.fitting import SplitFit, find_source
+from penstock.transform.fit_source import SplitFit, find_source
 from penstock.transform.keep import Keep
 from penstock.transform.kinds import IDENTIFIES, choose_transform, load_override
 from penstock.transform.number import Scale

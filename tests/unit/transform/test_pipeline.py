@@ -64,7 +64,7 @@ def test_batch_is_as_promised(pipeline, shelter, train):
 def test_train_split_is_fitted_on_by_the_manifest_as_the_data_set_is(shelter, monkeypatch):
     whole = Pipeline.fit(shelter, note=None, age=Scale("clip"))
     assert Pipeline.fit(shelter["train"], note=None, age=Scale("clip")).fingerprint() == whole.fingerprint()
-    monkeypatch.setattr("penstock.transform.fitting.read_columns", None)
+    monkeypatch.setattr("penstock.transform.fit_source.read_columns", None)
     Pipeline.fit(shelter["train"], note=None)
     with pytest.raises(TypeError):
         Pipeline.fit(shelter["test"], note=None)  # of which the manifest tells nothing
@@ -83,7 +83,7 @@ def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipelin
 
 
 def test_manifest_is_enough_for_numbers_and_categories(shelter, monkeypatch):
-    monkeypatch.setattr("penstock.transform.fitting.read_columns", None)
+    monkeypatch.setattr("penstock.transform.fit_source.read_columns", None)
     fitted = Pipeline.fit(shelter, note=None)
     assert fitted.transforms["breed"].fitted.values[0] == "dog"
 

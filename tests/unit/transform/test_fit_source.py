@@ -9,7 +9,7 @@ from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Pixels
-from penstock.transform.fitting import find_source
+from penstock.transform.fit_source import find_source
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.pipeline import Pipeline
 from record_files import example, write_plain
