@@ -20,11 +20,10 @@ from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.base import MeasureLengths, Transform
 from penstock.transform.draws import Draws
-from penstock.transform.making import fit_assembly, fit_by_config, list_warnings
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
+from penstock.transform.pipeline_fit import Settings, fit_assembly, fit_by_config, list_warnings
 from penstock.transform.pipeline_json import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
-from penstock.transform.settings import Settings
 from penstock.types import CodedColumns
 
 _MAX_CELL_CHARS = 60

@@ -1,6 +1,6 @@
-"""A pipeline is made: a transform chosen for each field, and all of them fitted.
+"""A pipeline's options as a mapping: what a YAML file holds, or a program says.
 
-In: a data set and what was chosen for its fields. Out: an `Assembly`, and why some fields are not in it.
+In: a mapping with `fields` and `groups`. Out: `Settings`, checked in form; fitting says what fits a field.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.foundation.wording import join_place, unknown_name
@@ -20,10 +20,38 @@ from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
 from penstock.transform.fit_source import SplitFit, find_source
+from penstock.transform.form import load_list, load_text, need_object
 from penstock.transform.keep import Keep
 from penstock.transform.kinds import IDENTIFIES, choose_transform, load_override
 from penstock.transform.number import Scale
-from penstock.transform.settings import Settings, load_settings
+
+
+class Settings(NamedTuple):
+    """What was chosen.
+
+    Attributes:
+        fields: By field name: options of its transform with their `kind`, the name of a kind, or None.
+        groups: By the name of the new input: the inputs that it is made of.
+    """
+
+    fields: Mapping[str, object]
+    groups: Mapping[str, tuple[str, ...]]
+
+
+def load_settings(form: object) -> Settings:
+    """Return the settings that a form holds.
+
+    Raises:
+        SchemaError: The form is not such a one; `field` and the message give the place.
+    """
+    root = need_object("$", {} if form is None else form, ("fields", "groups"))
+    fields = need_object("$.fields", root.get("fields") or {})
+    groups = need_object("$.groups", root.get("groups") or {})
+    read_names = load_list(load_text)
+    return Settings(
+        fields, {name: read_names(join_place("$.groups", name), members) for name, members in groups.items()}
+    )
+
 
 _log = logging.getLogger("penstock")
 
