@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.bucket import BucketPlan
+from penstock.batch.batch_plan import BatchPlan, BucketPlan, FixedPlan
 from penstock.batch.cache import CachedStore, usual_cache_bytes
 from penstock.batch.cachefile import check_folder
 from penstock.batch.growing import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
 from penstock.batch.options import LoadOptions
-from penstock.batch.plan import BatchPlan, FixedPlan
 from penstock.batch.state import Identity
 from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
 from penstock.decode.losses import Losses

@@ -21,9 +21,9 @@ from penstock.transform.cast import cast
 from penstock.transform.output import Output
 
 if TYPE_CHECKING:
+    from penstock.batch.batch_plan import Ticket
     from penstock.batch.loader import Iteration, Loader
     from penstock.batch.maker import MadeBatch
-    from penstock.batch.plan import Ticket
 
 
 def make_feed(loader: Loader, device: Any, prefetch: int, sizes: Sequence[int] | None) -> JaxFeed:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
+from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.feed import Feed
 from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
 from penstock.batch.options import LoadOptions, check_whole
-from penstock.batch.plan import BatchPlan, Ticket
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
 from penstock.batch.supply import Supply

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.batch.plan import BatchPlan, Ticket, cut_picks
+from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
 from penstock.batch.stats import Meter
 from penstock.batch.supply import Supplied, Supply
 from penstock.decode.gather import take_columns

@@ -5,8 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.batch.bucket import BucketPlan
-from penstock.batch.plan import Ticket
+from penstock.batch.batch_plan import BucketPlan, Ticket
 from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import SplitOrder
 

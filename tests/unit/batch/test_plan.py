@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.batch.plan import FixedPlan, Ticket, cut_picks
+from penstock.batch.batch_plan import FixedPlan, Ticket, cut_picks
 from penstock.read.order import Picks, SplitOrder
 
 
