@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.batch_plan import BatchPlan, BucketPlan, FixedPlan
-from penstock.batch.cache import CachedStore, usual_cache_bytes
-from penstock.batch.cachefile import check_folder
+from penstock.batch.cache import CachedStore, check_folder, usual_cache_bytes
 from penstock.batch.growing import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming

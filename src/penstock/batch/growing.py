@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.cachefile import move_to_file
+from penstock.batch.cache import move_to_file
 from penstock.batch.held import Held, HeldImages
 from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.decode.gather import column_bytes, join_columns, take_columns
