@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.batch_plan import BatchPlan, BucketPlan, FixedPlan
 from penstock.batch.cache import CachedStore, check_folder, usual_cache_bytes
-from penstock.batch.growing import GrowingStore
+from penstock.batch.image_cache import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
 from penstock.batch.options import LoadOptions

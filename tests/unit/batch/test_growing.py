@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(params=["memory", "folder"])
 def place(request, tmp_path, monkeypatch):
     """Where images are kept; files are begun after few of them, so that there are several."""
-    monkeypatch.setattr("penstock.batch.growing._FILE_BYTES", 2000)
+    monkeypatch.setattr("penstock.batch.image_cache._FILE_BYTES", 2000)
     return "memory" if request.param == "memory" else tmp_path / "kept"
 
 
@@ -312,7 +312,7 @@ def test_batch_is_the_consumers_own(folder, place):
 
 
 def test_files_have_no_names_and_go_with_the_loader(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.batch.growing._FILE_BYTES", 2000)
+    monkeypatch.setattr("penstock.batch.image_cache._FILE_BYTES", 2000)
     kept = tmp_path / "kept"
     loader = load(folder, kept, image={"resize": "random"})
     epochs(loader)
@@ -335,8 +335,8 @@ def test_disk_that_is_full_ends_the_keeping_and_not_the_epoch(folder, tmp_path, 
     def refuse(*_):
         raise WriteError("the cache cannot be written (No space left on device)", path=tmp_path)
 
-    monkeypatch.setattr("penstock.batch.growing._FILE_BYTES", 2000)
-    monkeypatch.setattr("penstock.batch.growing.move_to_file", refuse)
+    monkeypatch.setattr("penstock.batch.image_cache._FILE_BYTES", 2000)
+    monkeypatch.setattr("penstock.batch.image_cache.move_to_file", refuse)
     wanted = epochs(load(folder))
     with caplog.at_level(logging.WARNING, "penstock"):
         assert epochs(load(folder, tmp_path / "kept")) == wanted

@@ -7,7 +7,7 @@ import numpy as np
 from fit_sources import lists, numbers, strings
 from loaded_batches import freeze
 from penstock.batch.cache import move_to_file
-from penstock.batch.held import Held, HeldImages
+from penstock.batch.image_cache import Held, HeldImages
 from penstock.types import Dense, Dictionary, Pictures
 from pictures import scene
 
