@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 
-from penstock.batch.build import LoadedSplit, make_loader
+from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
-from penstock.batch.mixture import Mixture
 from penstock.batch.options import LoadChoices, Shuffling, make_options
 from penstock.batch.stored import StoredValues
 from penstock.decode.losses import Losses

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,9 @@ from penstock.batch.cache import CachedStore, check_folder, usual_cache_bytes
 from penstock.batch.image_cache import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
-from penstock.batch.options import LoadOptions
+from penstock.batch.options import LoadChoices, LoadOptions, Shuffling, make_options
 from penstock.batch.state import Identity
+from penstock.batch.stored import StoredValues
 from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
@@ -289,3 +290,37 @@ def _refuse_empty(split: LoadedSplit, options: LoadOptions) -> OptionError:
         expected="at least one record",
         got=f"none of {len(split.rows)} with {', '.join(asked)}",
     )
+
+
+class Mixture:
+    """Splits that are mixed, each record drawn from one of them by its share.
+
+    Every 1024 records hold the shares to a record; which comes when is random. A split that is at its end
+    begins anew, in another order. An epoch is as long as all splits together.
+    """
+
+    def __init__(self, splits: Sequence[LoadedSplit], shares: Sequence[float]) -> None:
+        self._splits = tuple(splits)
+        self._shares = tuple(shares)
+
+    def __len__(self) -> int:
+        return sum(len(split.rows) for split in self._splits)
+
+    def loader(
+        self,
+        pipeline: Pipeline | None = None,
+        batch_size: int = 32,
+        shuffle: bool | Shuffling = False,
+        seed: int = 0,
+        **choices: Unpack[LoadChoices],
+    ) -> Loader:
+        """Return a loader over the mixture; see `Split.loader`."""
+        options = make_options(batch_size, shuffle, seed, **choices)
+        chosen = StoredValues(self._splits[0].schema) if pipeline is None else pipeline.copy()
+        return make_loader(self._splits, chosen, options, self._shares)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            f"{split.name!r}: {share:g}" for split, share in zip(self._splits, self._shares, strict=True)
+        )
+        return f"Mixture({parts})"
