@@ -347,7 +347,7 @@ class Loader:
             ```
         """
         with importing("to_jax()", "jax"):
-            from penstock.batch.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
+            from penstock.bridge.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
 
         return make_feed(self, device, prefetch, sizes)
 

@@ -1,0 +1,1 @@
+"""Loaders to frameworks: one module per framework, each loaded late."""
