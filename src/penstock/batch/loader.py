@@ -294,7 +294,7 @@ class Loader:
             ```
         """
         with importing("to_keras()"):
-            from penstock.batch.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
+            from penstock.bridge.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
 
         return make_feed(self)
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import keras
 
-from penstock.batch.keras import KerasFeed
 from penstock.batch.loader import Loader
+from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.model.checkpoint import Checkpoints, Moment
