@@ -269,7 +269,7 @@ class Loader:
             ```
         """
         with importing("to_tf()"):
-            from penstock.batch.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
+            from penstock.bridge.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
 
         return make_dataset(self)
 

@@ -132,7 +132,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
     def get_tf_dataset(self) -> Any:
         """Return the batches for TensorFlow's backend."""
-        from penstock.batch.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
+        from penstock.bridge.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
 
         self.course.settle()  # Keras asks once in every run
         self._is_new = True
