@@ -48,7 +48,7 @@ def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_examples_of_module_run(name: str) -> None:
     if name == "penstock.transform.tokenizer":
         pytest.importorskip("tokenizers", reason="comes with the extra 'text'")
-    if name == "penstock.batch.torch":
+    if name == "penstock.bridge.torch":
         pytest.importorskip("torch", reason="comes with the extra 'torch'")
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0

@@ -316,7 +316,7 @@ class Loader:
             ```
         """
         with importing("to_torch()", "torch"):
-            from penstock.batch.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
+            from penstock.bridge.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
 
         return make_dataset(self)
 
