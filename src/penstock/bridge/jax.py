@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from numpy.typing import NDArray
 
-from penstock.batch.crossing import check_outputs
 from penstock.batch.options import check_whole
-from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
+from penstock.bridge.outputs import Padding, Sizes, check_outputs, find_paddings, pad_array
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.cast import cast

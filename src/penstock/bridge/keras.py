@@ -17,7 +17,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from penstock.batch.course import course_of
-from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
+from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS

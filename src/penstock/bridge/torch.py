@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from penstock.batch.crossing import check_outputs
+from penstock.bridge.outputs import check_outputs
 from penstock.errors import OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.batch.sizes import Padding, Sizes, find_paddings, pad_array
+from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
 from penstock.transform.output import Output
 

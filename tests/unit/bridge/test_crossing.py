@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fed_pets import make_loader, make_pipeline, write_pets
-from penstock.batch.crossing import check_outputs
+from penstock.bridge.outputs import check_outputs
 from penstock.errors import OptionError
 
 
