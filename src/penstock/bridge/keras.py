@@ -16,8 +16,8 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
-from penstock.batch.course import course_of
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
+from penstock.bridge.position import course_of
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS

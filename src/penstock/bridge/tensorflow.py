@@ -17,7 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.batch.course import Course, Passage, course_of
+from penstock.bridge.position import Course, Passage, course_of
 from penstock.errors import StateError
 from penstock.transform.output import STRINGS, Output
 from penstock.types import Bytes, Ragged

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.batch.course import Course, course_of
+from penstock.bridge.position import Course, course_of
 
 
 class Reading:
