@@ -1,7 +1,6 @@
-"""The function of a program that makes pixels of one encoded image.
+"""How bright pixels are, as TensorFlow's operations, rounded as the loader rounds.
 
-In: an `Image` and what the field's images are. Out: a definition: look at the header, choose the part that is
-taken, decode, turn upright, resize, as `transform/image_pixels.py` does.
+In: a program. Out: its function `find_brightness`, of pixels in three colours.
 """
 
 from __future__ import annotations
@@ -10,13 +9,88 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.batch.graph.brightness import give_brightness
-from penstock.batch.graph.orientation import give_orientation
-from penstock.batch.graph.site import Site, tf
+from penstock.batch.graph.parse import Lack, read_values
+from penstock.batch.graph.site import Page, Site, tf
 from penstock.foundation.program import Block, Define, Term, function, lift
+from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
 from penstock.transform.crop import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image
+
+_NAME: Final = "find_brightness"
+_LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue are
+
+
+def give_brightness(page: Page) -> Term:
+    """Write the function on top, once; return the term for it."""
+    if _NAME not in page.functions:
+        block = Block()
+        shares = block.bind("shares", tf.cast(Term.name("pixels"), tf.int32) * list(_LUMA))
+        sums = block.bind("sums", tf.reduce_sum(shares, axis=-1, keepdims=True))
+        bright = tf.cast((sums + 32768) // 65536, tf.uint8)
+        words = "Return the brightness of pixels in red, green and blue."
+        page.functions[_NAME] = Define(_NAME, ("pixels",), words, block.finish(bright))
+    return Term.name(_NAME)
+
+
+_HEAD_BYTES: Final = 1 << 17  # where the EXIF of a photo lies
+_TIFF_BYTES: Final = 1 << 14  # where in it the orientation lies
+_SPARE: Final = 16  # zeros behind it: what is looked for beyond is not there
+_SEGMENT: Final = b"\xff\xe1"
+_ORIENTATION: Final = 0x0112
+
+
+def give_orientation(page: Page) -> tuple[Term, Term]:
+    """Write both functions on top, once; return the terms for them."""
+    names = ("find_orientation", "turn_upright")
+    if names[0] not in page.functions:
+        page.functions[names[0]] = _define_finding()
+        page.functions[names[1]] = _define_turning()
+    return Term.name(names[0]), Term.name(names[1])
+
+
+def _define_finding() -> Define:
+    block = Block()
+    head = block.bind("head", tf.strings.substr(Term.name("data"), 0, _HEAD_BYTES))
+    parts = block.bind("parts", tf.concat([tf.strings.split(head, "Exif\0\0"), [""]], axis=0))
+    is_exif = block.bind("is_exif", tf.strings.substr(parts[0], -4, 2).equals(_SEGMENT))
+    block.note("EXIF is a TIFF: its byte order, then entries of 12 bytes: number, type, count, value.")
+    tiff = block.bind("tiff", tf.io.decode_raw(tf.strings.substr(parts[1], 0, _TIFF_BYTES), tf.uint8))
+    tiff = block.bind("tiff", tf.cast(tf.pad(tiff, [[0, _SPARE]]), tf.int32))
+    last = block.bind("last", tf.size(tiff) - 1)
+    is_little = block.bind("is_little", tiff[0].equals(ord("I")))
+    byte = block.define("byte", "at", body=lambda at: tf.gather(tiff, tf.minimum(at, last)))
+    word = block.define("word", "at", body=lambda at: _word(byte, is_little, at))
+    first = block.bind("first", word(tf.where(is_little, 4, 6)))
+    entries = block.bind("entries", first + 2 + tf.range(tf.minimum(word(first), last // 12)) * 12)
+    found = block.bind("found", tf.boolean_mask(entries, word(entries).equals(_ORIENTATION)))
+    value = block.bind("value", tf.concat([word(found + 8), [1]], axis=0)[0])
+    is_known = is_exif & (value >= 1) & (value <= 8)
+    words = "Return how a photo is turned by the EXIF of a JPEG, 1 to 8; 1 is upright."
+    return Define("find_orientation", ("data",), words, block.finish(tf.where(is_known, value, 1)))
+
+
+def _word(byte: Term, is_little: Term, at: Term) -> Term:
+    return tf.where(is_little, byte(at) + byte(at + 1) * 256, byte(at) * 256 + byte(at + 1))
+
+
+def _define_turning() -> Define:
+    block, pixels = Block(), Term.name("pixels")
+    turn = block.define("turn", body=lambda: tf.transpose(pixels, [1, 0, 2]))
+    branches = [
+        function(body=lambda: pixels),
+        function(body=lambda: tf.reverse(pixels, [1])),
+        function(body=lambda: tf.reverse(pixels, [0, 1])),
+        function(body=lambda: tf.reverse(pixels, [0])),
+        turn,
+        function(body=lambda: tf.reverse(turn(), [1])),
+        function(body=lambda: tf.reverse(turn(), [0, 1])),
+        function(body=lambda: tf.reverse(turn(), [0])),
+    ]
+    words = "Return the pixels of a photo upright."
+    upright = tf.switch_case(Term.name("orientation") - 1, branches)
+    return Define("turn_upright", ("pixels", "orientation"), words, block.finish(upright))
+
 
 _TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides
 # By orientation: whether the first row, and the first column, were the last before the image was turned.
@@ -190,3 +264,55 @@ class PictureReader:
         if not self._has_jpeg:
             return of_png
         return tf.cond(_is_jpeg, function(body=lambda: of_jpeg), function(body=lambda: of_png))
+
+
+_FORMATS: Final = ("jpeg", "png")
+
+
+def write_image(site: Site, transform: Image) -> dict[str, Term]:
+    """Write what `Image` does where nothing is random.
+
+    Raises:
+        OptionError: It decodes a format for which TensorFlow's pixels are others.
+    """
+    fitted = need_fitted(transform, site.name, transform.fitted)
+    lack: Lack = "refuse" if fitted.can_lack and transform.missing == "error" else "fill"
+    data, _ = read_values(site, lack)
+    name = site.page.names.take(f"read_{site.variable}")
+    site.page.functions[name] = PictureReader(site, transform, _find_formats(site, fitted.formats)).define(
+        name
+    )
+    read, shape = Term.name(name), [*fitted.size, transform.channels]
+    if site.field.optional and site.field.default is None and lack == "fill":
+        blank = tf.zeros(shape, tf.uint8) + tf.constant(find_fill(transform), tf.uint8)
+        blank = site.bind_beside("blank", blank)
+        read = function("data", body=lambda data: _read_or(data, Term.name(name), blank))
+    pixels = site.bind(tf.map_fn(read, data, fn_output_signature=tf.TensorSpec(shape, tf.uint8)))
+    if transform.dtype == "float32":
+        pixels = site.bind(_scale(transform, pixels))
+    return {site.name: pixels}
+
+
+def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which formats there are among the images: the one that is declared, or all that are taken."""
+    declared = site.field.format if isinstance(site.field, ImageField) else None
+    found = taken if declared is None or declared not in taken else (declared,)
+    for each in found:
+        if each not in _FORMATS:
+            site.refuse("images in JPEG or PNG", each)
+    return found
+
+
+def _read_or(data: Term, read: Term, blank: Term) -> Term:
+    """Return the pixels of an image, or what stands for one where there is none."""
+    return tf.cond(
+        tf.strings.length(data) > 0, function(body=lambda: read(data)), function(body=lambda: blank)
+    )
+
+
+def _scale(transform: Image, pixels: Term) -> Term:
+    factor, offset = map(plain, transform.__dict__["_scaling"])
+    value = tf.cast(pixels, tf.float32)
+    if factor != 1.0:
+        value = value * factor
+    return value if offset == 0.0 else value + offset
