@@ -6,8 +6,8 @@ In: sites of strings and ints, one a record or many. Out: statements, and a term
 from __future__ import annotations
 
 from penstock.batch.graph.parse import read_lists, read_values
-from penstock.batch.graph.sequence import pad_lists
 from penstock.batch.graph.site import Site, tf
+from penstock.bridge.graph.sequence import pad_lists
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode

@@ -9,8 +9,8 @@ from typing import Final
 
 from penstock.batch.graph.category import count_codes, look_up
 from penstock.batch.graph.parse import read_values
-from penstock.batch.graph.sequence import pad_lists
 from penstock.batch.graph.site import Site, tf
+from penstock.bridge.graph.sequence import pad_lists
 from penstock.foundation.program import Term
 from penstock.transform.padding import Padded
 from penstock.transform.sequence import Pad
