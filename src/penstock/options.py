@@ -4,8 +4,8 @@ In: nothing. Out: the classes of the stages and jobs. Most functions take the at
 keywords.
 """
 
-from penstock.batch.graph.files import GraphOptions
 from penstock.batch.options import LoadOptions
+from penstock.bridge.graph.files import GraphOptions
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.options import ModelOptions
 from penstock.model.score.options import EvaluateOptions
