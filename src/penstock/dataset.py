@@ -433,8 +433,8 @@ class Split:
         Example:
             `model.fit(pets["train"].to_tf_graph(pipeline, batch_size=64, shuffle=True, last="drop"))`
         """
-        from penstock.batch.graph.program import make_program  # noqa: PLC0415
         from penstock.bridge.graph.files import GraphOptions, find_source  # noqa: PLC0415 - with TensorFlow
+        from penstock.bridge.graph.program import make_program  # noqa: PLC0415
 
         with importing("to_tf_graph()"):
             from penstock.batch.graph.tensorflow import make_dataset  # noqa: PLC0415

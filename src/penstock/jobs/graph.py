@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.batch.graph.program import make_program
 from penstock.bridge.graph.files import GraphOptions, find_source
+from penstock.bridge.graph.program import make_program
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError
 from penstock.foundation.wording import show

@@ -7,8 +7,8 @@ import pytest
 import penstock as ps
 from graph_images import JPEGS, PNGS, open_images
 from graph_rows import fit_some, write_rows
-from penstock.batch.graph.program import make_program
 from penstock.bridge.graph.files import GraphOptions, find_source
+from penstock.bridge.graph.program import make_program
 from penstock.errors import OptionError, SchemaError
 from penstock.transform import Augment, Encode, Image, Keep, Output, Pad, Scale, Tokenize
 from record_files import example, flip, write_plain
