@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.batch.graph.site import Site, tf
 from penstock.bridge.graph.parse import read_lists, read_values
 from penstock.bridge.graph.sequence import pad_lists
+from penstock.bridge.graph.site import Site, tf
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode

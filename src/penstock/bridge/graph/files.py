@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from penstock.batch.build import LoadedSplit
-from penstock.batch.graph.site import tf
 from penstock.batch.options import LoadOptions, check_whole
+from penstock.bridge.graph.site import tf
 from penstock.errors import OptionError
 from penstock.foundation.program import Block, Statement, Term, When, function
 from penstock.foundation.wording import show

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.batch.graph.site import Page, Site, tf
 from penstock.bridge.graph.parse import Lack, read_values
+from penstock.bridge.graph.site import Page, Site, tf
 from penstock.foundation.program import Block, Define, Term, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted

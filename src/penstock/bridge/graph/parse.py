@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from penstock.batch.graph.site import Site, tf
+from penstock.bridge.graph.site import Site, tf
 from penstock.foundation.program import Term
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field

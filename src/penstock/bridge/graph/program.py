@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.batch.graph.site import Page, Site, refuse_field, tf
 from penstock.bridge.graph.category import write_encode, write_tokenize
 from penstock.bridge.graph.files import GraphOptions, GraphSource, give_choices, write_chain
 from penstock.bridge.graph.image import write_image
 from penstock.bridge.graph.number import write_keep, write_scale
 from penstock.bridge.graph.sequence import write_pad
+from penstock.bridge.graph.site import Page, Site, refuse_field, tf
 from penstock.errors import OptionError
 from penstock.foundation.program import Block, Define, Statement, Term
 from penstock.foundation.program_text import write_program

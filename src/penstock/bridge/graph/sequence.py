@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.batch.graph.site import Site, tf
 from penstock.bridge.graph.parse import read_lists
+from penstock.bridge.graph.site import Site, tf
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.padding import Padded
