@@ -437,7 +437,7 @@ class Split:
         from penstock.bridge.graph.program import make_program  # noqa: PLC0415
 
         with importing("to_tf_graph()"):
-            from penstock.batch.graph.tensorflow import make_dataset  # noqa: PLC0415
+            from penstock.bridge.graph.tensorflow import make_dataset  # noqa: PLC0415
 
         options = GraphOptions(
             batch_size=batch_size, shuffle=shuffle, seed=seed, last=last, shuffle_records=shuffle_records
