@@ -6,7 +6,7 @@ In: a schema, a fitted pipeline, options. Out: the statements of a function that
 from __future__ import annotations
 
 from penstock.foundation.program import Statement, Term
-from penstock.model.blueprint import INPUTS, KERAS, Blueprint
+from penstock.model.blueprint import INPUTS, KERAS, Blueprint, make_stem
 from penstock.model.combiner import combine
 from penstock.model.encoder.array import encode_array
 from penstock.model.encoder.category import encode_categories
@@ -15,7 +15,6 @@ from penstock.model.encoder.number import encode_numbers, encode_row
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.feature import Feature, find_features
 from penstock.model.head import add_heads
-from penstock.model.naming import make_stem
 from penstock.model.options import ModelOptions
 from penstock.model.task import find_tasks
 from penstock.schema.schema import Schema

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.foundation.program import Term
-from penstock.model.blueprint import LAYERS, Blueprint
-from penstock.model.naming import make_stem
+from penstock.model.blueprint import LAYERS, Blueprint, make_stem
 from penstock.model.task import Task
 
 _ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel": "sigmoid"}
