@@ -5,21 +5,61 @@ In: a schema, a fitted pipeline, options. Out: the statements of a function that
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
 from penstock.foundation.program import Statement, Term
-from penstock.model.blueprint import INPUTS, KERAS, Blueprint, make_stem
-from penstock.model.combiner import combine
+from penstock.model.blueprint import INPUTS, KERAS, LAYERS, Blueprint, make_stem
 from penstock.model.encoder.array import encode_array
 from penstock.model.encoder.category import encode_categories
 from penstock.model.encoder.image import encode_image
 from penstock.model.encoder.number import encode_numbers, encode_row
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.feature import Feature, find_features
-from penstock.model.head import add_heads
 from penstock.model.options import ModelOptions
-from penstock.model.task import find_tasks
+from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
+
+
+def combine(blueprint: Blueprint, vectors: Sequence[Term]) -> Term:
+    """Describe the layers; return the term for the vector."""
+    blueprint.block.note("Together.")
+    x = vectors[0]
+    if len(vectors) > 1:
+        x = blueprint.bind("x", LAYERS.Concatenate(name=blueprint.layer("combined"))(list(vectors)))
+    for number, units in enumerate(blueprint.options.units or (), start=1):
+        x = blueprint.bind("x", blueprint.dense(f"combined_dense_{number}", units, x))
+        x = blueprint.drop("x", f"combined_dropout_{number}", x)
+    return x
+
+
+_ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel": "sigmoid"}
+
+
+def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
+    """Describe the heads; return the term for what the model gives."""
+    blueprint.block.note("Predicted.")
+    found = {name: _add_head(blueprint, task, x) for name, task in tasks.items()}
+    if len(found) == 1:
+        return blueprint.block.bind("outputs", *found.values())
+    return blueprint.block.bind("outputs", found)
+
+
+def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
+    # float32 whatever the policy: probabilities of half precision round to 0 and 1.
+    facts: dict[str, Any] = {"dtype": "float32"}
+    costs, stem = blueprint.regularize(), make_stem(task.name)
+    if task.kind != "regression":
+        activation, name = _ACTIVATIONS[task.kind], blueprint.layer(stem)
+        return LAYERS.Dense(task.units, activation=activation, **costs, **facts, name=name)(x)
+    name = f"{stem}_dense"
+    dense = LAYERS.Dense(task.units, **costs, **facts, name=blueprint.layer(name))
+    dense = blueprint.finish(name, dense(x))
+    # Learned near 0 and 1, given with the mean and the deviation of the target; a few digits of them do.
+    deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
+    return LAYERS.Rescaling(deviation, mean, **facts, name=blueprint.layer(stem))(dense)
 
 
 def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None) -> tuple[Statement, ...]:
