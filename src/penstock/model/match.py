@@ -14,9 +14,17 @@ import keras
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.labels import read_tasks
-from penstock.model.ports import find_inputs, find_outputs, is_automatic, name_model, name_outputs
+from penstock.model.ports import (
+    can_feed,
+    describe_shape,
+    find_inputs,
+    find_outputs,
+    fits,
+    is_automatic,
+    name_model,
+    name_outputs,
+)
 from penstock.model.probe import call_on_symbols, watch
-from penstock.model.shape import can_feed, describe_shape, fits
 from penstock.model.task import Kind, Task
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
-from penstock.model.ports import find_inputs, name_outputs
-from penstock.model.shape import can_feed, describe_shape, fits
+from penstock.model.ports import can_feed, describe_shape, find_inputs, fits, name_outputs
 from penstock.model.task import Task
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
