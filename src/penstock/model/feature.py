@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from penstock.errors import OptionError, TrainingDataError
-from penstock.model.backbone import Scaling
 from penstock.model.blueprint import make_stem
+from penstock.model.options import Scaling
 from penstock.schema.array import Sequence
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode

@@ -9,12 +9,57 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from penstock.errors import NoSuchPathError, OptionError
 from penstock.foundation.option_checks import check_choice, check_count, check_flag, check_real, refuse_option
 from penstock.foundation.wording import check_keywords, find_nearest, show
-from penstock.model.backbone import BACKBONES
+
+
+class Scaling(NamedTuple):
+    """What becomes of a pixel x, 0 to 255: x · scale + offset.
+
+    Attributes:
+        scale: One number, or one a channel.
+        offset: Likewise.
+        is_reversed: Whether the channels come in the order blue, green, red; scaled after that.
+    """
+
+    scale: tuple[float, ...] = (1.0,)
+    offset: tuple[float, ...] = (0.0,)
+    is_reversed: bool = False
+
+    def undo(self) -> Scaling:
+        """Return the scaling that gives pixels again; of one with as many scales as offsets."""
+        pairs = list(zip(self.scale, self.offset, strict=True))
+        return Scaling(tuple(1 / scale for scale, _ in pairs), tuple(-by / scale for scale, by in pairs))
+
+
+_WITHIN: Final = Scaling()  # a layer of the model itself does it
+_AROUND_ZERO: Final = Scaling((1 / 127.5,), (-1.0,))
+# The means of ImageNet, blue first, as the weights of these were trained.
+_REVERSED: Final = Scaling((1.0,), (-103.939, -116.779, -123.68), is_reversed=True)
+_MEANS: Final = (0.485, 0.456, 0.406)
+_DEVIATIONS: Final = (0.229, 0.224, 0.225)
+_STANDARD: Final = Scaling(
+    tuple(1 / (255 * each) for each in _DEVIATIONS),
+    tuple(-mean / each for mean, each in zip(_MEANS, _DEVIATIONS, strict=True)),
+)
+
+BACKBONES: Final[Mapping[str, Scaling]] = {
+    **dict.fromkeys((f"ConvNeXt{size}" for size in ("Tiny", "Small", "Base", "Large", "XLarge")), _WITHIN),
+    **dict.fromkeys((f"DenseNet{depth}" for depth in (121, 169, 201)), _STANDARD),
+    **dict.fromkeys((f"EfficientNetB{number}" for number in range(8)), _WITHIN),
+    **dict.fromkeys((f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L")), _WITHIN),
+    **dict.fromkeys(("InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2"), _AROUND_ZERO),
+    **dict.fromkeys(("MobileNetV3Large", "MobileNetV3Small"), _WITHIN),
+    **dict.fromkeys(("NASNetLarge", "NASNetMobile", "Xception"), _AROUND_ZERO),
+    **dict.fromkeys((f"ResNet{depth}" for depth in (50, 101, 152)), _REVERSED),
+    **dict.fromkeys((f"ResNet{depth}V2" for depth in (50, 101, 152)), _AROUND_ZERO),
+    **dict.fromkeys(("VGG16", "VGG19"), _REVERSED),
+}
+"""By name, as `keras.applications` has them."""
+
 
 Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]

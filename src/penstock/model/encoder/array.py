@@ -9,9 +9,9 @@ import math
 from typing import Final
 
 from penstock.foundation.program import Term, lift
-from penstock.model.backbone import Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint, cast_float
 from penstock.model.feature import Feature
+from penstock.model.options import Scaling
 
 _UNKNOWN_SIDE: Final = 64
 _LARGE_SIDE: Final = 128  # from here on the first layer looks at every second place: a quarter of the work

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from penstock.foundation.program import Term
-from penstock.model.backbone import BACKBONES, Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint
 from penstock.model.encoder.array import encode_array
 from penstock.model.feature import Feature
+from penstock.model.options import BACKBONES, Scaling
 
 
 def encode_image(blueprint: Blueprint, feature: Feature) -> Term:
