@@ -25,7 +25,7 @@ from penstock.model.finite import check_finite
 from penstock.model.fitting import Fitting, build_state, check_monitor
 from penstock.model.history import read_history
 from penstock.model.imbalance import count_classes, list_single, weigh_classes
-from penstock.model.labels import check_labels, read_tasks
+from penstock.model.labels import Labelled, check_labels, find_labelled, read_tasks
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
@@ -34,7 +34,6 @@ from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, sa
 from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.model.training import TrainOptions
-from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 
