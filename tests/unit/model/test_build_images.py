@@ -13,7 +13,7 @@ from penstock.errors import OptionError
 from penstock.fields import Image, Tensor
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.encoder.array import count_stages
+from penstock.model.encoder.grid import count_stages
 from penstock.model.options import BACKBONES, ModelOptions
 from penstock.transform import Image as Decode
 from penstock.transform import Keep
