@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from penstock.foundation.program import Statement, Term
 from penstock.model.blueprint import INPUTS, KERAS, LAYERS, Blueprint, make_stem
-from penstock.model.encoder.category import encode_categories
 from penstock.model.encoder.grid import encode_array, encode_image
-from penstock.model.encoder.number import encode_numbers, encode_row
 from penstock.model.encoder.sequence import encode_sequence
+from penstock.model.encoder.table import encode_categories, encode_numbers, encode_row
 from penstock.model.feature import Feature, find_features
 from penstock.model.options import ModelOptions
 from penstock.model.task import Task, find_tasks

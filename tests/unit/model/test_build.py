@@ -9,7 +9,7 @@ from fit_sources import lists, numbers
 from penstock.errors import OptionError, SchemaError, UnknownNameError
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.model.build import build_model
-from penstock.model.encoder.category import choose_width
+from penstock.model.encoder.table import choose_width
 from penstock.model.options import ModelOptions
 from penstock.schema.schema import Schema
 from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
