@@ -9,9 +9,9 @@ from penstock.bridge.graph.files import GraphOptions
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.options import ModelOptions
 from penstock.model.score.options import EvaluateOptions
-from penstock.model.training import TrainOptions
 from penstock.read.options import ReadOptions
 from penstock.shards.options import ConvertOptions
+from penstock.training.options import TrainOptions
 
 __all__ = [
     "ConvertOptions",

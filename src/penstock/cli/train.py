@@ -10,8 +10,8 @@ from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_splitting, add_text_files
 from penstock.errors import importing
-from penstock.model.training import TrainOptions
 from penstock.storage.paths import refuse_missing
+from penstock.training.options import TrainOptions
 
 SUMMARY = "train a model on a data set, or on raw data"
 DESCRIPTION = """\

@@ -49,8 +49,8 @@ from penstock.model.progress import Silence
 from penstock.model.run import DATA_NAME, Run
 from penstock.model.seeding import seeded
 from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS
-from penstock.model.training import make_options
 from penstock.storage.atomic import AtomicFile
+from penstock.training.options import make_options
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),

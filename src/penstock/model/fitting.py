@@ -27,7 +27,7 @@ from penstock.model.progress import Silence, Watcher
 from penstock.model.recorder import Journal, Opening, Recorder, StepReached
 from penstock.model.snapshot import restore_callbacks, restore_model
 from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
-from penstock.model.training import TrainOptions
+from penstock.training.options import TrainOptions
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from penstock.model.progress import Silence, Watcher
 from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
-from penstock.model.training import TrainOptions
 from penstock.schema.schema import Schema
+from penstock.training.options import TrainOptions
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"

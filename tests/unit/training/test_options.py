@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from penstock.errors import OptionError
-from penstock.model.training import TrainChoices, TrainOptions, make_options
+from penstock.training.options import TrainChoices, TrainOptions, make_options
 
 
 def test_keywords_are_the_fields_of_the_options():

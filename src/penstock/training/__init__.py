@@ -1,0 +1,1 @@
+"""Model and loader to a run folder: fit, checkpoints, exact resume, history."""
