@@ -39,7 +39,6 @@ from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
 from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
-from penstock.model.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
@@ -49,6 +48,7 @@ from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.options import TrainChoices, make_options
+from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")
