@@ -22,7 +22,6 @@ from penstock.model.compiling import CompilePlan, compile_model
 from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.model.facts import HELD_OUT
 from penstock.model.finite import check_finite
-from penstock.model.fitting import Fitting, build_state, check_monitor
 from penstock.model.history import read_history
 from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.labels import Labelled, check_labels, find_labelled, read_tasks
@@ -34,6 +33,7 @@ from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, sa
 from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
+from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
 from penstock.transform.pipeline import Pipeline
 
