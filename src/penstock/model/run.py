@@ -15,7 +15,6 @@ from typing import Any, Final
 from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
 from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
-from penstock.model.checkpoint import read_ending
 from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.facts import check_facts
 from penstock.model.history import read_history
@@ -30,6 +29,7 @@ from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
+from penstock.training.checkpoint import read_ending
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 

@@ -17,7 +17,6 @@ from penstock.batch.loader import Loader
 from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
-from penstock.model.checkpoint import Checkpoints, Moment
 from penstock.model.compiling import CompilePlan, compile_model
 from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.model.facts import HELD_OUT
@@ -33,6 +32,7 @@ from penstock.model.run import PIPELINE_NAME, Run, load_weights, save_fields, sa
 from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
+from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
 from penstock.transform.pipeline import Pipeline
