@@ -13,8 +13,8 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import ManifestError, PenstockError, SchemaError, StateError
 from penstock.jobs.recipe import find_recipe
-from penstock.model.snapshot import Snapshot
 from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.snapshot import Snapshot
 
 # As JSON text: Python's own writer makes neither 10^400 nor lone surrogates of it.
 HOSTILE = (

@@ -21,15 +21,14 @@ from penstock.model.history import read_history
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
-from penstock.model.pairing import pair_weights
 from penstock.model.predictor import Predictor
-from penstock.model.snapshot import copy_array
 from penstock.model.task import Task, find_tasks
 from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.checkpoint import read_ending
+from penstock.training.snapshot import copy_array, pair_weights
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 

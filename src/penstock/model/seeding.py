@@ -17,7 +17,7 @@ from keras.src.backend.common import global_state
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
 from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED
 
-from penstock.model.snapshot import copy_array
+from penstock.training.snapshot import copy_array
 
 _TENSORFLOW: Final = "tensorflow.python.eager.context"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.model.snapshot import copy_array
+from penstock.training.snapshot import copy_array
 
 VALIDATION_LOSS: Final = "val_loss"
 """The loss of the validation as Keras computes it, with the penalties of the model's weights."""

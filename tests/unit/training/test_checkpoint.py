@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.model.snapshot import Snapshot
 from penstock.training.checkpoint import Checkpoints, Moment, read_ending
+from penstock.training.snapshot import Snapshot
 
 IDENTITY = {"pipeline": "abc", "seed": 3, "class_weights": {"sold": {"yes": 2.0}}}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError
-from penstock.model.snapshot import Snapshot, copy_array, restore_callbacks, restore_model, take_snapshot
+from penstock.training.snapshot import Snapshot, copy_array, restore_callbacks, restore_model, take_snapshot
 
 
 class Variable:

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import StateError
-from penstock.model.pairing import pair_weights
+from penstock.training.snapshot import pair_weights
 
 
 @pytest.mark.parametrize(
