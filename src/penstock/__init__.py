@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from penstock.jobs.train import train
     from penstock.jobs.writer import Writer
     from penstock.model.build import build_model
-    from penstock.model.run import Run, open_run
     from penstock.schema.schema import Schema
+    from penstock.training.run import Run, open_run
     from penstock.transform.pipeline import Pipeline
 
 __all__ = [
@@ -47,7 +47,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Dataset": ("penstock.dataset", None),
     "Loader": ("penstock.batch.loader", None),
     "Pipeline": ("penstock.transform.pipeline", None),
-    "Run": ("penstock.model.run", "train"),
+    "Run": ("penstock.training.run", "train"),
     "Schema": ("penstock.schema.schema", None),
     "Writer": ("penstock.jobs.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
@@ -55,7 +55,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "evaluate": ("penstock.jobs.evaluate", "train"),
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),
-    "open_run": ("penstock.model.run", "train"),
+    "open_run": ("penstock.training.run", "train"),
     "predict": ("penstock.jobs.predict", "train"),
     "train": ("penstock.jobs.train", "train"),
 }

@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.model.config import OWN_MODEL, write_run_config
-from penstock.model.run import PIPELINE_NAME, open_run, save_weights
+from penstock.training.run import PIPELINE_NAME, open_run, save_weights
 from pictures import png, scene
 
 NUM_ROWS = 60

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     with loading(), importing("penstock evaluate", "train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
-        import_quietly("penstock.model.run")
+        import_quietly("penstock.training.run")
         from penstock.cli.evaluating import run_evaluate  # noqa: PLC0415
 
     return run_evaluate(args)

@@ -37,7 +37,7 @@ def run_predict(args: argparse.Namespace) -> int:
             advice="Without a file, the predictions themselves are printed: as CSV.",
         )
     with importing("penstock predict", "train"):
-        import_quietly("penstock.model.run")
+        import_quietly("penstock.training.run")
     options = _read_arguments(args)
     data = args.paths[0] if len(args.paths) == 1 else args.paths
     began = time.monotonic()

@@ -46,11 +46,11 @@ from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Silence
-from penstock.model.run import DATA_NAME, Run
 from penstock.model.seeding import seeded
 from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS
 from penstock.storage.atomic import AtomicFile
 from penstock.training.options import make_options
+from penstock.training.run import DATA_NAME, Run
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),

@@ -189,7 +189,7 @@ def _open_run(
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
     with importing("evaluate", "train"):
-        from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
+        from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
     return open_run(run, model, functions)
 

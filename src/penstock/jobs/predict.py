@@ -31,7 +31,7 @@ from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 
 if TYPE_CHECKING:
-    from penstock.model.run import Run  # Keras, which a run that is given has loaded already
+    from penstock.training.run import Run  # Keras, which a run that is given has loaded already
 
 _log = logging.getLogger("penstock")
 
@@ -159,7 +159,7 @@ def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
     with importing("predict", "train"):
-        from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
+        from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
     return open_run(run, options.model, options.functions)
 

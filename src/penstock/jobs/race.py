@@ -17,7 +17,7 @@ from penstock.jobs.contest import Entrant
 from penstock.jobs.evaluate import evaluate
 from penstock.jobs.train import train
 from penstock.model.progress import Progress, Watcher
-from penstock.model.run import Run
+from penstock.training.run import Run
 from penstock.transform.pipeline import Pipeline
 
 

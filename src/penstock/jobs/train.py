@@ -38,7 +38,6 @@ from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
-from penstock.model.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
@@ -48,6 +47,7 @@ from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.options import TrainChoices, make_options
+from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 

@@ -259,7 +259,7 @@ def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path) -> 
             given.append((path, model, functions))
             return run
 
-    monkeypatch.setitem(sys.modules, "penstock.model.run", Module)
+    monkeypatch.setitem(sys.modules, "penstock.training.run", Module)
     functions = {"ratio": dict}
     evaluate(tmp_path, run.data, model="model", functions=functions, **QUICK)
     assert given == [(tmp_path, "model", functions)]

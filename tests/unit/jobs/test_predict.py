@@ -492,7 +492,7 @@ def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
             given.append((path, model, functions))
             return run
 
-    monkeypatch.setitem(sys.modules, "penstock.model.run", Module)
+    monkeypatch.setitem(sys.modules, "penstock.training.run", Module)
     functions = {"ratio": dict}
     assert predict(tmp_path, make_pets(2), model="model", functions=functions).num_rows == 2
     assert given == [(tmp_path, "model", functions)]

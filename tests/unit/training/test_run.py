@@ -18,7 +18,7 @@ keras = pytest.importorskip("keras")
 from penstock.model.build import build_model  # noqa: E402
 from penstock.model.config import read_run_config, write_run_config  # noqa: E402
 from penstock.model.history import write_history  # noqa: E402
-from penstock.model.run import open_run, save_weights  # noqa: E402
+from penstock.training.run import open_run, save_weights  # noqa: E402
 
 OPTIONS = ps.options.ModelOptions(preset="small")
 HISTORY = [{"epoch": 1, "step": 3, "loss": 0.5}]
