@@ -15,8 +15,8 @@ import penstock as ps
 from penstock._native import masked_crc32c
 from penstock.cli.main import main
 from penstock.errors import CellError, WriteError
-from penstock.model.config import read_run_config, write_run_config
 from penstock.shards.staging import Staging
+from penstock.training.run_files import read_run_config, write_run_config
 from record_files import header
 from wire.frame import write_records
 

@@ -5,8 +5,8 @@ import pytest
 from penstock.cli.main import main
 from penstock.errors import SchemaError
 from penstock.foundation.safe_yaml import read_yaml
-from penstock.model.config import read_run_config
 from penstock.plan.plan_file import read_plan
+from penstock.training.run_files import read_run_config
 from penstock.transform.pipeline import Pipeline
 
 READERS = {

@@ -10,8 +10,8 @@ import pytest
 import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import OptionError
-from penstock.model.config import OWN_MODEL, write_run_config
 from penstock.training.run import PIPELINE_NAME, open_run, save_weights
+from penstock.training.run_files import OWN_MODEL, write_run_config
 from pictures import png, scene
 
 NUM_ROWS = 60

@@ -42,7 +42,6 @@ from penstock.jobs.train import (
 )
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.config import CONFIG_NAME, OWN_MODEL, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Silence
@@ -51,6 +50,7 @@ from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS
 from penstock.storage.atomic import AtomicFile
 from penstock.training.options import make_options
 from penstock.training.run import DATA_NAME, Run
+from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),

@@ -34,7 +34,6 @@ from penstock.foundation.wording import show
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.table import format_plan, terminal_width
-from penstock.model.config import CONFIG_NAME, read_run_config
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.model.progress import Watcher
@@ -48,6 +47,7 @@ from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.options import TrainChoices, make_options
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data
+from penstock.training.run_files import CONFIG_NAME, read_run_config
 from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 

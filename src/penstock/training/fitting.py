@@ -21,12 +21,12 @@ from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.model.guard import LossFault, LossGuard, explain_fault
-from penstock.model.history import write_history
 from penstock.model.progress import Silence, Watcher
 from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.options import TrainOptions
 from penstock.training.recorder import Journal, Opening, Recorder, StepReached
+from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model
 
 

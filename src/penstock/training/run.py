@@ -15,9 +15,6 @@ from typing import Any, Final
 from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
 from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
-from penstock.model.config import CONFIG_NAME, read_run_config
-from penstock.model.facts import check_facts
-from penstock.model.history import read_history
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
@@ -28,6 +25,7 @@ from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.checkpoint import read_ending
+from penstock.training.run_files import CONFIG_NAME, check_facts, read_history, read_run_config
 from penstock.training.snapshot import copy_array, pair_weights
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline

@@ -18,10 +18,7 @@ from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.compiling import CompilePlan, compile_model
-from penstock.model.config import OWN_MODEL, write_run_config
-from penstock.model.facts import HELD_OUT
 from penstock.model.finite import check_finite
-from penstock.model.history import read_history
 from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.labels import Labelled, check_labels, find_labelled, read_tasks
 from penstock.model.match import check_model
@@ -35,6 +32,7 @@ from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
+from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"

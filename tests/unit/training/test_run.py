@@ -16,9 +16,12 @@ from penstock.training.snapshot import Snapshot
 
 keras = pytest.importorskip("keras")
 from penstock.model.build import build_model  # noqa: E402
-from penstock.model.config import read_run_config, write_run_config  # noqa: E402
-from penstock.model.history import write_history  # noqa: E402
 from penstock.training.run import open_run, save_weights  # noqa: E402
+from penstock.training.run_files import (  # noqa: E402
+    read_run_config,
+    write_history,  # noqa: E402
+    write_run_config,
+)
 
 OPTIONS = ps.options.ModelOptions(preset="small")
 HISTORY = [{"epoch": 1, "step": 3, "loss": 0.5}]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.model.facts import check_facts, read_trained
+from penstock.training.run_files import check_facts, read_trained
 
 SOUND = {
     "keras": "3.15.1",

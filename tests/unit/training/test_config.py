@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from penstock.errors import NoSuchPathError, PathError, SchemaError, WriteError
-from penstock.model.config import CONFIG_NAME, TABLES, read_run_config, write_run_config
+from penstock.training.run_files import CONFIG_NAME, TABLES, read_run_config, write_run_config
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from penstock.errors import WriteError
-from penstock.model.history import HISTORY_NAME, read_history, write_history
+from penstock.training.run_files import HISTORY_NAME, read_history, write_history
 
 
 def test_rows_are_read_as_they_were_written(tmp_path):

@@ -1,0 +1,203 @@
+"""What each epoch came to, as `history.csv`.
+
+In: a row an epoch, loss and metrics by name. Out: the file, whole at any moment, and its rows again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import yaml
+
+from penstock.errors import SchemaError, StateError
+from penstock.foundation.safe_yaml import read_yaml
+from penstock.foundation.wording import find_nearest, list_choices, show
+from penstock.model.task import Kind
+from penstock.storage.atomic import AtomicFile
+from penstock.storage.paths import PathLike
+
+HISTORY_NAME: Final = "history.csv"
+
+Row = Mapping[str, float]
+
+
+def write_history(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the rows, in place of those that are there.
+
+    Raises:
+        WriteError: The disk is full, or fails.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    with AtomicFile(folder / HISTORY_NAME, overwrite=True) as file:
+        file.write(text.getvalue().encode())
+
+
+def read_history(folder: Path) -> list[dict[str, float]]:
+    """Return the rows; none, if there is no file.
+
+    Raises:
+        StateError: It is not as it was written.
+    """
+    path = folder / HISTORY_NAME
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [
+                {name: _as_number(cell) for name, cell in row.items() if cell} for row in csv.DictReader(file)
+            ]
+    except (ValueError, AttributeError, csv.Error) as error:
+        raise StateError("history", path=path, expected="numbers by name", got=str(error)) from None
+
+
+def _as_number(cell: str) -> float:
+    return int(cell) if cell.lstrip("-").isdigit() else float(cell)
+
+
+CONFIG_NAME: Final = "run.yaml"
+OWN_MODEL: Final = "own"
+"""What stands for a model that a run was given: its code is nowhere in the run."""
+
+TABLES: Final = (
+    *("source", "data", "target", "declared", "convert", "fields", "groups", "model", "train", "facts"),
+)
+"""`source` and `data` are paths; `declared` are fields of TFRecords, as a schema has them; `facts` are what
+came of the others: another run has its own."""
+
+_WORDS: Final = ("source", "data", "target")
+
+_HEADER: Final = (
+    "# What this run was made with. `penstock train --config run.yaml --out OTHER` makes another like it.\n"
+)
+
+
+def write_run_config(folder: Path, tables: Mapping[str, Any]) -> None:
+    """Write the settings of a run.
+
+    Raises:
+        WriteError: The disk is full, or fails.
+    """
+    text = yaml.safe_dump(_as_plain(dict(tables)), sort_keys=False, allow_unicode=True, width=110)
+    with AtomicFile(folder / CONFIG_NAME, overwrite=True) as file:
+        file.write((_HEADER + text).encode())
+
+
+def read_run_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the settings of a run, or what a person wrote of them.
+
+    Raises:
+        NoSuchPathError: There is no such file.
+        PathError: It cannot be read.
+        SchemaError: It is no YAML, or has another form; the message names the line.
+    """
+    form, lines = read_yaml(path)
+    tables = {} if form is None else form
+    if not isinstance(tables, dict):
+        raise SchemaError("settings", path=path, expected="tables by name", got=show(form))
+    for name, table in tables.items():
+        line = f"line {lines.get(f'$.{name}', 1)}: "
+        if name not in TABLES:
+            nearest = find_nearest(str(name), TABLES)
+            advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(TABLES)}."
+            raise SchemaError(
+                f"{line}table {name!r}", path=path, expected="one of a run", got=show(name), advice=advice
+            )
+        if table is not None and not _is_table(name, table):
+            expected = "a word, or several" if name in _WORDS else "options by name"
+            raise SchemaError(f"{line}table {name!r}", path=path, expected=expected, got=show(table))
+    return {name: table for name, table in tables.items() if table is not None}
+
+
+def _is_table(name: str, table: Any) -> bool:
+    if name in _WORDS:
+        words = table if isinstance(table, list) else [table]
+        return bool(words) and all(isinstance(word, str) for word in words)
+    return isinstance(table, dict) or (name == "model" and table == OWN_MODEL)
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            str(key) if not isinstance(key, int | bool) else key: _as_plain(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_as_plain(each) for each in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+STATE_NAME: Final = "state.json"
+HELD_OUT: Final = "held out of train"
+"""What the facts of a run name as its validation, where a part of the train split is held out for it."""
+
+MOST_LABELS: Final = 1_000_000
+"""Of a target: more of them are no classes that a model has learned."""
+
+
+def check_facts(facts: object, path: PathLike) -> None:
+    """Refuse facts that no run writes; what is not used when a run is opened is not looked at.
+
+    Args:
+        facts: The table, as it was read: `targets` with kind and number of labels, `logits` with yes or no.
+        path: Of the file, for errors.
+
+    Raises:
+        SchemaError: They have another form.
+
+    Example:
+        >>> check_facts({"targets": {"y": {"kind": "binary", "labels": 2}}}, "run.yaml")
+    """
+    table = _need_table("facts", facts, path)
+    for name, target in _need_table("facts.targets", table.get("targets"), path).items():
+        place = f"facts.targets.{name}"
+        known = _need_table(place, target, path)
+        kind, labels = known.get("kind"), known.get("labels")
+        if kind not in get_args(Kind):
+            raise _fault(f"{place}.kind", path, list_choices(get_args(Kind)), kind)
+        least = 0 if kind == "regression" else 1
+        if not isinstance(labels, int) or isinstance(labels, bool) or not least <= labels <= MOST_LABELS:
+            expected = f"a whole number from {least} to {MOST_LABELS:,}"
+            raise _fault(f"{place}.labels", path, expected, labels)
+    for name, is_logit in _need_table("facts.logits", table.get("logits"), path).items():
+        if not isinstance(is_logit, bool):
+            raise _fault(f"facts.logits.{name}", path, "true or false", is_logit)
+
+
+def read_trained(folder: Path) -> str | None:
+    """Return the fingerprint of the split that a run was trained on; None, if nothing tells it."""
+    try:
+        form = json.loads((folder / STATE_NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None  # a run is evaluated without it, too
+    identity = form.get("identity") if isinstance(form, dict) else None
+    data = identity.get("data") if isinstance(identity, dict) else None
+    return data if isinstance(data, str) else None
+
+
+def _need_table(place: str, value: object, path: PathLike) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _fault(place, path, "a table", value)
+    for name in value:
+        if not isinstance(name, str):
+            raise _fault(place, path, "names that are texts", name)
+    return value
+
+
+def _fault(place: str, path: PathLike, expected: str, got: object) -> SchemaError:
+    advice = "The file is not as the run wrote it."
+    shown = "nothing" if got is None else show(got)
+    return SchemaError(place, path=path, expected=expected, got=shown, advice=advice)
