@@ -52,8 +52,8 @@ class Bench:
         import keras  # noqa: PLC0415 - after pinning
 
         from penstock.model.build import build_model  # noqa: PLC0415
-        from penstock.model.compiling import CompilePlan, compile_model  # noqa: PLC0415
         from penstock.model.task import find_tasks  # noqa: PLC0415
+        from penstock.training.compilation import CompilePlan, compile_model  # noqa: PLC0415
 
         keras.utils.set_random_seed(SEED)
         model = build_model(self.pipeline.schema, self.pipeline)

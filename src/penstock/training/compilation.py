@@ -1,22 +1,112 @@
-"""Optimizer, losses and metrics of a model, by its tasks.
+"""The loss of a task, with the weights of its classes inside.
 
-In: a Keras model, its tasks, and a plan. Out: the model compiled.
+In: targets and outputs of a batch. Out: a number a record, which Keras weighs by the record and averages.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import keras
+from keras import ops
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
-from penstock.model.losses import TaskLoss
 from penstock.model.outputs import find_logits
-from penstock.model.schedule import WarmCosine
 from penstock.model.task import Task
+
+
+class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
+    """What a model is to make small for a target.
+
+    Cross-entropy for classes; for numbers the squared error in units of their deviation, so that the losses
+    of several targets are of one size.
+
+    Attributes:
+        task: The task.
+        from_logits: Whether outputs are logits.
+        class_weights: By code, how much a record counts; none counts more than others if not given.
+    """
+
+    def __init__(
+        self, task: Task, *, from_logits: bool = False, class_weights: tuple[float, ...] | None = None
+    ) -> None:
+        super().__init__(name=f"{task.kind}_loss")
+        self.task = task
+        self.from_logits = from_logits
+        self.class_weights = class_weights
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return the loss of each record."""
+        task = self.task
+        if task.kind == "multiclass":
+            codes = ops.cast(ops.reshape(y_true, (-1,)), "int32")
+            values = ops.sparse_categorical_crossentropy(codes, y_pred, from_logits=self.from_logits)
+            return self._weigh(values, codes)
+        # As (n, k) both: of two vectors Keras would take the mean over the batch, and lose the records.
+        wanted = ops.reshape(y_true, (-1, task.units))
+        given = ops.reshape(y_pred, (-1, task.units))
+        if task.kind == "regression":
+            return ops.mean(ops.square((given - wanted) / (task.deviation or 1.0)), axis=-1)
+        values = ops.mean(ops.binary_crossentropy(wanted, given, from_logits=self.from_logits), axis=-1)
+        if task.kind == "multilabel":
+            return values
+        return self._weigh(values, ops.cast(ops.reshape(y_true, (-1,)), "int32"))
+
+    def _weigh(self, values: Any, codes: Any) -> Any:
+        if self.class_weights is None:
+            return values
+        weights = ops.convert_to_tensor(self.class_weights, dtype=values.dtype)
+        return values * ops.take(weights, codes, axis=0)
+
+
+class WarmCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+    """Rises evenly to a peak, and falls along a cosine to a part of it.
+
+    Attributes:
+        peak: The highest rate.
+        warmup_steps: In how many steps it is reached.
+        total_steps: Of the run; if not given, the rate stays at its peak.
+        floor: What part of the peak remains at the end, and behind it.
+
+    Example:
+        >>> [round(float(WarmCosine(1.0, 2, 6)(step)), 3) for step in range(7)]
+        [0.5, 1.0, 1.0, 0.855, 0.505, 0.155, 0.01]
+    """
+
+    def __init__(
+        self, peak: float, warmup_steps: int = 0, total_steps: int | None = None, floor: float = 0.01
+    ) -> None:
+        super().__init__()
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
+        self.floor = floor
+
+    def __call__(self, step: Any) -> Any:
+        """Return the rate of a step, counted from 0."""
+        place = ops.cast(step, "float32")
+        # The first step is taken at a rate above 0.
+        rising = ops.minimum((place + 1.0) / max(self.warmup_steps, 1), 1.0)
+        if self.total_steps is None:
+            return self.peak * rising
+        span = max(self.total_steps - self.warmup_steps, 1)
+        part = ops.clip((place - self.warmup_steps) / span, 0.0, 1.0)
+        falling = self.floor + (1.0 - self.floor) * 0.5 * (1.0 + ops.cos(math.pi * part))
+        return self.peak * rising * falling
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what it was made with, as Keras asks of every schedule."""
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+            "floor": self.floor,
+        }
+
 
 OptimizerName: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 

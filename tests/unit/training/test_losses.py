@@ -11,7 +11,7 @@ from penstock.model.task import Task
 from penstock.model.weights import balance, choose_class_weights
 
 keras = pytest.importorskip("keras")
-from penstock.model.losses import TaskLoss  # noqa: E402
+from penstock.training.compilation import TaskLoss  # noqa: E402
 
 BINARY = Task("y", "binary", ("no", "yes"))
 CLASSES = Task("y", "multiclass", ("a", "b", "c"))

@@ -12,8 +12,12 @@ from penstock.errors import OptionError
 from penstock.model.task import Task
 
 keras = pytest.importorskip("keras")
-from penstock.model.compiling import CompilePlan, compile_model, make_optimizer  # noqa: E402
-from penstock.model.schedule import WarmCosine  # noqa: E402
+from penstock.training.compilation import (  # noqa: E402
+    CompilePlan,
+    WarmCosine,  # noqa: E402
+    compile_model,
+    make_optimizer,
+)
 
 layers = keras.layers
 TASKS = {
