@@ -18,7 +18,6 @@ from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.finite import check_finite
-from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.labels import Labelled, check_labels, find_labelled, read_tasks
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
@@ -28,6 +27,7 @@ from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.class_weights import count_classes, list_single, weigh_classes
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.model.task import Task
-from penstock.model.weights import balance, choose_class_weights
+from penstock.training.class_weights import balance, choose_class_weights
 
 keras = pytest.importorskip("keras")
 from penstock.training.compilation import TaskLoss  # noqa: E402

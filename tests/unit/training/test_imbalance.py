@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import OptionError
-from penstock.model.imbalance import count_classes, list_single, weigh_classes
 from penstock.model.task import Task
+from penstock.training.class_weights import count_classes, list_single, weigh_classes
 
 SOLD = Task("sold", "binary", ("no", "yes"))
 YES_NO = [{"sold": np.array([0] * 5, np.int32)}, {"sold": np.array([0, 0, 0, 0, 1], np.int32)}]
