@@ -20,10 +20,10 @@ from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.model.guard import LossFault, LossGuard, explain_fault
 from penstock.model.progress import Silence, Watcher
 from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
 from penstock.training.recorder import Journal, Opening, Recorder, StepReached
 from penstock.training.run_files import write_history
