@@ -21,7 +21,7 @@ from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.model.progress import Silence, Watcher
-from penstock.model.stopping import DATA_LOSS, BestEpoch, DataLoss
+from penstock.training.best_epoch import DATA_LOSS, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions

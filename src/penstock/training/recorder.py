@@ -19,7 +19,7 @@ from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.model.progress import Progress, Watcher
-from penstock.model.stopping import DATA_LOSS, VALIDATION_LOSS, BestEpoch
+from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS, BestEpoch
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault
 from penstock.training.run_files import write_history

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import OptionError
 
 keras = pytest.importorskip("keras")
-from penstock.model.stopping import BestEpoch, DataLoss  # noqa: E402
+from penstock.training.best_epoch import BestEpoch, DataLoss  # noqa: E402
 
 
 class Weight:
