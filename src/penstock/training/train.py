@@ -23,7 +23,6 @@ from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.progress import Silence, Watcher
-from penstock.model.seeding import restored_randomness, seeded
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.training.checkpoint import Checkpoints, Moment
@@ -33,6 +32,7 @@ from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
+from penstock.training.seeding import restored_randomness, seeded
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
-from penstock.model.seeding import restored_randomness, seeded  # noqa: E402
+from penstock.training.seeding import restored_randomness, seeded  # noqa: E402
 
 
 def draw():
