@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.model.progress import Progress
+from penstock.training.progress import Progress
 
 WORDS = ("red", "blue", "tall", "small", "by the path", "in the shade")
 NUM_RECORDS = 120

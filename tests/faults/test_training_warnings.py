@@ -16,7 +16,7 @@ from penstock.errors import OptionError
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
 from penstock.jobs.train import TrainJob, _convert
-from penstock.model.progress import Silence
+from penstock.training.progress import Silence
 
 WARNED = {
     "leak": "gives the target 'adopted' away",

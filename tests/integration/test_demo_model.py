@@ -17,7 +17,7 @@ from penstock.jobs.meadow import NUM_NEW, TARGET
 from penstock.jobs.race import Timed
 from penstock.jobs.trial import ALONE
 from penstock.model.display import TrainingDisplay
-from penstock.model.progress import Progress, Silence
+from penstock.training.progress import Progress, Silence
 
 FLAGS = "--epochs 2 --batch-size 64 --learning-rate 0.003 --seed 7"
 

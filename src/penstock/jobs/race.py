@@ -16,7 +16,7 @@ from penstock.dataset import Dataset
 from penstock.jobs.contest import Entrant
 from penstock.jobs.evaluate import evaluate
 from penstock.jobs.train import train
-from penstock.model.progress import Progress, Watcher
+from penstock.training.progress import Progress, Watcher
 from penstock.training.run import Run
 from penstock.transform.pipeline import Pipeline
 

@@ -36,7 +36,6 @@ from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.table import format_plan, terminal_width
 from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
-from penstock.model.progress import Watcher
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
@@ -46,6 +45,7 @@ from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.options import TrainChoices, make_options
+from penstock.training.progress import Watcher
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data
 from penstock.training.run_files import CONFIG_NAME, read_run_config
 from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner

@@ -18,7 +18,7 @@ from penstock.jobs.meadow import TARGET, Meadow
 from penstock.jobs.predict import predict
 from penstock.jobs.race import Race
 from penstock.jobs.step import Step, quote
-from penstock.model.progress import Silence, Watcher
+from penstock.training.progress import Silence, Watcher
 
 TOGETHER: Final = "all together"
 ALONE: Final = {

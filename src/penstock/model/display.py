@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, NamedTuple, TextIO
 
-from penstock.model.progress import Progress
+from penstock.training.progress import Progress
 
 _SECONDS_BETWEEN: Final = 0.1
 _MOST_BAR_CHARS: Final = 24

@@ -20,11 +20,11 @@ from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.model.progress import Silence, Watcher
 from penstock.training.best_epoch import DATA_LOSS, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
+from penstock.training.progress import Silence, Watcher
 from penstock.training.recorder import Journal, Opening, Recorder, StepReached
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model

@@ -18,10 +18,10 @@ import numpy as np
 from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
-from penstock.model.progress import Progress, Watcher
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS, BestEpoch
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault
+from penstock.training.progress import Progress, Watcher
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 

@@ -22,7 +22,6 @@ from penstock.model.labels import Labelled, check_labels, find_labelled, read_ta
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
-from penstock.model.progress import Silence, Watcher
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.training.checkpoint import Checkpoints, Moment
@@ -30,6 +29,7 @@ from penstock.training.class_weights import count_classes, list_single, weigh_cl
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
+from penstock.training.progress import Silence, Watcher
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
 from penstock.training.seeding import restored_randomness, seeded

@@ -13,9 +13,9 @@ from penstock.errors import BusyError, NonFiniteError, OptionError, PathError, S
 
 keras = pytest.importorskip("keras")
 from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training  # noqa: E402
-from penstock.model.progress import Silence  # noqa: E402
 from penstock.shards.lock import WriterLock  # noqa: E402
 from penstock.training import train as core  # noqa: E402
+from penstock.training.progress import Silence  # noqa: E402
 from small_garden import Listener  # noqa: E402
 
 OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 3}  # 3 steps an epoch

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from penstock.model.display import TrainingDisplay
-from penstock.model.progress import Progress
+from penstock.training.progress import Progress
 
 WIPE = "\r\x1b[K"
 LOGS = {"loss": 0.42134, "accuracy": 0.8125}
