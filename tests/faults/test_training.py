@@ -13,8 +13,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
-from penstock.model.tensorfile import read_tensors
 from penstock.training.snapshot import copy_array
+from penstock.training.tensorfile import read_tensors
 from small_garden import MODEL, OPTIONS, Listener, read_history, train, write_garden
 
 WEIGHTS = "weights.safetensors"

@@ -20,13 +20,13 @@ from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
-from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.checkpoint import read_ending
 from penstock.training.run_files import CONFIG_NAME, check_facts, read_history, read_run_config
 from penstock.training.snapshot import copy_array, pair_weights
+from penstock.training.tensorfile import read_tensors, write_tensors
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 

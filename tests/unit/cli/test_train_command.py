@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from penstock.cli.main import main
-from penstock.model.tensorfile import read_tensors
+from penstock.training.tensorfile import read_tensors
 
 pytest.importorskip("keras")
 

@@ -10,9 +10,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, SchemaError, StateError
-from penstock.model.tensorfile import read_tensors, write_tensors
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.snapshot import Snapshot
+from penstock.training.tensorfile import read_tensors, write_tensors
 
 keras = pytest.importorskip("keras")
 from penstock.model.build import build_model  # noqa: E402

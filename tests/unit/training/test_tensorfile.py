@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import NoSuchPathError, PathError, StateError, WriteError
-from penstock.model.tensorfile import read_tensors, write_tensors
+from penstock.training.tensorfile import read_tensors, write_tensors
 
 NAMES = {
     "float64": "F64",
