@@ -16,7 +16,7 @@ from penstock.jobs.demo import demo
 from penstock.jobs.meadow import NUM_NEW, TARGET
 from penstock.jobs.race import Timed
 from penstock.jobs.trial import ALONE
-from penstock.model.display import TrainingDisplay
+from penstock.training.display import TrainingDisplay
 from penstock.training.progress import Progress, Silence
 
 FLAGS = "--epochs 2 --batch-size 64 --learning-rate 0.003 --seed 7"

@@ -42,10 +42,10 @@ from penstock.jobs.train import (
 )
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.storage.atomic import AtomicFile
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
+from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
 from penstock.training.progress import Silence
 from penstock.training.run import DATA_NAME, Run

@@ -34,7 +34,6 @@ from penstock.foundation.wording import show
 from penstock.jobs.declaration import Declaration, open_declared
 from penstock.jobs.sourcekind import is_stored
 from penstock.jobs.table import format_plan, terminal_width
-from penstock.model.display import TrainingDisplay
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
@@ -44,6 +43,7 @@ from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
+from penstock.training.display import TrainingDisplay
 from penstock.training.options import TrainChoices, make_options
 from penstock.training.progress import Watcher
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data

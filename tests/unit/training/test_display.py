@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from penstock.model.display import TrainingDisplay
+from penstock.training.display import TrainingDisplay
 from penstock.training.progress import Progress
 
 WIPE = "\r\x1b[K"
