@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.model.score.scores import Number, Scores, is_sound, make_scorer, score, to_number
-from penstock.model.score.weighing import Counts
 from penstock.model.task import Task
+from penstock.score.metrics import Counts
 
 Interval: TypeAlias = tuple[Number, Number]
 

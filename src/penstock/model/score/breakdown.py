@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.score.confusion import confusion_matrix, count_classes
 from penstock.model.score.evaluation import MOST_CLASSES
 from penstock.model.score.mistakes import plain_label
-from penstock.model.score.ranking import auc
 from penstock.model.score.scores import is_sound, predict_codes, score, to_number
-from penstock.model.score.weighing import count_once
 from penstock.model.task import Task
+from penstock.score.metrics import auc, confusion_matrix, count_classes, count_once
 
 
 def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, Any]]:

@@ -12,11 +12,20 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.score.calibration import Calibration
-from penstock.model.score.confusion import ClassCounts, count_classes
-from penstock.model.score.ranking import Ranking, auc
-from penstock.model.score.weighing import Counts, average, average_defined, count_once, divide, total
 from penstock.model.task import Kind, Task
+from penstock.score.metrics import (
+    Calibration,
+    ClassCounts,
+    Counts,
+    Ranking,
+    auc,
+    average,
+    average_defined,
+    count_classes,
+    count_once,
+    divide,
+    total,
+)
 
 Number: TypeAlias = float | None
 Scores: TypeAlias = dict[str, Number]

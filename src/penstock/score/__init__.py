@@ -1,0 +1,1 @@
+"""How good predictions are: scores, intervals, slices, which inputs matter, the worst mistakes."""
