@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.score.scores import CLASS_SCORES, NUMBER_SCORES, make_scorer, score
 from penstock.model.task import Task
 from penstock.score.metrics import NUM_BINS
+from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, make_scorer, score
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c"))

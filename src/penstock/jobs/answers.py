@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.model.score.scores import THRESHOLD
 from penstock.model.task import Task
+from penstock.score.scores import THRESHOLD
 
 _Array = Any
 

@@ -12,8 +12,8 @@ from penstock.model.score.bootstrap import find_intervals
 from penstock.model.score.breakdown import describe_classes, describe_confusion
 from penstock.model.score.evaluation import Evaluation, SliceScores
 from penstock.model.score.mistakes import Mistake
-from penstock.model.score.scores import score
 from penstock.model.task import Task
+from penstock.score.scores import score
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 NUMBERS = Task("price", "regression")

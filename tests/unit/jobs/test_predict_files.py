@@ -18,9 +18,9 @@ from penstock.jobs.answers import Answers
 from penstock.jobs.predict import predict
 from penstock.jobs.predictionfile import open_writer
 from penstock.jobs.predictoptions import PredictOptions
-from penstock.model.score import scores
-from penstock.model.score.scores import predict_codes
 from penstock.model.task import Task
+from penstock.score import scores
+from penstock.score.scores import predict_codes
 
 ROW = pa.schema([pa.field("row", pa.int64())])
 NUMBERS = pa.RecordBatch.from_arrays([pa.array([0, 1])], schema=ROW)

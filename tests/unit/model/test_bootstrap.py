@@ -5,8 +5,8 @@ import pytest
 
 from penstock.model.score import bootstrap
 from penstock.model.score.bootstrap import find_intervals
-from penstock.model.score.scores import score
 from penstock.model.task import Task
+from penstock.score.scores import score
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 NUMBERS = Task("price", "regression")

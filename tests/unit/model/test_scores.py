@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from penstock.model.score.breakdown import describe_classes, describe_confusion
-from penstock.model.score.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
 from penstock.model.task import Task
+from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c", "d"))

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.score.scores import Number, Scores, is_sound, make_scorer, score, to_number
 from penstock.model.task import Task
 from penstock.score.metrics import Counts
+from penstock.score.scores import Number, Scores, is_sound, make_scorer, score, to_number
 
 Interval: TypeAlias = tuple[Number, Number]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from penstock.model.score.evaluation import MOST_CLASSES
 from penstock.model.score.mistakes import plain_label
-from penstock.model.score.scores import is_sound, predict_codes, score, to_number
 from penstock.model.task import Task
 from penstock.score.metrics import auc, confusion_matrix, count_classes, count_once
+from penstock.score.scores import is_sound, predict_codes, score, to_number
 
 
 def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, Any]]:

@@ -22,11 +22,11 @@ from penstock.model.score.importance import Importance, Predict, draw_sample, me
 from penstock.model.score.judging import Judged, OnProgress, judge
 from penstock.model.score.mistakes import JudgedSplit, find_mistakes
 from penstock.model.score.options import EvaluateOptions
-from penstock.model.score.scores import is_sound, score
 from penstock.model.score.slices import check_slices
 from penstock.model.score.trace import fit_batch_size
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
+from penstock.score.scores import is_sound, score
 from penstock.transform.pipeline import Pipeline
 
 

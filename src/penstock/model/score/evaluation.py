@@ -13,8 +13,8 @@ from penstock.foundation.wording import count
 from penstock.model.score.bootstrap import Interval
 from penstock.model.score.mistakes import Mistake
 from penstock.model.score.moment import read_moment, write_number
-from penstock.model.score.scores import MAIN_SCORES, Number, Scores
 from penstock.model.task import Task
+from penstock.score.scores import MAIN_SCORES, Number, Scores
 
 MOST_CLASSES: Final = 200
 """Of a confusion matrix: beyond that it is left out."""

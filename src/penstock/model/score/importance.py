@@ -17,9 +17,9 @@ from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
 from penstock.decode.gather import column_bytes, join_columns, take_column, take_columns
 from penstock.model.score.modality import find_inputs, find_modalities
-from penstock.model.score.scores import Number, score_main
 from penstock.model.score.trace import Traced, trace
 from penstock.model.task import Task
+from penstock.score.scores import Number, score_main
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 from penstock.types import CodedColumn

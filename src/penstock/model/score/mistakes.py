@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
 from penstock.errors import PenstockError
-from penstock.model.score.scores import Number, lose, predict_codes, to_number
 from penstock.model.task import Task
 from penstock.schema.picture import read_picture
+from penstock.score.scores import Number, lose, predict_codes, to_number
 from penstock.transform.vocabulary import Entry
 
 _MOST_CHARS: Final = 200  # of a text

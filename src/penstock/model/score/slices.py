@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import unknown_name
-from penstock.model.score.scores import to_number
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
+from penstock.score.scores import to_number
 from penstock.types import Bytes, CodedColumn, Dense, Ragged
 
 MOST_VALUES: Final = 20
