@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from penstock.model.score import bootstrap
-from penstock.model.score.bootstrap import find_intervals
 from penstock.model.task import Task
+from penstock.score import intervals
+from penstock.score.intervals import find_intervals
 from penstock.score.scores import score
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
@@ -36,7 +36,7 @@ def test_intervals_of_one_seed_are_the_same_and_of_another_are_not() -> None:
 def test_intervals_of_many_records_come_from_a_part_and_are_as_wide(monkeypatch) -> None:
     truth, chances = make_records(20_000)
     whole = find_intervals(BINARY, truth, chances, 300, 0)
-    monkeypatch.setattr(bootstrap, "_MOST_WORK", 300 * 2000)
+    monkeypatch.setattr(intervals, "_MOST_WORK", 300 * 2000)
     part = find_intervals(BINARY, truth, chances, 300, 0)
     found = score(BINARY, truth, chances)
     for name in ("accuracy", "auc", "pr_auc", "f1", "log_loss"):

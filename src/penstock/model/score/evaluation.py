@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.foundation.wording import count
-from penstock.model.score.bootstrap import Interval
 from penstock.model.score.mistakes import Mistake
 from penstock.model.score.moment import read_moment, write_number
 from penstock.model.task import Task
+from penstock.score.intervals import Interval
 from penstock.score.scores import MAIN_SCORES, Number, Scores
 
 MOST_CLASSES: Final = 200
