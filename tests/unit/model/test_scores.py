@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from penstock.model.score.breakdown import describe_classes, describe_confusion
 from penstock.model.task import Task
+from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
