@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from penstock.cli.wording import escape, write_count
 from penstock.jobs.table import format_table, terminal_width
-from penstock.model.score.evaluation import Evaluation, write_interval, write_score
 from penstock.model.task import Task
+from penstock.score.evaluation import Evaluation, write_interval, write_score
 from penstock.score.scores import Number
 
 _MEANINGS: Final = {

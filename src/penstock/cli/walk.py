@@ -35,9 +35,9 @@ from penstock.jobs.repair import Repair
 from penstock.jobs.step import Step
 from penstock.jobs.table import format_table, rule, shorten, terminal_width
 from penstock.jobs.verify import Verification
-from penstock.model.score.evaluation import Evaluation
 from penstock.plan.plan import Plan
 from penstock.plan.plan_file import dump_yaml
+from penstock.score.evaluation import Evaluation
 from penstock.training.display import TrainingDisplay
 from penstock.types import Bytes, Column, Dense, Ragged
 

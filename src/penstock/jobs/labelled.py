@@ -29,11 +29,11 @@ from penstock.jobs.pieces import Locate, Piece, Refusal, RefusalLog
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import Recipe
 from penstock.model.finite import find_faults
-from penstock.model.score.evaluation import Evaluation
 from penstock.model.task import Task
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
+from penstock.score.evaluation import Evaluation
 from penstock.storage.atomic import write_failure
 from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline

@@ -2,8 +2,7 @@
 
 import pytest
 
-from penstock.model.score.evaluation import SliceScores
-from penstock.model.score.moment import read_moment, write_number
+from penstock.score.evaluation import SliceScores, read_moment, write_number
 
 
 @pytest.mark.parametrize(

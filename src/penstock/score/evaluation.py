@@ -1,20 +1,51 @@
-"""What an evaluation found.
+"""Dates and times as people write them: of stored numbers, which are days or microseconds since 1970.
 
-In: scores, and what was looked into. Out: `Evaluation`: one object for machines, a table for people.
+In: a number, and how its column held it. Out: a text.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.foundation.wording import count
 from penstock.model.score.mistakes import Mistake
-from penstock.model.score.moment import read_moment, write_number
 from penstock.model.task import Task
 from penstock.score.intervals import Interval
 from penstock.score.scores import MAIN_SCORES, Number, Scores
+
+_BEGIN: Final = datetime.datetime(1970, 1, 1)
+
+
+def write_number(value: float, form: str = "value") -> str:
+    """Write a stored number: a date or a time as such, others with six digits, whole ones with all.
+
+    Example:
+        >>> write_number(18262, "date"), write_number(18262.0), write_number(0.1234567)
+        ('2020-01-01', '18262', '0.123457')
+    """
+    moment = read_moment(value, form)
+    if moment is not None:
+        return moment
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def read_moment(value: object, form: str) -> str | None:
+    """Return the date or time that a stored number is; None, if it is none."""
+    if form not in ("date", "time") or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    try:
+        if form == "date":
+            return (_BEGIN + datetime.timedelta(days=int(value))).date().isoformat()
+        return (_BEGIN + datetime.timedelta(microseconds=int(value))).isoformat(" ")
+    except OverflowError:  # beyond the year 9999
+        return None
+
 
 MOST_CLASSES: Final = 200
 """Of a confusion matrix: beyond that it is left out."""
