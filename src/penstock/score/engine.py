@@ -15,7 +15,6 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.foundation.wording import count
 from penstock.model.finite import check_finite
-from penstock.model.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.model.score.judging import Judged, OnProgress, judge
 from penstock.model.score.mistakes import JudgedSplit, find_mistakes
 from penstock.model.score.options import EvaluateOptions
@@ -25,6 +24,7 @@ from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
+from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
 from penstock.score.scores import is_sound, score
 from penstock.transform.pipeline import Pipeline

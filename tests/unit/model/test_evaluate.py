@@ -187,7 +187,7 @@ def test_importance_of_images_permutes_pixels_within_bounds(tmp_path, monkeypatc
     beside.map(measure_files, ["photo"], [Output("size", "float32")], keep=True)
     again = evaluate(pets, beside, predict, bootstrap=0)
     assert again.importance == found.importance
-    monkeypatch.setattr("penstock.model.score.importance.MOST_BYTES", 1)
+    monkeypatch.setattr("penstock.score.importance.MOST_BYTES", 1)
     assert evaluate(pets, pipeline, predict, bootstrap=0).importance_records == 64
 
 

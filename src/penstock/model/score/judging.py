@@ -18,11 +18,11 @@ from penstock.batch.options import LoadOptions
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.labels import Labelled, find_labelled
-from penstock.model.score.importance import Predict
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.score.slices import Slicer
 from penstock.model.score.trace import Traced, trace
 from penstock.model.task import Task
+from penstock.score.importance import Predict
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]

@@ -1,7 +1,6 @@
-"""Which input matters: what predictions lose when the values of a field are those of other records.
+"""Which inputs are of one kind: numbers, categories, text, image, sequence, tensor.
 
-In: stored values of a sample of records, and what predicts. Out: the drop of the main score, by field and by
-modality.
+In: a pipeline. Out: the fields that feed its inputs, and the kinds that they are of.
 """
 
 from __future__ import annotations
@@ -16,13 +15,31 @@ from numpy.typing import NDArray
 from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
 from penstock.decode.gather import column_bytes, join_columns, take_column, take_columns
-from penstock.model.score.modality import find_inputs, find_modalities
 from penstock.model.score.trace import Traced, trace
 from penstock.model.task import Task
 from penstock.score.scores import Number, score_main
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 from penstock.types import CodedColumn
+
+_MODALITIES: Final = {"number": "numbers", "category": "categories"}
+
+
+def find_inputs(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the fields that feed inputs, also those that a group or a map takes."""
+    schema = pipeline.schema
+    return tuple(name for name in pipeline.fields if schema[name].role in ("input", "id"))
+
+
+def find_modalities(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
+    """Return the fields of each kind, in the order in which the kinds come first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in find_inputs(pipeline):
+        kind = pipeline.schema[name].type_name
+        kind = _MODALITIES.get(kind, kind)
+        found[kind] = (*found.get(kind, ()), name)
+    return found
+
 
 Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 Drops: TypeAlias = dict[str, Number]
