@@ -19,7 +19,6 @@ from penstock.model.score.judging import Judged, OnProgress, judge
 from penstock.model.score.mistakes import JudgedSplit, find_mistakes
 from penstock.model.score.options import EvaluateOptions
 from penstock.model.score.slices import check_slices
-from penstock.model.score.trace import fit_batch_size
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
@@ -27,6 +26,7 @@ from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
 from penstock.score.scores import is_sound, score
+from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.pipeline import Pipeline
 
 
