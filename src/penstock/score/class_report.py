@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.score.mistakes import plain_label
 from penstock.model.task import Task
 from penstock.score.evaluation import MOST_CLASSES
 from penstock.score.metrics import auc, confusion_matrix, count_classes, count_once
+from penstock.score.mistakes import plain_label
 from penstock.score.scores import is_sound, predict_codes, score, to_number
 
 

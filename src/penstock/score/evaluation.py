@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.foundation.wording import count
-from penstock.model.score.mistakes import Mistake
 from penstock.model.task import Task
 from penstock.score.intervals import Interval
+from penstock.score.mistakes import Mistake
 from penstock.score.scores import MAIN_SCORES, Number, Scores
 
 _BEGIN: Final = datetime.datetime(1970, 1, 1)

@@ -8,11 +8,11 @@ import numpy as np
 
 from penstock.cli import evaluate
 from penstock.cli.verdict import print_evaluation
-from penstock.model.score.mistakes import Mistake
 from penstock.model.task import Task
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.intervals import find_intervals
+from penstock.score.mistakes import Mistake
 from penstock.score.scores import score
 
 BINARY = Task("adopted", "binary", ("no", "yes"))

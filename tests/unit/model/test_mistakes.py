@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import FieldError
-from penstock.model.score.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
 from penstock.model.task import Task
+from penstock.score.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
 from pictures import jpeg
 
 LABELS = Task("tags", "multilabel", ("x", "y", "z"), (3,))
