@@ -8,8 +8,8 @@ from penstock.batch.options import LoadOptions
 from penstock.bridge.graph.files import GraphOptions
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.options import ModelOptions
-from penstock.model.score.options import EvaluateOptions
 from penstock.read.options import ReadOptions
+from penstock.score.options import EvaluateOptions
 from penstock.shards.options import ConvertOptions
 from penstock.training.options import TrainOptions
 

@@ -8,7 +8,7 @@ from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_text_files
 from penstock.errors import importing
-from penstock.model.score.options import EvaluateOptions
+from penstock.score.options import EvaluateOptions
 
 SUMMARY = "say how good a trained model is, and which inputs matter"
 DESCRIPTION = """\

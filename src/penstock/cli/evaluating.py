@@ -14,7 +14,7 @@ from penstock.cli.progress import ProgressBar
 from penstock.cli.verdict import print_evaluation
 from penstock.jobs.evaluate import READING, run_evaluation
 from penstock.jobs.predictoptions import make_predict_options
-from penstock.model.score.options import EvaluateOptions
+from penstock.score.options import EvaluateOptions
 
 
 def run_evaluate(args: argparse.Namespace) -> int:

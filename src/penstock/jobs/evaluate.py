@@ -28,12 +28,12 @@ from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
 from penstock.jobs.sourcekind import is_stored
-from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import Task
 from penstock.schema.field import Field
 from penstock.score.engine import evaluate_split
 from penstock.score.evaluation import Evaluation
 from penstock.score.judgement import OnProgress
+from penstock.score.options import EvaluateOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
 from penstock.training.run_files import HELD_OUT, read_trained

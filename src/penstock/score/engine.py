@@ -15,7 +15,6 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.foundation.wording import count
 from penstock.model.finite import check_finite
-from penstock.model.score.options import EvaluateOptions
 from penstock.model.score.slices import check_slices
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
@@ -25,6 +24,7 @@ from penstock.score.importance import Importance, Predict, draw_sample, measure_
 from penstock.score.intervals import find_intervals
 from penstock.score.judgement import Judged, OnProgress, judge
 from penstock.score.mistakes import JudgedSplit, find_mistakes
+from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_sound, score
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.pipeline import Pipeline

@@ -9,9 +9,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
-from penstock.model.score.options import EvaluateOptions
 from penstock.model.task import find_tasks
 from penstock.score.engine import evaluate_split
+from penstock.score.options import EvaluateOptions
 from penstock.score.scores import CLASS_SCORES
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.output import Output
