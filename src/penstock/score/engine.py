@@ -15,7 +15,6 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.foundation.wording import count
 from penstock.model.finite import check_finite
-from penstock.model.score.slices import check_slices
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
@@ -26,6 +25,7 @@ from penstock.score.judgement import Judged, OnProgress, judge
 from penstock.score.mistakes import JudgedSplit, find_mistakes
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_sound, score
+from penstock.score.slices import check_slices
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.pipeline import Pipeline
 

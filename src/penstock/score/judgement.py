@@ -18,10 +18,10 @@ from penstock.batch.options import LoadOptions
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.labels import Labelled, find_labelled
-from penstock.model.score.slices import Slicer
 from penstock.model.task import Task
 from penstock.score.importance import Predict
 from penstock.score.options import EvaluateOptions
+from penstock.score.slices import Slicer
 from penstock.score.traced_batches import Traced, trace
 from penstock.transform.pipeline import Pipeline
 

@@ -1,1 +1,0 @@
-"""How good predictions are: scores, intervals, slices, which inputs matter, the worst mistakes."""
