@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.jobs.convert import convert  # now, and not in every fork
+from penstock.jobs.convert.convert import convert  # now, and not in every fork
 from staged_writing import count_calls, die_at, fingerprint, run_child
 
 NUM_ROWS = 400

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from penstock import errors, fields, options, transform
     from penstock.batch.loader import Loader
     from penstock.dataset import Dataset, mix, open
-    from penstock.jobs.convert import convert
+    from penstock.jobs.convert.convert import convert
     from penstock.jobs.evaluate import evaluate
     from penstock.jobs.predict import predict
     from penstock.jobs.train import train
@@ -51,7 +51,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Schema": ("penstock.schema.schema", None),
     "Writer": ("penstock.jobs.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
-    "convert": ("penstock.jobs.convert", "convert"),
+    "convert": ("penstock.jobs.convert.convert", "convert"),
     "evaluate": ("penstock.jobs.evaluate", "train"),
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),

@@ -11,7 +11,7 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError
-from penstock.jobs.convert import plan_conversion
+from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict import predict
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions

@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock import _native
-from penstock.jobs import remeasure
+from penstock.jobs.convert import convert
 from penstock.shards import assignment as assigning
 from penstock.shards import conversion, grouping, ledger, row_store, scratch, spill
 from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
@@ -87,13 +87,13 @@ def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_p
 
 def test_x14_statistics_of_written_shards_are_taken_with_one_index_at_a_time(tmp_path, monkeypatch):
     opened = []
-    open_files = remeasure.open_files
+    open_files = convert.open_files
 
     def watch(paths, *options):
         opened.append(len(paths))
         return open_files(paths, *options)
 
-    monkeypatch.setattr(remeasure, "open_files", watch)
+    monkeypatch.setattr(convert, "open_files", watch)
     monkeypatch.setattr(conversion, "_MOST_HELD_BYTES", 0)
     rows = {"age": list(range(300)), "kind": ["cat", "dog", "cow"] * 100}
     data = ps.convert(rows, tmp_path / "out", stratify="kind", num_shards=3)

@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, OptionError
-from penstock.jobs.convert import run_conversion
+from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions
 from small_garden import Listener

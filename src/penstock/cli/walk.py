@@ -27,7 +27,7 @@ from penstock.cli.verify import print_verification
 from penstock.cli.wording import complain, escape, write_size, write_value
 from penstock.errors import PenstockError, importing
 from penstock.jobs.contest import Contest
-from penstock.jobs.convert import Converted
+from penstock.jobs.convert.convert import Converted
 from penstock.jobs.demo import Part, check_place, demo
 from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, OptionError, SourceError
-from penstock.jobs.convert import Converted, list_losses, run_conversion
+from penstock.jobs.convert.convert import Converted, list_losses, run_conversion
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.conversion import UNLABELLED, OnProgress

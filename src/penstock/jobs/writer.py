@@ -17,8 +17,7 @@ from penstock.dataset import open as open_dataset
 from penstock.encode.raw_rows import RawRows
 from penstock.errors import FieldError, OptionError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.convert import prepare
-from penstock.jobs.remeasure import measure_shards
+from penstock.jobs.convert.convert import measure_shards, prepare
 from penstock.jobs.samplecheck import check_sample
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.schema import Schema

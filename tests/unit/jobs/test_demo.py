@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CellError, MissingPackageError, PathError
-from penstock.jobs.convert import Converted
+from penstock.jobs.convert.convert import Converted
 from penstock.jobs.demo import demo
 from penstock.jobs.figures import BenchReport
 from penstock.jobs.inspect import Inspection

@@ -8,7 +8,7 @@ import pytest
 import penstock as ps
 from penstock.errors import OptionError, WriteError
 from penstock.fields import Number, Text
-from penstock.jobs.convert import run_conversion
+from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.conversion import Conversion
 from penstock.shards.options import ConvertOptions

@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.encode.options import EncodeOptions
 from penstock.encode.raw_rows import RawRows
 from penstock.fields import Number, Text
-from penstock.jobs.convert import prepare
+from penstock.jobs.convert.convert import prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.shards.content import read_content

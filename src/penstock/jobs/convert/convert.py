@@ -1,6 +1,7 @@
-"""From raw data to a data set: the job behind `penstock.convert` and `penstock convert`.
+"""Statistics of a split that is written: its shards are read once.
 
-In: a source, an output folder, and choices. Out: a data set that is complete, or an error and no data set.
+In: the shards of a split. Out: the statistics, for the manifest. Blocks are of a fixed number of records, and
+merged in order.
 """
 
 from __future__ import annotations
@@ -11,23 +12,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Unpack
 
+from penstock import _native
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.reader import read_columns
 from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.remeasure import measure_shards
 from penstock.jobs.restore import StoredSource, is_orderable, open_stored
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
 from penstock.plan.planner import ASKED_FOR, PlanOverrides, make_plan
 from penstock.plan.survey import survey_column
+from penstock.read.opening import open_files
+from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.content import read_content
 from penstock.shards.conversion import Conversion, Facts, OnProgress, Progress, Settle
+from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
 from penstock.shards.request import (
@@ -45,7 +52,28 @@ from penstock.shards.staging import Staging, clear_leftover
 from penstock.source.block import LARGE_BYTES, Block, Peeked, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
+from penstock.statistics.statistics import Statistics, measure_block
 from penstock.storage.paths import PathLike
+
+_BLOCK_ROWS: Final = 4096
+_BLOCK_BYTES: Final = 16 << 20
+
+
+def measure_shards(folder: Path, split: SplitEntry, schema: Schema, seed: int) -> dict[str, Any]:
+    """Return the statistics of a split."""
+    plan = DecodePlan(schema)
+    statistics = Statistics(schema)
+    row = 0
+    for shard in split.shards:  # one by one: an index takes 8 bytes per record of memory
+        (rows,) = open_files([folder / shard.name], ReadOptions()).splits.values()
+        in_order = rows.in_order()
+        for start, stop in in_order.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+            columns, num_rows = read_columns(in_order, plan, Losses("raise", 0), start, stop)
+            keys = _native.mix_rows(seed, row, num_rows)
+            statistics.merge(measure_block(schema, columns, None, keys))
+            row += num_rows
+    return statistics.to_json()
+
 
 _NAMES_SPLITS: Final = "names the splits"
 
