@@ -16,7 +16,7 @@ from penstock.cli.main import main
 from penstock.errors import ChangedFileError, CorruptRecordError, OptionError, WriteError
 from penstock.fields import Number
 from penstock.jobs.convert.convert import run_conversion
-from penstock.jobs.restore import open_stored
+from penstock.jobs.convert.stored_source import open_stored
 from penstock.plan.planner import PlanOverrides
 from penstock.shards import request
 from penstock.shards.conversion import Conversion

@@ -21,7 +21,7 @@ from penstock.decode.reader import read_columns
 from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.restore import StoredSource, is_orderable, open_stored
+from penstock.jobs.convert.stored_source import StoredSource, is_orderable, open_stored
 from penstock.jobs.sourcekind import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
