@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from penstock.batch.loader import Loader
     from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert.convert import convert
+    from penstock.jobs.convert.writer import Writer
     from penstock.jobs.evaluate import evaluate
     from penstock.jobs.predict import predict
     from penstock.jobs.train import train
-    from penstock.jobs.writer import Writer
     from penstock.model.build import build_model
     from penstock.schema.schema import Schema
     from penstock.training.run import Run, open_run
@@ -49,7 +49,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Pipeline": ("penstock.transform.pipeline", None),
     "Run": ("penstock.training.run", "train"),
     "Schema": ("penstock.schema.schema", None),
-    "Writer": ("penstock.jobs.writer", "convert"),
+    "Writer": ("penstock.jobs.convert.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert.convert", "convert"),
     "evaluate": ("penstock.jobs.evaluate", "train"),

@@ -224,7 +224,7 @@ def test_splits_do_not_depend_on_the_number_of_workers_or_on_blocks(tmp_path, mo
     )
     found = []
     for workers, block_rows in ((1, 500), (3, 500), (2, 37)):
-        monkeypatch.setattr("penstock.jobs.writer.BLOCK_ROWS", block_rows)
+        monkeypatch.setattr("penstock.jobs.convert.writer.BLOCK_ROWS", block_rows)
         with ps.Writer(tmp_path / f"{len(found)}", schema, stratify="kind", workers=workers) as writer:
             for row in rows:
                 writer.write(row)

@@ -1,6 +1,7 @@
-"""Samples written one by one, with the guarantees of a conversion.
+"""What is plainly wrong with a sample, told at the call that brings it.
 
-In: samples, as a program makes them. Out: a data set, when the writer is closed; none at all, if it is not.
+In: a sample and its schema. Out: an error, or nothing: what needs a closer look is found when the samples are
+encoded, a block at a time.
 """
 
 from __future__ import annotations
@@ -8,18 +9,21 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
+
+import numpy as np
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.encode.raw_rows import RawRows
-from penstock.errors import FieldError, OptionError, SchemaError, WriteError
+from penstock.errors import CellError, FieldError, OptionError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert.convert import measure_shards, prepare
-from penstock.jobs.samplecheck import check_sample
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.schema.array import Tensor
+from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, Facts
 from penstock.shards.options import ConvertChoices, make_options
@@ -30,6 +34,80 @@ from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 from penstock.source.samples import own_sample
 from penstock.storage.paths import PathLike
+
+_LISTS: Final = (list, tuple, dict, set)
+
+
+def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None:
+    """Refuse a sample that lacks a required field, or has a value of a kind that its field never takes.
+
+    Args:
+        schema: What a sample holds.
+        sample: The sample.
+        number: Its number, from 0.
+
+    Raises:
+        CellError: The sample is such.
+    """
+    for name, field in schema.items():
+        value = sample.get(name)
+        if value is None:
+            if field.optional:
+                continue
+            expected, advice = (
+                "a value",
+                "Give the sample one, or the field optional=True or a default.",
+            )
+        elif _CHECKS[field.type_name](field, value):
+            continue
+        else:
+            expected, advice = f"what a field {field!r} holds", ""
+        shape = getattr(value, "shape", None)
+        got = "nothing" if value is None else f"an array of shape {shape}" if shape else show(value)
+        raise CellError(
+            f"column {name!r}", row=number + 1, field=name, expected=expected, got=got, advice=advice
+        )
+
+
+def _may_be_number(field: Field, value: Any) -> bool:  # noqa: ARG001 - one form for all checks
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return not isinstance(value, (*_LISTS, bytes, bytearray)) and np.ndim(value) == 0
+
+
+def _may_be_text(field: Field, value: Any) -> bool:  # noqa: ARG001
+    return not isinstance(value, _LISTS) and not (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _may_be_bytes(field: Field, value: Any) -> bool:  # noqa: ARG001
+    return not isinstance(value, (int, float, list, tuple, set))
+
+
+def _may_be_sequence(field: Field, value: Any) -> bool:  # noqa: ARG001
+    return not isinstance(value, (int, float, str, bytes, np.number))
+
+
+def _may_be_tensor(field: Field, value: Any) -> bool:
+    if isinstance(value, str | bytes) or not isinstance(field, Tensor):
+        return False
+    shape = getattr(value, "shape", None)
+    return shape is None or tuple(shape) == field.shape
+
+
+_CHECKS: Final[Mapping[str, Callable[[Field, Any], bool]]] = {
+    "number": _may_be_number,
+    "category": _may_be_text,
+    "text": _may_be_text,
+    "image": _may_be_bytes,
+    "bytes": _may_be_bytes,
+    "sequence": _may_be_sequence,
+    "tensor": _may_be_tensor,
+}
+
 
 _log = logging.getLogger("penstock")
 
