@@ -19,8 +19,8 @@ from penstock.cli.overrides import read_overrides
 from penstock.cli.progress import ProgressBar, write_seconds
 from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError
-from penstock.jobs.arrow import TABLE_SUFFIXES, write_table
 from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
+from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
 from penstock.jobs.table import format_table, terminal_width
 from penstock.plan.plan_file import dump_yaml
 from penstock.plan.planner import PlanOverrides

@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import OptionError, PathError
-from penstock.jobs.arrow import write_table
+from penstock.jobs.convert.table_file import write_table
 from record_files import example, write_plain
 
 
