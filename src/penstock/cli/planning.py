@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
-from penstock.jobs.declaration import Declaration
+from penstock.jobs.stored_data import Declaration
 from penstock.plan.declaration import Told, TypeName, declare_field
 
 PLAIN_TYPES: Final[tuple[TypeName, ...]] = ("image", "text", "category", "number", "sequence", "bytes")

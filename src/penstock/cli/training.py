@@ -27,9 +27,8 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
-from penstock.jobs.declaration import Declaration
 from penstock.jobs.evaluate import USUAL_SPLIT
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.table import format_table, terminal_width
 from penstock.jobs.train import (
     TrainJob,

@@ -13,7 +13,7 @@ from typing import Final
 from penstock.batch.options import LoadOptions, Shuffling
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.declaration import Declaration
+from penstock.jobs.stored_data import Declaration
 from penstock.read.options import ReadOptions
 
 USUAL_SECONDS: Final = 5.0

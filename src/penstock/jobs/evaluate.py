@@ -24,10 +24,9 @@ from penstock.errors import (
 )
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import check_keywords, show, unknown_name
-from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.task import Task
 from penstock.schema.field import Field
 from penstock.score.engine import evaluate_split

@@ -13,10 +13,10 @@ from typing import Any
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.jobs.check import FileCheck, Tally, check_file
-from penstock.jobs.declaration import Declaration
 from penstock.jobs.fault import Fault
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
+from penstock.jobs.stored_data import Declaration
 from penstock.read.listing import declared_schema, list_files
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions

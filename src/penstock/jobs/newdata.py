@@ -13,13 +13,12 @@ from typing import Any
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.wording import list_choices
-from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.pieces import NewRows
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.rawbatches import RawRows
 from penstock.jobs.rawlayout import IMAGE, Wanted
 from penstock.jobs.recipe import Recipe
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
 from penstock.source.arrays import open_dict

@@ -31,8 +31,7 @@ from penstock.errors import (
     importing,
 )
 from penstock.foundation.wording import show
-from penstock.jobs.declaration import Declaration, open_declared
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import Declaration, is_stored, open_declared
 from penstock.jobs.table import format_plan, terminal_width
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from penstock.errors import NoSuchPathError, OptionError
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import is_stored
 from record_files import example, write_record
 
 

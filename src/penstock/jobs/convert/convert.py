@@ -22,7 +22,7 @@ from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert.stored_source import StoredSource, is_orderable, open_stored
-from penstock.jobs.sourcekind import is_stored
+from penstock.jobs.stored_data import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
 from penstock.plan.planner import ASKED_FOR, PlanOverrides, make_plan

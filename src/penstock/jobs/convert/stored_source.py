@@ -17,7 +17,7 @@ from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import EncodedRows
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.declaration import Declaration, open_declared
+from penstock.jobs.stored_data import Declaration, open_declared
 from penstock.plan.planner import PlanOverrides
 from penstock.read.options import ReadOptions
 from penstock.schema.field import Field
