@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.jobs.convert.convert import convert
     from penstock.jobs.convert.writer import Writer
     from penstock.jobs.evaluate import evaluate
-    from penstock.jobs.predict import predict
+    from penstock.jobs.predict.predict import predict
     from penstock.jobs.train import train
     from penstock.model.build import build_model
     from penstock.schema.schema import Schema
@@ -56,7 +56,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),
     "open_run": ("penstock.training.run", "train"),
-    "predict": ("penstock.jobs.predict", "train"),
+    "predict": ("penstock.jobs.predict.predict", "train"),
     "train": ("penstock.jobs.train", "train"),
 }
 _MODULES = ("errors", "fields", "options", "transform")

@@ -12,7 +12,7 @@ from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError
 from penstock.jobs.convert.convert import plan_conversion
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions
 from pictures import jpeg, png, scene

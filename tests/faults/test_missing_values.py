@@ -14,7 +14,7 @@ from fake_runs import fit_run
 from penstock import fields as f
 from penstock.cli.main import main
 from penstock.errors import CellError, OptionError, SchemaError
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from penstock.shards.options import ConvertOptions
 from penstock.source import block
 

@@ -7,7 +7,7 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock.errors import CellError, FieldError
 from penstock.jobs.evaluate import evaluate
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 
 NAN, INF = float("nan"), float("inf")
 NUM = 20

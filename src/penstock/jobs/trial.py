@@ -15,7 +15,7 @@ from penstock.dataset import open as open_dataset
 from penstock.jobs.contest import Contest, find_guess, write_markdown
 from penstock.jobs.evaluate import evaluate
 from penstock.jobs.meadow import TARGET, Meadow
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from penstock.jobs.race import Race
 from penstock.jobs.step import Step, quote
 from penstock.training.progress import Silence, Watcher

@@ -25,7 +25,7 @@ from penstock.errors import (
     TooManySkippedError,
     UnknownNameError,
 )
-from penstock.jobs.predict import predict, run_prediction
+from penstock.jobs.predict.predict import predict, run_prediction
 from penstock.jobs.predictoptions import PredictOptions
 from pictures import jpeg, png, scene
 

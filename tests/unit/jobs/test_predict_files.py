@@ -15,7 +15,7 @@ from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
 from penstock.jobs import answers, predictionfile
 from penstock.jobs.answers import Answers
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from penstock.jobs.predictionfile import open_writer
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.task import Task

@@ -6,7 +6,7 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CorruptRecordError, FieldError, OptionError, SchemaError, UnknownNameError
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from record_files import example, flip, write_plain
 
 ROWS = [{"a": n / 2, "k": "xyz"[n % 3], "y": float(n)} for n in range(30)]

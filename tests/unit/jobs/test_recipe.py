@@ -8,7 +8,7 @@ import penstock as ps
 from fake_runs import FakeRun, fit_run
 from penstock import fields as f
 from penstock.errors import CellError, SchemaError
-from penstock.jobs.predict import predict
+from penstock.jobs.predict.predict import predict
 from penstock.jobs.recipe import find_recipe
 
 WORDS = ("", "NA", "none")

@@ -1,0 +1,1 @@
+"""From a trained run and data to predictions and scores."""
