@@ -13,8 +13,9 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
-from penstock.jobs import answers, predictionfile
-from penstock.jobs.answers import Answers
+from penstock.jobs import predictionfile
+from penstock.jobs.predict import answers
+from penstock.jobs.predict.answers import Answers
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.predictionfile import open_writer
 from penstock.jobs.predictoptions import PredictOptions
