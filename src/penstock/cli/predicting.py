@@ -18,7 +18,7 @@ from penstock.cli.quiet import import_quietly
 from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError, importing
 from penstock.jobs.predict.predict import PredictProgress, run_prediction
-from penstock.jobs.predictions import Predictions
+from penstock.jobs.predict.predictions import Predictions
 from penstock.jobs.predictoptions import PredictOptions, make_predict_options
 
 _CHOICES: Final = (

@@ -23,8 +23,8 @@ from penstock.jobs.modelbatches import BatchMaker, ModelBatch, choose_batch_size
 from penstock.jobs.newdata import open_new_data
 from penstock.jobs.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.answers import Answers
+from penstock.jobs.predict.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictionfile import Write, check_suffix, open_writer
-from penstock.jobs.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
 from penstock.jobs.recipe import find_recipe
 from penstock.storage.atomic import AtomicFile, refuse_existing
