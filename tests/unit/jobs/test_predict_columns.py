@@ -10,7 +10,7 @@ from penstock import fields as f
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
-from penstock.jobs.feeding import make_absent, settle_column
+from penstock.jobs.predict.feeding import make_absent, settle_column
 from penstock.jobs.predict.predict import predict
 from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block
