@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from penstock.foundation.wording import find_nearest, show, unknown_name
-from penstock.jobs.keeping import Keeping
 from penstock.jobs.predict.feeding import can_lack, find_absent
+from penstock.jobs.predict.kept_columns import Keeping
 from penstock.jobs.recipe import Recipe
 from penstock.plan.declaration import Told
 from penstock.plan.inference import find_form
