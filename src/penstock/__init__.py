@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert.convert import convert
     from penstock.jobs.convert.writer import Writer
-    from penstock.jobs.evaluate import evaluate
+    from penstock.jobs.predict.evaluate import evaluate
     from penstock.jobs.predict.predict import predict
     from penstock.jobs.train import train
     from penstock.model.build import build_model
@@ -52,7 +52,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Writer": ("penstock.jobs.convert.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert.convert", "convert"),
-    "evaluate": ("penstock.jobs.evaluate", "train"),
+    "evaluate": ("penstock.jobs.predict.evaluate", "train"),
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),
     "open_run": ("penstock.training.run", "train"),

@@ -27,7 +27,7 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
-from penstock.jobs.evaluate import USUAL_SPLIT
+from penstock.jobs.predict.evaluate import USUAL_SPLIT
 from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.table import format_table, terminal_width
 from penstock.jobs.train import (

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from penstock.dataset import open as open_dataset
 from penstock.jobs.contest import Contest, find_guess, write_markdown
-from penstock.jobs.evaluate import evaluate
 from penstock.jobs.meadow import TARGET, Meadow
+from penstock.jobs.predict.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.race import Race
 from penstock.jobs.step import Step, quote

@@ -183,7 +183,7 @@ def test_arguments_have_the_defaults_of_the_options() -> None:
 
 def test_command_and_scoring_load_neither_keras_nor_pyarrow() -> None:
     code = (
-        "import sys, penstock.cli.evaluate, penstock.cli.verdict, penstock.jobs.evaluate\n"
+        "import sys, penstock.cli.evaluate, penstock.cli.verdict, penstock.jobs.predict.evaluate\n"
         "print(sorted({'keras', 'tensorflow', 'pyarrow', 'jax', 'yaml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

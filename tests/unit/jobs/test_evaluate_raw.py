@@ -15,7 +15,7 @@ from penstock.errors import (
     SourceError,
     TooManySkippedError,
 )
-from penstock.jobs.evaluate import evaluate
+from penstock.jobs.predict.evaluate import evaluate
 
 QUICK = {"bootstrap": 0}
 ROWS = [

@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, SchemaError, UnknownNameError
-from penstock.jobs.evaluate import evaluate
+from penstock.jobs.predict.evaluate import evaluate
 from penstock.model.task import find_tasks
 from record_files import example, write_plain
 
