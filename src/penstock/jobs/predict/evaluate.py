@@ -164,7 +164,7 @@ def run_evaluation(
         pipeline = opened.pipeline.without_weights()
         # What reads raw data is loaded for raw data alone.
         with importing("evaluating raw data"):
-            from penstock.jobs.labelled import store_labelled  # noqa: PLC0415
+            from penstock.jobs.predict.labelled import store_labelled  # noqa: PLC0415
 
         with TemporaryDirectory(prefix="penstock-evaluate-") as temporary:
             how = replace(reading or PredictOptions(), keep=options.slices)
