@@ -22,9 +22,9 @@ from penstock.encode.column import encode_column
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError, FieldError, SourceError
-from penstock.jobs.pieces import Piece, Refusal
 from penstock.jobs.predict.feeding import make_absent, settle_column
 from penstock.jobs.predict.kept_columns import as_type, plain_array
+from penstock.jobs.predict.pieces import Piece, Refusal
 from penstock.jobs.rawlayout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.decode.gather import take_columns
 from penstock.errors import FieldError
-from penstock.jobs.pieces import Piece, Refusal, cut_batches
+from penstock.jobs.predict.pieces import Piece, Refusal, cut_batches
 from penstock.model.finite import find_faults
 from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, PathError, importing
 from penstock.foundation.wording import show
-from penstock.jobs.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.answers import Answers
 from penstock.jobs.predict.model_batches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.predict.new_data import open_new_data
+from penstock.jobs.predict.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.predictions import HEAD_ROWS, Predictions
 from penstock.jobs.predictionfile import Write, check_suffix, open_writer
 from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
