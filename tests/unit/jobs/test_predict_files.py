@@ -13,11 +13,10 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
-from penstock.jobs import predictionfile
-from penstock.jobs.predict import answers
+from penstock.jobs.predict import answers, prediction_file
 from penstock.jobs.predict.answers import Answers
 from penstock.jobs.predict.predict import predict
-from penstock.jobs.predictionfile import open_writer
+from penstock.jobs.predict.prediction_file import open_writer
 from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.task import Task
 from penstock.score import scores
@@ -153,7 +152,7 @@ def test_parquet_holds_what_the_table_holds(trained, tmp_path):
 
 
 def test_rows_are_gathered_into_row_groups(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(predictionfile, "_GROUP_ROWS", 6)
+    monkeypatch.setattr(prediction_file, "_GROUP_ROWS", 6)
     write(trained, tmp_path / "out.parquet")
     metadata = pq.ParquetFile(tmp_path / "out.parquet").metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [6, 6, 6, 2]
