@@ -6,7 +6,7 @@ keywords.
 
 from penstock.batch.options import LoadOptions
 from penstock.bridge.graph.files import GraphOptions
-from penstock.jobs.predictoptions import PredictOptions
+from penstock.jobs.predict.options import PredictOptions
 from penstock.model.options import ModelOptions
 from penstock.read.options import ReadOptions
 from penstock.score.options import EvaluateOptions

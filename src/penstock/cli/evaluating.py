@@ -13,7 +13,7 @@ from penstock.cli.modelfile import load_model
 from penstock.cli.progress import ProgressBar
 from penstock.cli.verdict import print_evaluation
 from penstock.jobs.predict.evaluate import READING, run_evaluation
-from penstock.jobs.predictoptions import make_predict_options
+from penstock.jobs.predict.options import make_predict_options
 from penstock.score.options import EvaluateOptions
 
 

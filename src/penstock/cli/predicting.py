@@ -17,9 +17,9 @@ from penstock.cli.progress import ProgressBar, write_seconds
 from penstock.cli.quiet import import_quietly
 from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError, importing
+from penstock.jobs.predict.options import PredictOptions, make_predict_options
 from penstock.jobs.predict.predict import PredictProgress, run_prediction
 from penstock.jobs.predict.predictions import Predictions
-from penstock.jobs.predictoptions import PredictOptions, make_predict_options
 
 _CHOICES: Final = (
     *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "short_rows"),

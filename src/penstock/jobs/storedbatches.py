@@ -22,8 +22,8 @@ from penstock.errors import FieldError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.predict.feeding import find_absent, make_absent
 from penstock.jobs.predict.kept_columns import Keeping
+from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.pieces import Piece, Refusal
-from penstock.jobs.predictoptions import PredictOptions
 from penstock.read.rows import Rows
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline

@@ -12,8 +12,8 @@ from penstock.cli.main import main
 from penstock.cli.predict import add_arguments
 from penstock.cli.predicting import run_predict
 from penstock.jobs.predict import predict as job
+from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import PredictProgress
-from penstock.jobs.predictoptions import PredictOptions
 
 ROWS = [{"name": f"n{n}", "age": n / 2, "sold": ("no", "yes")[n % 2]} for n in range(12)]
 

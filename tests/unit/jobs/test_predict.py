@@ -25,8 +25,8 @@ from penstock.errors import (
     TooManySkippedError,
     UnknownNameError,
 )
+from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict, run_prediction
-from penstock.jobs.predictoptions import PredictOptions
 from pictures import jpeg, png, scene
 
 NUM_ROWS = 40

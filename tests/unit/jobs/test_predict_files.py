@@ -15,9 +15,9 @@ from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
 from penstock.jobs.predict import answers, prediction_file
 from penstock.jobs.predict.answers import Answers
+from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.predict.prediction_file import open_writer
-from penstock.jobs.predictoptions import PredictOptions
 from penstock.model.task import Task
 from penstock.score import scores
 from penstock.score.scores import predict_codes

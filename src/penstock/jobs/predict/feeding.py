@@ -20,7 +20,7 @@ from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError
 from penstock.foundation.wording import find_nearest, show
-from penstock.jobs.predictoptions import WITHOUT_LABELS
+from penstock.jobs.predict.options import WITHOUT_LABELS
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field

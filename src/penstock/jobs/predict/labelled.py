@@ -25,8 +25,8 @@ from penstock.foundation.wording import count, show
 from penstock.jobs.predict.feeding import can_lack
 from penstock.jobs.predict.model_batches import choose_batch_size, leave_out
 from penstock.jobs.predict.new_data import open_new_data
+from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.predict.pieces import Locate, Piece, Refusal, RefusalLog
-from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import Recipe
 from penstock.model.finite import find_faults
 from penstock.model.task import Task

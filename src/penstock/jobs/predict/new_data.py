@@ -13,8 +13,8 @@ from typing import Any
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.wording import list_choices
+from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.pieces import NewRows
-from penstock.jobs.predictoptions import PredictOptions
 from penstock.jobs.rawbatches import RawRows
 from penstock.jobs.rawlayout import IMAGE, Wanted
 from penstock.jobs.recipe import Recipe

@@ -22,10 +22,10 @@ from penstock.foundation.wording import show
 from penstock.jobs.predict.answers import Answers
 from penstock.jobs.predict.model_batches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.predict.new_data import open_new_data
+from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_predict_options
 from penstock.jobs.predict.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Predictions
-from penstock.jobs.predictoptions import PredictChoices, PredictOptions, make_predict_options
 from penstock.jobs.recipe import find_recipe
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
