@@ -15,7 +15,7 @@ from penstock.errors import OptionError, SourceError
 from penstock.foundation.wording import list_choices
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.pieces import NewRows
-from penstock.jobs.rawbatches import RawRows
+from penstock.jobs.predict.raw_batches import RawRows
 from penstock.jobs.rawlayout import IMAGE, Wanted
 from penstock.jobs.recipe import Recipe
 from penstock.jobs.stored_data import is_stored, open_as_trained
