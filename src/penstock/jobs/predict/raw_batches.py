@@ -25,7 +25,7 @@ from penstock.errors import CellError, FieldError, SourceError
 from penstock.jobs.predict.feeding import make_absent, settle_column
 from penstock.jobs.predict.kept_columns import as_type, plain_array
 from penstock.jobs.predict.pieces import Piece, Refusal
-from penstock.jobs.rawlayout import IMAGE, RawLayout, Wanted
+from penstock.jobs.predict.raw_layout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
 from penstock.source.options import SourceOptions
