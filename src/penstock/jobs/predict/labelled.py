@@ -27,7 +27,7 @@ from penstock.jobs.predict.model_batches import choose_batch_size, leave_out
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.predict.pieces import Locate, Piece, Refusal, RefusalLog
-from penstock.jobs.recipe import Recipe
+from penstock.jobs.predict.recipe import Recipe
 from penstock.model.finite import find_faults
 from penstock.model.task import Task
 from penstock.schema.field import Field

@@ -26,7 +26,7 @@ from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_p
 from penstock.jobs.predict.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Predictions
-from penstock.jobs.recipe import find_recipe
+from penstock.jobs.predict.recipe import find_recipe
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.predict.feeding import can_lack, find_absent
 from penstock.jobs.predict.kept_columns import Keeping
-from penstock.jobs.recipe import Recipe
+from penstock.jobs.predict.recipe import Recipe
 from penstock.plan.declaration import Told
 from penstock.plan.inference import find_form
 from penstock.plan.plan import ColumnPlan
