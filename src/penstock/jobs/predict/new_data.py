@@ -18,8 +18,8 @@ from penstock.jobs.predict.pieces import NewRows
 from penstock.jobs.predict.raw_batches import RawRows
 from penstock.jobs.predict.raw_layout import IMAGE, Wanted
 from penstock.jobs.predict.recipe import Recipe
+from penstock.jobs.predict.stored_batches import StoredRows
 from penstock.jobs.stored_data import is_stored, open_as_trained
-from penstock.jobs.storedbatches import StoredRows
 from penstock.schema.field import Field
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Form, Source
