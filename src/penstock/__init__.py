@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.jobs.convert.writer import Writer
     from penstock.jobs.predict.evaluate import evaluate
     from penstock.jobs.predict.predict import predict
-    from penstock.jobs.train import train
+    from penstock.jobs.train.train import train
     from penstock.model.build import build_model
     from penstock.schema.schema import Schema
     from penstock.training.run import Run, open_run
@@ -57,7 +57,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "open": ("penstock.dataset", None),
     "open_run": ("penstock.training.run", "train"),
     "predict": ("penstock.jobs.predict.predict", "train"),
-    "train": ("penstock.jobs.train", "train"),
+    "train": ("penstock.jobs.train.train", "train"),
 }
 _MODULES = ("errors", "fields", "options", "transform")
 

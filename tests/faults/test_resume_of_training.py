@@ -11,7 +11,7 @@ from staged_writing import fingerprint
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
-from penstock.jobs.train import TrainJob, _convert
+from penstock.jobs.train.train import TrainJob, _convert
 from penstock.training.progress import Silence
 
 RUN = "convert:\n  seed: 0\n  target: sold\n"

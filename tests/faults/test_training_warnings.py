@@ -15,7 +15,7 @@ from penstock.errors import OptionError
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
-from penstock.jobs.train import TrainJob, _convert
+from penstock.jobs.train.train import TrainJob, _convert
 from penstock.training.progress import Silence
 
 WARNED = {

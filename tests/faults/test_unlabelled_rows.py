@@ -14,7 +14,7 @@ from small_garden import Listener
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
-from penstock.jobs.train import TrainJob, prepare_training  # noqa: E402
+from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
 from penstock.training.progress import Silence  # noqa: E402
 
 NUM_ROWS = 200

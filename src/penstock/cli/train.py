@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     with loading(), importing("penstock train", "train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
-        import_quietly("penstock.jobs.train")
+        import_quietly("penstock.jobs.train.train")
         from penstock.cli.training import run_train  # noqa: PLC0415
 
     return run_train(args)

@@ -30,7 +30,7 @@ from penstock.errors import (
 from penstock.jobs.predict.evaluate import USUAL_SPLIT
 from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.table import format_table, terminal_width
-from penstock.jobs.train import (
+from penstock.jobs.train.train import (
     TrainJob,
     can_reuse_data,
     choose_folder,

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.dataset import Dataset
 from penstock.jobs.contest import Entrant
 from penstock.jobs.predict.evaluate import evaluate
-from penstock.jobs.train import train
+from penstock.jobs.train.train import train
 from penstock.training.progress import Progress, Watcher
 from penstock.training.run import Run
 from penstock.transform.pipeline import Pipeline

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.errors import BusyError, NonFiniteError, OptionError, PathError, StateError, WriteError
 
 keras = pytest.importorskip("keras")
-from penstock.jobs.train import TrainJob, choose_folder, claim_folder, prepare_training  # noqa: E402
+from penstock.jobs.train.train import TrainJob, choose_folder, claim_folder, prepare_training  # noqa: E402
 from penstock.shards.lock import WriterLock  # noqa: E402
 from penstock.training import train as core  # noqa: E402
 from penstock.training.progress import Silence  # noqa: E402
