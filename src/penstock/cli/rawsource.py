@@ -19,8 +19,8 @@ from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.jobs.rawtraining import RawData, list_more_notes, list_plan_warnings
 from penstock.jobs.table import format_plan, terminal_width
+from penstock.jobs.train.raw_data import RawData, list_more_notes, list_plan_warnings
 from penstock.plan.declaration import Told
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides

@@ -179,7 +179,7 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
     """Return a job whose raw data is converted into the run's folder; its columns are shown."""
     # What reads raw data is loaded for raw data alone.
     with importing("training on raw data"):
-        from penstock.jobs.rawtraining import RawData, list_more_notes, log_plan  # noqa: PLC0415
+        from penstock.jobs.train.raw_data import RawData, list_more_notes, log_plan  # noqa: PLC0415
 
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = _read_table(read_run_config(folder / CONFIG_NAME), "convert")
