@@ -8,7 +8,7 @@ import json
 from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.wording import escape, write_count, write_size
-from penstock.jobs.fault import Fault
+from penstock.jobs.check.file_check import Fault
 from penstock.jobs.verify import Verification, verify
 
 SUMMARY = "check every byte of TFRecord files"

@@ -15,8 +15,7 @@ import numpy as np
 from penstock import _native
 from penstock.decode.plan import DecodePlan
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.jobs.check import SoundStream
-from penstock.read.chunks import compression_of
+from penstock.jobs.check.file_check import SoundStream, compression_of
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
 from penstock.storage.open_file import OpenFile

@@ -12,8 +12,7 @@ from typing import Any
 
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
-from penstock.jobs.check import FileCheck, Tally, check_file
-from penstock.jobs.fault import Fault
+from penstock.jobs.check.file_check import Fault, FileCheck, Tally, check_file
 from penstock.jobs.head import decode_frames, payload_of, read_head
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.stored_data import Declaration

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import PenstockError, WriteError
-from penstock.jobs.check import FileCheck, Tally, check_file
-from penstock.jobs.fault import Fault, word_contrast
+from penstock.jobs.check.file_check import Fault, FileCheck, Tally, check_file, word_contrast
 from penstock.jobs.meter import Meter
 from penstock.jobs.placement import QUARANTINE
 from penstock.jobs.sieve import Loss, Sifting, make_compressor, sift_file

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.errors import PathError
-from penstock.jobs.check import FileCheck
-from penstock.jobs.fault import Fault, word_contrast
+from penstock.jobs.check.file_check import Fault, FileCheck, word_contrast
 from penstock.read.index import build_index
 from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry

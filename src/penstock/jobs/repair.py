@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.foundation.wording import count
-from penstock.jobs.fault import Fault
+from penstock.jobs.check.file_check import Fault
 from penstock.jobs.mend import MendedFile, Mender
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.placement import QUARANTINE, place_files

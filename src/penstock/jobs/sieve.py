@@ -12,8 +12,7 @@ from typing import Protocol
 
 from penstock import _native
 from penstock.decode.status import describe_malformed
-from penstock.jobs.check import FileCheck, SoundStream
-from penstock.jobs.fault import Fault
+from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
 from penstock.storage.open_file import OpenFile

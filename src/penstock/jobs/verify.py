@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ManifestError, PenstockError
-from penstock.jobs.check import Tally, check_file
-from penstock.jobs.fault import Fault
+from penstock.jobs.check.file_check import Fault, Tally, check_file
 from penstock.jobs.meter import Meter, Progress
 from penstock.jobs.promise import compare_indexes, compare_shard
 from penstock.read.listing import find_folders

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordError
-from penstock.jobs.check import FileCheck, Tally, check_file
+from penstock.jobs.check.file_check import FileCheck, Tally, check_file
 from penstock.read.options import ReadOptions
 from penstock.storage.open_file import OpenFile
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, header, numbered

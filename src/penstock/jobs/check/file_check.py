@@ -1,7 +1,6 @@
-"""Looks at every byte of a file: its compression, its frames, their CRCs, their payloads.
+"""A whole file from its first byte to its last, inflated if need be, in pieces of bounded size.
 
-In: an open file. Out: `FileCheck` with all that is wrong, and the records counted in a survey. Memory grows
-with the faults, not with the file.
+In: an open file. Out: chunks of plain bytes, for the walks that read everything.
 """
 
 from __future__ import annotations
@@ -9,19 +8,87 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock import _native
 from penstock.decode.status import describe_malformed
-from penstock.errors import CorruptRecordError
-from penstock.jobs.fault import Fault
-from penstock.read.chunks import compression_of, read_chunks
+from penstock.errors import CorruptRecordError, PenstockError
 from penstock.read.damage import Damage
-from penstock.read.index import holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.index import check_compression, holds_no_record, not_tfrecord, refuse_foreign
 from penstock.read.options import ReadOptions
 from penstock.schema.survey import Survey
-from penstock.storage.compression import FIRST_BYTES
+from penstock.storage.compression import FIRST_BYTES, inflate
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.types import Compression, Payload
+
+CHUNK_BYTES = 1 << 20
+
+
+def compression_of(file: OpenFile, options: ReadOptions) -> Compression:
+    """Return how a file is compressed.
+
+    Raises:
+        CorruptRecordError: It is not compressed as the options say.
+    """
+    return check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
+
+
+def read_chunks(file: OpenFile, compression: Compression) -> Iterator[bytes]:
+    """Yield the bytes of a file.
+
+    Raises:
+        CorruptRecordError: The compressed stream is damaged; everything before the damage was yielded.
+    """
+    if compression != "none":
+        yield from inflate(file, compression)
+        return
+    offset = 0
+    while chunk := file.read(offset, CHUNK_BYTES):
+        offset += len(chunk)
+        yield chunk
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault and its place.
+
+    Attributes:
+        path: The file.
+        record: Number of the record, or None where the file as a whole is concerned.
+        offset: The byte where the record begins, in the inflated bytes of a compressed file; or None.
+        what: What is wrong, and what was expected and found instead.
+    """
+
+    path: Path
+    record: int | None
+    offset: int | None
+    what: str
+
+    @classmethod
+    def from_damage(cls, path: Path, damage: Damage) -> Fault:
+        """Name damage of a file's frames."""
+        what = word_contrast(damage.what, damage.expected, damage.got)
+        return cls(path, damage.record, damage.offset, what)
+
+    @classmethod
+    def from_error(cls, path: Path, error: OSError | PenstockError) -> Fault:
+        """Name why a file as a whole cannot be used."""
+        if isinstance(error, PenstockError):
+            what = word_contrast(error.what, error.expected, error.got)
+            return cls(path, error.record, error.offset, what)
+        return cls(path, None, None, f"cannot be read ({error.strerror or error})")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fault for `json.dumps`."""
+        return {"file": str(self.path), "record": self.record, "offset": self.offset, "what": self.what}
+
+
+def word_contrast(what: str, expected: object, got: object) -> str:
+    """Write *what: expected X, got Y*, as far as there is an X and a Y."""
+    if expected is None:
+        return what
+    return f"{what}: expected {expected}" if got is None else f"{what}: expected {expected}, got {got}"
+
 
 _TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")
 

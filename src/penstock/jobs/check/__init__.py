@@ -1,0 +1,1 @@
+"""What is in files, whether it is intact, and copies of what is."""
