@@ -13,7 +13,7 @@ from PIL import Image as Pixels
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.jobs.inspect import InspectOptions, inspect
+from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.parsing import write_parser
 from penstock.shards.tfds import FEATURES_NAME, INFO_NAME, describe_tfds
 from record_files import PAYLOADS, example, row_numbers

@@ -19,7 +19,7 @@ from penstock.cli.wording import complain, escape, write_count, write_size, writ
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.jobs.check.file_check import FileCheck
-from penstock.jobs.inspect import Inspection, InspectOptions, inspect, read_schema
+from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.parsing import write_parser
 from penstock.jobs.table import format_table, shorten, terminal_width
 from penstock.schema.array import Sequence

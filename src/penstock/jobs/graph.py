@@ -13,7 +13,7 @@ from penstock.bridge.graph.program import make_program
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.inspect import InspectOptions, read_schema
+from penstock.jobs.check.inspect import InspectOptions, read_schema
 from penstock.read.listing import declared_schema, list_files
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline

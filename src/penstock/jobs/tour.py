@@ -16,8 +16,8 @@ from penstock.dataset import open as open_dataset
 from penstock.errors import CellError
 from penstock.jobs.bench import prepare_bench
 from penstock.jobs.benchoptions import BenchOptions
+from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.convert.convert import plan_conversion, run_conversion
-from penstock.jobs.inspect import InspectOptions, inspect
 from penstock.jobs.meadow import TARGET, Meadow
 from penstock.jobs.repair import repair
 from penstock.jobs.step import Step, quote

@@ -13,7 +13,7 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.fields import Tensor
-from penstock.jobs.inspect import InspectOptions, inspect
+from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.stored_data import Declaration
 from record_files import BASE, FRAME_BYTES, PAYLOADS, example, flip, write_gzip, write_plain, write_zlib
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
