@@ -16,7 +16,7 @@ import penstock as ps
 from penstock import _native
 from penstock.dataset import Split
 from penstock.errors import CorruptRecordError, NotTFRecordError
-from penstock.jobs.verify import verify
+from penstock.jobs.check.verify import verify
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Columns
 

@@ -9,7 +9,7 @@ from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.wording import escape, write_count, write_size
 from penstock.jobs.check.file_check import Fault
-from penstock.jobs.verify import Verification, verify
+from penstock.jobs.check.verify import Verification, verify
 
 SUMMARY = "check every byte of TFRecord files"
 DESCRIPTION = """\

@@ -7,7 +7,7 @@ import pytest
 
 from manifest_folders import write_dataset
 from penstock.errors import NoSuchPathError
-from penstock.jobs.verify import verify
+from penstock.jobs.check.verify import verify
 from penstock.read.options import ReadOptions
 from record_files import BASE, FILE_BYTES, FRAME_BYTES, PAYLOADS, flip, write_gzip, write_plain
 
