@@ -10,7 +10,7 @@ from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.verify import word_fault
 from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError
-from penstock.jobs.repair import Repair, repair
+from penstock.jobs.check.repair import Repair, repair
 from penstock.jobs.table import format_table, terminal_width
 
 SUMMARY = "copy what is good of damaged files"

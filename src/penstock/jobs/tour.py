@@ -17,10 +17,10 @@ from penstock.errors import CellError
 from penstock.jobs.bench import prepare_bench
 from penstock.jobs.benchoptions import BenchOptions
 from penstock.jobs.check.inspect import InspectOptions, inspect
+from penstock.jobs.check.repair import repair
 from penstock.jobs.check.verify import verify
 from penstock.jobs.convert.convert import plan_conversion, run_conversion
 from penstock.jobs.meadow import TARGET, Meadow
-from penstock.jobs.repair import repair
 from penstock.jobs.step import Step, quote
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions

@@ -5,8 +5,8 @@ import zlib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.jobs.check.repair import repair
 from penstock.jobs.check.verify import verify
-from penstock.jobs.repair import repair
 from record_files import PAYLOADS, example
 from wire.example import Feature, SequenceExample, write_sequence_example
 from wire.frame import write_records

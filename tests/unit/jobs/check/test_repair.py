@@ -11,7 +11,7 @@ import pytest
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.errors import MissingShardError, WriteError
-from penstock.jobs.repair import repair
+from penstock.jobs.check.repair import repair
 from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, flip, row_numbers, write_gzip, write_plain
