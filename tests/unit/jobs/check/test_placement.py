@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import NoSuchPathError, PathError
-from penstock.jobs.placement import place_files
+from penstock.jobs.check.repair_file import place_files
 from record_files import PAYLOADS, write_plain
 
 
