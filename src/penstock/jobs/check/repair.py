@@ -16,8 +16,8 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.foundation.wording import count
 from penstock.jobs.check.file_check import Fault
+from penstock.jobs.check.meter import Meter, Progress
 from penstock.jobs.check.repair_file import QUARANTINE, Loss, MendedFile, Mender, place_files
-from penstock.jobs.meter import Meter, Progress
 from penstock.read.listing import DatasetFolder, find_folders
 from penstock.read.naming import split_of
 from penstock.read.options import ReadOptions
