@@ -14,7 +14,7 @@ import penstock as ps
 from manifest_folders import write_dataset
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.jobs.check.inspect import InspectOptions, inspect
-from penstock.jobs.parsing import write_parser
+from penstock.jobs.check.tensorflow_code import write_parser
 from penstock.shards.tfds import FEATURES_NAME, INFO_NAME, describe_tfds
 from record_files import PAYLOADS, example, row_numbers
 from wire.example import Feature, SequenceExample, write_sequence_example

@@ -20,7 +20,7 @@ from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.jobs.check.file_check import FileCheck
 from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
-from penstock.jobs.parsing import write_parser
+from penstock.jobs.check.tensorflow_code import write_parser
 from penstock.jobs.table import format_table, shorten, terminal_width
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name) is not None and not getattr(args, needed):
             raise OptionError(f"--{name}", expected=f"--{needed} beside it", got="none")
     if args.pipeline is not None:
-        from penstock.jobs.graph import write_graph  # noqa: PLC0415 - 0.1 s that no other command has to spend
+        from penstock.jobs.check.tensorflow_code import write_graph  # noqa: PLC0415 - 0.1 s that no other command has to spend
 
         print(write_graph(args.paths, args.pipeline, args.split, options), end="")
         return 0

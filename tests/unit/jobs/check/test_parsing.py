@@ -5,7 +5,7 @@ import pytest
 import penstock as ps
 from penstock.errors import PayloadError
 from penstock.fields import Number, Sequence, Tensor, Text
-from penstock.jobs.parsing import write_parser
+from penstock.jobs.check.tensorflow_code import write_parser
 
 
 def test_code_of_examples_describes_each_field_by_its_key():
