@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
 from penstock.cli.wording import complain, escape, write_size
-from penstock.jobs.bench import Look
+from penstock.jobs.bench.bench import Look
 from penstock.jobs.figures import subtract
 from penstock.jobs.table import shorten
 

@@ -12,7 +12,7 @@ import pytest
 from penstock.batch.stats import LoaderStats
 from penstock.cli import live
 from penstock.cli.live import LiveView
-from penstock.jobs.bench import Look
+from penstock.jobs.bench.bench import Look
 
 NOTHING = LoaderStats(
     batches=0,

@@ -1,0 +1,1 @@
+"""How fast a data set is loaded, and what limits it."""
