@@ -14,7 +14,7 @@ from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.wording import escape, write_count, write_size
 from penstock.jobs.advice import share_busy
 from penstock.jobs.bench.bench import prepare_bench
-from penstock.jobs.benchoptions import USUAL_SECONDS, BenchOptions
+from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
 from penstock.jobs.figures import BenchReport
 from penstock.jobs.table import format_table, terminal_width
 

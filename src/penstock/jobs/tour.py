@@ -15,7 +15,7 @@ from penstock.batch.maker import Batch
 from penstock.dataset import open as open_dataset
 from penstock.errors import CellError
 from penstock.jobs.bench.bench import prepare_bench
-from penstock.jobs.benchoptions import BenchOptions
+from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.check.repair import repair
 from penstock.jobs.check.verify import verify
