@@ -15,7 +15,7 @@ from penstock.cli.wording import escape, write_count, write_size
 from penstock.jobs.advice import share_busy
 from penstock.jobs.bench.bench import prepare_bench
 from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
-from penstock.jobs.figures import BenchReport
+from penstock.jobs.bench.report import BenchReport
 from penstock.jobs.table import format_table, terminal_width
 
 SUMMARY = "measure how fast a data set is loaded, and what holds it up"

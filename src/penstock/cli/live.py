@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TextIO
 from penstock.batch.stats import STAGES, LoaderStats
 from penstock.cli.wording import complain, escape, write_size
 from penstock.jobs.bench.bench import Look
-from penstock.jobs.figures import subtract
+from penstock.jobs.bench.report import subtract
 from penstock.jobs.table import shorten
 
 _SECONDS_BETWEEN: Final = 0.25

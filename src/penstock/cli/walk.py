@@ -26,13 +26,13 @@ from penstock.cli.verdict import print_evaluation
 from penstock.cli.verify import print_verification
 from penstock.cli.wording import complain, escape, write_size, write_value
 from penstock.errors import PenstockError, importing
+from penstock.jobs.bench.report import BenchReport
 from penstock.jobs.check.inspect import Inspection
 from penstock.jobs.check.repair import Repair
 from penstock.jobs.check.verify import Verification
 from penstock.jobs.contest import Contest
 from penstock.jobs.convert.convert import Converted
 from penstock.jobs.demo import Part, check_place, demo
-from penstock.jobs.figures import BenchReport
 from penstock.jobs.step import Step
 from penstock.jobs.table import format_table, rule, shorten, terminal_width
 from penstock.plan.plan import Plan

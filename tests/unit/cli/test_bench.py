@@ -14,7 +14,7 @@ from penstock.batch.stats import LoaderStats
 from penstock.cli.bench import print_report
 from penstock.cli.main import main
 from penstock.jobs.advice import Measured
-from penstock.jobs.figures import BenchReport
+from penstock.jobs.bench.report import BenchReport
 from penstock.transform.pipeline import Pipeline
 from record_files import flip
 

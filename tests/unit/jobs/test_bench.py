@@ -15,7 +15,7 @@ from penstock.foundation.process import count_disk_bytes, find_peak_bytes
 from penstock.jobs.bench import bench as bench_module
 from penstock.jobs.bench.bench import prepare_bench
 from penstock.jobs.bench.options import BenchOptions
-from penstock.jobs.figures import leave_out_ahead, subtract
+from penstock.jobs.bench.report import leave_out_ahead, subtract
 from penstock.transform.pipeline import Pipeline
 from record_files import example, write_gzip, write_plain
 

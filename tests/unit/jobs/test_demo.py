@@ -7,12 +7,12 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CellError, MissingPackageError, PathError
+from penstock.jobs.bench.report import BenchReport
 from penstock.jobs.check.inspect import Inspection
 from penstock.jobs.check.repair import Repair
 from penstock.jobs.check.verify import Verification
 from penstock.jobs.convert.convert import Converted
 from penstock.jobs.demo import demo
-from penstock.jobs.figures import BenchReport
 from penstock.jobs.tour import DAMAGED_RECORD
 from penstock.plan.plan import Plan
 

@@ -25,7 +25,7 @@ from penstock.foundation.process import count_disk_bytes, find_peak_bytes, is_cr
 from penstock.foundation.wording import list_choices
 from penstock.jobs.advice import Measured
 from penstock.jobs.bench.options import BenchOptions
-from penstock.jobs.figures import BenchReport, leave_out_ahead, subtract
+from penstock.jobs.bench.report import BenchReport, leave_out_ahead, subtract
 from penstock.jobs.stored_data import open_declared
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
