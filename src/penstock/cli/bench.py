@@ -12,7 +12,7 @@ from penstock.cli.live import LiveView
 from penstock.cli.planning import add_declaring, read_declaration
 from penstock.cli.reading import add_json, add_reading, read_options
 from penstock.cli.wording import escape, write_count, write_size
-from penstock.jobs.advice import share_busy
+from penstock.jobs.bench.advice import share_busy
 from penstock.jobs.bench.bench import prepare_bench
 from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
 from penstock.jobs.bench.report import BenchReport

@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.batch.stats import LoaderStats
 from penstock.cli.bench import print_report
 from penstock.cli.main import main
-from penstock.jobs.advice import Measured
+from penstock.jobs.bench.advice import Measured
 from penstock.jobs.bench.report import BenchReport
 from penstock.transform.pipeline import Pipeline
 from record_files import flip

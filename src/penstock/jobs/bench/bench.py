@@ -23,7 +23,7 @@ from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError
 from penstock.foundation.process import count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.foundation.wording import list_choices
-from penstock.jobs.advice import Measured
+from penstock.jobs.bench.advice import Measured
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, leave_out_ahead, subtract
 from penstock.jobs.stored_data import open_declared

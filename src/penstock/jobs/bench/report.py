@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.batch.stats import LoaderStats
-from penstock.jobs.advice import Measured, advise, share_busy
+from penstock.jobs.bench.advice import Measured, advise, share_busy
 
 # What counts batches that were made, and not only those that were taken.
 _MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds")

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from penstock.batch.stats import LoaderStats
-from penstock.jobs.advice import Measured, advise, share_busy
+from penstock.jobs.bench.advice import Measured, advise, share_busy
 
 # Two threads that were at work nine tenths of ten seconds; the consumer did nothing but wait.
 BUSY = LoaderStats(
