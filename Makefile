@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SANITIZED := .venv-sanitize
-CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*.cc native/*.h)
+CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc native/*/*.h)
 # The build uses cmake and ninja from PATH if they are there, and has pip bring them if not.
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 

@@ -166,7 +166,7 @@ def check_refused(
     Args:
         folder: Where to write the file.
         payload: The record.
-        status: What the core must say of it, as numbered in native/status.h.
+        status: What the core must say of it, as numbered in native/record/status.h.
         field: What the error must name: a field whose value is malformed, or "payload".
         detail: What the error says beside the fault itself.
         in_check: Whether `verify` refuses it as well.

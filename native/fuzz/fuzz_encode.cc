@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
-#include "compose.h"
-#include "decode.h"
-#include "encode.h"
+#include "decode/decode.h"
 #include "input.h"
 #include "material.h"
+#include "record/check.h"
 #include "require.h"
+#include "write/compose.h"
+#include "write/encode.h"
 
 namespace penstock::fuzz {
 namespace {

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "column.h"
-#include "decode.h"
+#include "decode/column.h"
+#include "decode/decode.h"
+#include "decode/structure.h"
+#include "decode/survey.h"
 #include "expected.h"
-#include "frame.h"
 #include "input.h"
+#include "record/frame.h"
 #include "require.h"
 #include "rows.h"
-#include "structure.h"
-#include "survey.h"
 
 namespace penstock::fuzz {
 namespace {

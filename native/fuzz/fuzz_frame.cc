@@ -2,10 +2,10 @@
 // depend on how the bytes came.
 #include <vector>
 
-#include "frame.h"
 #include "input.h"
+#include "record/frame.h"
+#include "record/walk.h"
 #include "require.h"
-#include "walk.h"
 
 namespace penstock::fuzz {
 namespace {

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "adler32.h"
-#include "bigendian.h"
-#include "crc32.h"
-#include "huffman.h"
-#include "inflate.h"
+#include "foundation/bigendian.h"
+#include "image/adler32.h"
+#include "image/crc32.h"
+#include "image/huffman.h"
+#include "image/inflate.h"
+#include "image/picture.h"
+#include "image/png.h"
+#include "image/unfilter.h"
 #include "input.h"
-#include "picture.h"
 #include "plain_inflate.h"
-#include "png.h"
 #include "require.h"
-#include "unfilter.h"
 
 namespace penstock::fuzz {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "compose.h"
-#include "encode.h"
+#include "decode/plan.h"
 #include "input.h"
-#include "plan.h"
 #include "rows.h"
+#include "write/compose.h"
+#include "write/encode.h"
 
 namespace penstock::fuzz {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "bytes.h"
+#include "foundation/bytes.h"
 
 namespace penstock::fuzz {
 

@@ -23,12 +23,13 @@ MixedSegment: TypeAlias = tuple[
     NDArray[np.uint64],
     object,
 ]
-# (row, status, field number or -1, expected, got, the bytes that are wrong if they say more): native/status.h
+# (row, status, field number or -1, expected, got, the bytes that are wrong, if they say more); statuses are
+# numbered in native/record/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
-# (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
+# (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/record/walk.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
 # (key, kind, layout, count, required, default values or None), and the vocabulary of a coded field; kinds and
-# layouts: see native/plan.h
+# layouts: see native/decode/plan.h
 FieldSpec: TypeAlias = (
     tuple[str, int, int, int, bool, Sequence[Any] | None]
     | tuple[str, int, int, int, bool, Sequence[Any] | None, "Vocabulary"]
@@ -133,7 +134,7 @@ def measure_ints(values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> M
 def measure_floats(values: NDArray[np.float32], keep: NDArray[np.bool_] | None) -> Measured: ...
 def measure_doubles(values: NDArray[np.float64], keep: NDArray[np.bool_] | None) -> Measured: ...
 
-# (key, source, whether it is a feature list); sources are numbered in native/encode.h
+# (key, source, whether it is a feature list); sources are numbered in native/write/encode.h
 EncodeField: TypeAlias = tuple[str, int, bool]
 # (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing. A
 # deferred column has hashes as its values, and digests (two words per row) in the place of starts.
@@ -330,7 +331,7 @@ def count_tokens(
 ) -> NDArray[np.int64]: ...
 
 # Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
-# orientation; scans of a JPEG that may go over its pixels often): native/picture.h
+# orientation; scans of a JPEG that may go over its pixels often): native/image/picture.h
 def read_pictures(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...

@@ -1,0 +1,67 @@
+// What the binding files share: views of Python's buffers, arrays over ours. These files alone know Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <utility>
+
+#include "foundation/bytes.h"
+#include "foundation/growing.h"
+#include "foundation/pool.h"
+
+namespace nb = nanobind;
+
+namespace penstock {
+
+// A borrowed view of a bytes-like object.
+class BytesView {
+ public:
+  explicit BytesView(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~BytesView() { PyBuffer_Release(&view_); }
+  BytesView(const BytesView&) = delete;
+  BytesView& operator=(const BytesView&) = delete;
+  Span span() const { return Span{static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
+
+ private:
+  Py_buffer view_;
+};
+
+// An array over a pooled buffer; the buffer goes back to the pool with the last array that shows it.
+template <typename T>
+nb::object as_array(Buffer buffer, size_t count) {
+  auto* const owned = new Buffer(std::move(buffer));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {count}, owner));
+}
+
+template <typename T>
+nb::object as_matrix(Buffer buffer, size_t rows, size_t columns) {
+  auto* const owned = new Buffer(std::move(buffer));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(owned->data(), {rows, columns}, owner));
+}
+
+template <typename T>
+nb::object as_array(Growing<T>& values) {
+  const size_t count = values.size();
+  Buffer buffer = values.release();
+  if (buffer.data() == nullptr) buffer = Buffer(1);
+  return as_array<T>(std::move(buffer), count);
+}
+
+// Adds what writing needs to the module (bind/write.cc).
+void bind_writing(nb::module_& m);
+
+// Rows of many files (bind/places.cc), arrays of a batch (bind/batch.cc), texts (bind/text.cc).
+void bind_places(nb::module_& m);
+void bind_batching(nb::module_& m);
+void bind_text(nb::module_& m);
+
+// Encoded images (bind/picture.cc), and their pixels (bind/pixels.cc).
+void bind_picture(nb::module_& m);
+void bind_pixels(nb::module_& m);
+
+}  // namespace penstock
