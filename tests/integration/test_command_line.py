@@ -126,8 +126,8 @@ def test_progress_bar_shows_on_a_terminal_alone(tmp_path) -> None:
     ours, theirs = pty.openpty()
     # The bar begins after two seconds: a slower clock would only make the test slow, so the wait is cut here.
     program = (
-        "import sys, penstock.cli.progress as progress\n"
-        "progress._SILENT_SECONDS = 0.01\n"
+        "import sys, penstock.cli.terminal as terminal\n"
+        "terminal._SILENT_SECONDS = 0.01\n"
         "from penstock.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

@@ -26,7 +26,7 @@ STAGES = (
     "model",
     "export",
 )
-BELOW = ("errors", "types", "storage", "_native")
+BELOW = ("errors", "foundation", "types", "storage", "_native")
 ABOVE = ("dataset", "jobs", "report", "cli")
 PUBLIC = ("fields", "options", "penstock")  # what users import; the first two export classes of other parts
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
@@ -35,9 +35,10 @@ RAW_DATA = ("source", "encode")
 # What lies below may import, beside itself.
 ALLOWED_BELOW = {
     "errors": (),
+    "foundation": ("errors",),
     "types": (),
     "_native": (),
-    "storage": ("errors", "types", "_native"),
+    "storage": ("errors", "foundation", "types", "_native"),
 }
 # Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
 HEAVY = {

@@ -18,14 +18,13 @@ from typing import Any
 from penstock.cli.bench import print_report
 from penstock.cli.converting import print_converted
 from penstock.cli.inspect import print_inspection
-from penstock.cli.live import LiveView
-from penstock.cli.progress import write_seconds
 from penstock.cli.quiet import import_quietly
 from penstock.cli.repair import print_repair
+from penstock.cli.terminal import format_duration, format_size, format_value, print_message
 from penstock.cli.verdict import print_evaluation
 from penstock.cli.verify import print_verification
-from penstock.cli.wording import complain, escape, write_size, write_value
 from penstock.errors import PenstockError, importing
+from penstock.foundation.terminal import LiveLines, escape, format_table, rule, shorten, terminal_width
 from penstock.jobs.contest import Contest
 from penstock.jobs.convert import Converted
 from penstock.jobs.demo import Part, check_place, demo
@@ -34,7 +33,6 @@ from penstock.jobs.inspect import Inspection
 from penstock.jobs.planfile import dump_yaml
 from penstock.jobs.repair import Repair
 from penstock.jobs.step import Step
-from penstock.jobs.table import format_table, rule, shorten, terminal_width
 from penstock.jobs.verify import Verification
 from penstock.model.display import TrainingDisplay
 from penstock.model.score.evaluation import Evaluation
@@ -68,7 +66,7 @@ def run_demo(args: argparse.Namespace) -> int:
         print(json.dumps({**facts, "seconds": round(seconds, 1)}))
         return 0
     if "report" in facts:
-        print(f"Done in {write_seconds(seconds)}. The report: {escape(facts['report'])}")
+        print(f"Done in {format_duration(seconds)}. The report: {escape(facts['report'])}")
     print(f"Everything is in {escape(str(folder))}: look around, then delete it.")
     return 0
 
@@ -87,8 +85,8 @@ def print_step(number: int, step: Step) -> None:
 
 def _load_model_part() -> None:
     """Load Keras and what it computes with: what is missing is heard now, and not in the middle."""
-    with LiveView() as view, importing("penstock demo", "train"):
-        view.say("Loading Keras")
+    with LiveLines() as lines, importing("penstock demo", "train"):
+        lines.draw(["Loading Keras"])
         import_quietly("penstock.jobs.trial")
 
 
@@ -122,11 +120,11 @@ def print_result(result: Any) -> None:
     elif isinstance(result, Plan):
         print(dump_yaml(result), end="")
     elif isinstance(result, PenstockError):
-        complain(f"error: {result}")
+        print_message(f"error: {result}")
     elif isinstance(result, dict):
         indent = max(map(len, result))
         for name, value in result.items():
-            text = _describe(value) if isinstance(value, Dense | Bytes | Ragged) else write_value(value)
+            text = _describe(value) if isinstance(value, Dense | Bytes | Ragged) else format_value(value)
             print(f"  {name:{indent}}  {shorten(text, max(20, terminal_width() - indent - 4))}")
     else:
         print("\n".join(map(escape, result.splitlines())))
@@ -148,5 +146,5 @@ def _describe(column: Column) -> str:
     if isinstance(column, Bytes):
         # Not the arena: values that were left where they were read have other bytes between them.
         num_bytes = int((column.stops - column.starts).sum())
-        return f"{len(column)} byte strings, {write_size(num_bytes)} together"
+        return f"{len(column)} byte strings, {format_size(num_bytes)} together"
     return f"{len(column)} lists, {column.offsets[-1] - column.offsets[0]} values together"

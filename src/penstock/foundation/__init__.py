@@ -1,0 +1,1 @@
+"""Concepts without a stage, which every other folder may import."""
