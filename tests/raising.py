@@ -30,7 +30,7 @@ class containing:  # noqa: N801 - reads like a function where it is used
 
 def _is_in(part: str, text: str) -> bool:
     before = r"(?<!\d)(?<!\d\.)" if part[:1].isdigit() else ""
-    after = r"(?!\.?\d)" if part[-1:].isdigit() else ""
+    after = r"(?!\.?\d)" if part[-1:].isdigit() and not part.startswith("0x") else ""
     return re.search(before + re.escape(part) + after, text) is not None
 
 
@@ -46,4 +46,4 @@ def raises_with(kind: type[BaseException], **attributes: object) -> Iterator[pyt
         yield caught
     error = caught.value
     found = {name: str(error) if name == "message" else getattr(error, name) for name in attributes}
-    assert found == attributes, f"{kind.__name__}: {error}"
+    assert found == attributes, f"{kind.__name__}: {error}\nhas {found}\ninstead of {attributes}"
