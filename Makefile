@@ -15,7 +15,7 @@ help: ## Say what there is
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) --editable '.[train]'
+	$(BIN)/python $(INSTALL) --editable '.[train,tensorflow-cpu]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base

@@ -438,7 +438,7 @@ class Split:
         from penstock.batch.graph.files import GraphOptions, find_source  # noqa: PLC0415 - with TensorFlow
         from penstock.batch.graph.program import make_program  # noqa: PLC0415
 
-        with importing("to_tf_graph()"):
+        with importing("to_tf_graph()", "tensorflow"):
             from penstock.batch.graph.tensorflow import make_dataset  # noqa: PLC0415
 
         options = GraphOptions(

@@ -15,7 +15,8 @@ from typing import Any, Final
 from penstock.cli.modelfile import load_model
 from penstock.cli.quiet import import_quietly
 from penstock.cli.terminal import ProgressBar, format_count, format_duration, format_size, print_message
-from penstock.errors import OptionError, importing
+from penstock.errors import OptionError
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import escape
 from penstock.jobs.predict import PredictProgress, run_prediction
 from penstock.jobs.predictions import Predictions
@@ -36,7 +37,7 @@ def run_predict(args: argparse.Namespace) -> int:
             got="none",
             advice="Without a file, the predictions themselves are printed: as CSV.",
         )
-    with importing("penstock predict", "train"):
+    with importing_keras("penstock predict"):
         import_quietly("penstock.model.run")
     options = _read_arguments(args)
     data = args.paths[0] if len(args.paths) == 1 else args.paths

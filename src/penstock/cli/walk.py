@@ -23,7 +23,8 @@ from penstock.cli.repair import print_repair
 from penstock.cli.terminal import format_duration, format_size, format_value, print_message
 from penstock.cli.verdict import print_evaluation
 from penstock.cli.verify import print_verification
-from penstock.errors import PenstockError, importing
+from penstock.errors import PenstockError
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import LiveLines, escape, format_table, rule, shorten, terminal_width
 from penstock.jobs.contest import Contest
 from penstock.jobs.convert import Converted
@@ -85,7 +86,7 @@ def print_step(number: int, step: Step) -> None:
 
 def _load_model_part() -> None:
     """Load Keras and what it computes with: what is missing is heard now, and not in the middle."""
-    with LiveLines() as lines, importing("penstock demo", "train"):
+    with LiveLines() as lines, importing_keras("penstock demo"):
         lines.draw(["Loading Keras"])
         import_quietly("penstock.jobs.trial")
 

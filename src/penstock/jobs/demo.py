@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from penstock.errors import PathError, importing
+from penstock.errors import PathError
+from penstock.foundation.keras_backend import importing_keras
 from penstock.jobs.meadow import NUM_FLOWERS, write_meadow
 from penstock.jobs.step import Step
 from penstock.jobs.tour import (
@@ -76,7 +77,7 @@ def demo(
     place = check_place(folder)
     if part != "data":
         # First of all: what is missing is to be heard now, and not in the middle.
-        with importing("penstock demo", "train"):
+        with importing_keras("penstock demo"):
             from penstock.jobs.trial import Trial, nobody  # noqa: PLC0415
     usual = NUM_FLOWERS_OF_DATA if part == "data" else NUM_FLOWERS
     raw = write_meadow(place, num_flowers or usual)

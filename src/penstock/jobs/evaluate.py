@@ -22,6 +22,7 @@ from penstock.errors import (
     UnknownNameError,
     importing,
 )
+from penstock.foundation.keras_backend import importing_keras
 from penstock.jobs.declaration import open_as_trained
 from penstock.jobs.predictoptions import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.recipe import find_recipe
@@ -189,7 +190,7 @@ def _open_run(
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
-    with importing("evaluate", "train"):
+    with importing_keras("evaluate"):
         from penstock.model.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
     return open_run(run, model, functions)

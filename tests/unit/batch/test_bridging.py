@@ -15,11 +15,11 @@ from record_files import example, write_plain
 @pytest.mark.parametrize(
     ("method", "package", "install"),
     [
-        ("to_tf", "tensorflow", "tensorflow"),
-        ("to_keras", "keras", "keras"),
+        ("to_tf", "tensorflow", "'penstock[tensorflow]'"),
+        ("to_keras", "keras", "'penstock[train]'"),
         ("to_torch", "torch", "'penstock[torch]'"),
         ("to_jax", "jax", "'penstock[jax]'"),
-        ("to_tf_graph", "tensorflow", "tensorflow"),
+        ("to_tf_graph", "tensorflow", "'penstock[tensorflow]'"),
     ],
 )
 def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method, package, install):
