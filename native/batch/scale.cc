@@ -124,9 +124,8 @@ void scale_numbers(const T* values, const uint8_t* present, size_t rows, size_t 
   if (present != nullptr) fill_absent(present, rows, width, fill, out);
 }
 
-#define PENSTOCK_SCALE(T)                                                                                        \
-  template void scale_numbers(const T*, const uint8_t*, size_t, size_t, const ScaleTerms&, const ScaleOptions&, \
-                              float*)
+#define PENSTOCK_SCALE(T) \
+  template void scale_numbers(const T*, const uint8_t*, size_t, size_t, const ScaleTerms&, const ScaleOptions&, float*)
 PENSTOCK_SCALE(float);
 PENSTOCK_SCALE(double);
 PENSTOCK_SCALE(int64_t);

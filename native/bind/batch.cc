@@ -72,8 +72,9 @@ const double* terms_of(nb::handle given, const char* what, size_t width, bool& i
   const ArrayView view = view_of(given, what, {DType::kFloat64});
   const size_t size = view.rows() * view.width();
   if (size != 1 && size != width) {
-    need(false, what, "expected one number, or one for each of " + std::to_string(width) + " elements of a row, got " +
-                          std::to_string(size));
+    need(false, what,
+         "expected one number, or one for each of " + std::to_string(width) + " elements of a row, got " +
+             std::to_string(size));
   }
   is_one = size == 1;
   return view.as<double>();
@@ -81,8 +82,8 @@ const double* terms_of(nb::handle given, const char* what, size_t width, bool& i
 
 nb::object scale(nb::handle given, nb::handle mask, nb::handle shifts, nb::handle factors, double low, double high,
                  double fill, bool log, bool nan_is_missing) {
-  const ArrayView values = view_of(given, "values", {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32,
-                                                     DType::kUInt8, DType::kBool});
+  const ArrayView values = view_of(
+      given, "values", {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kUInt8, DType::kBool});
   const size_t rows = values.rows(), width = values.width();
   const uint8_t* const present = mask_of(mask, rows, "present");
   bool one_shift, one_factor;
@@ -215,8 +216,8 @@ PadValue pad_value(nb::handle given, DType dtype) {
 }
 
 nb::object pad(nb::handle given, nb::handle divided, size_t length, nb::handle value, bool from_end) {
-  const ArrayView values = view_of(given, "values", {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
-                                                     DType::kUInt8, DType::kBool});
+  const ArrayView values = view_of(
+      given, "values", {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool});
   const Offsets offsets(divided, values.rows());
   const PadValue filler = pad_value(value, values.dtype);
   need(values.rank < kMostRank, "values", "expected at most 31 dimensions");

@@ -401,14 +401,13 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_records", [](const CheckWalk& self) { return self.walk.num_records(); })
       .def_prop_ro("num_damages", [](const CheckWalk& self) { return self.visitor.num_damages; })
       .def("damages", [](const CheckWalk& self) { return damage_list(self.visitor.damages); })
-      .def("unparsable",
-           [](const CheckWalk& self) {
-             nb::list out;
-             for (const Unparsable& item : self.visitor.unparsable) {
-               out.append(nb::make_tuple(item.record, item.offset, static_cast<int>(item.status), item.in_lists));
-             }
-             return out;
-           });
+      .def("unparsable", [](const CheckWalk& self) {
+        nb::list out;
+        for (const Unparsable& item : self.visitor.unparsable) {
+          out.append(nb::make_tuple(item.record, item.offset, static_cast<int>(item.status), item.in_lists));
+        }
+        return out;
+      });
 
   nb::class_<SieveWalk>(m, "SieveWalk")
       .def(

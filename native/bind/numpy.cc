@@ -70,10 +70,19 @@ constexpr DType unsigned_of() {
 }
 
 DType dtype_of_number(int number) {
-  static constexpr DType kByNumber[] = {
-      DType::kBool,  DType::kInt8,   DType::kUInt8,        DType::kInt16,          DType::kUInt16,
-      DType::kInt32, DType::kUInt32, signed_of<long>(),    unsigned_of<long>(),    signed_of<long long>(),
-      unsigned_of<long long>(), DType::kFloat32, DType::kFloat64};
+  static constexpr DType kByNumber[] = {DType::kBool,
+                                        DType::kInt8,
+                                        DType::kUInt8,
+                                        DType::kInt16,
+                                        DType::kUInt16,
+                                        DType::kInt32,
+                                        DType::kUInt32,
+                                        signed_of<long>(),
+                                        unsigned_of<long>(),
+                                        signed_of<long long>(),
+                                        unsigned_of<long long>(),
+                                        DType::kFloat32,
+                                        DType::kFloat64};
   if (number >= kBoolNumber && number <= kDoubleNumber) return kByNumber[number];
   return number == kHalfNumber ? DType::kFloat16 : DType::kOther;
 }
@@ -111,7 +120,7 @@ size_t item_bytes(DType dtype) {
 }
 
 const char* name_of(DType dtype) {
-  static constexpr const char* kNames[] = {"bool",  "int8",   "uint8",   "int16",   "uint16",  "int32", "uint32",
+  static constexpr const char* kNames[] = {"bool",  "int8",   "uint8",   "int16",   "uint16",  "int32",        "uint32",
                                            "int64", "uint64", "float16", "float32", "float64", "another dtype"};
   return kNames[static_cast<size_t>(dtype)];
 }
@@ -179,9 +188,8 @@ NewArray::NewArray(DType dtype, const size_t* shape, size_t rank) {
   }
   need(is_empty || (!is_too_large && bytes <= PY_SSIZE_T_MAX), "shape", "more bytes than any memory has");
   auto* const buffer = new Buffer(is_empty ? 0 : bytes);
-  PyObject* const owner = PyCapsule_New(buffer, nullptr, [](PyObject* capsule) {
-    delete static_cast<Buffer*>(PyCapsule_GetPointer(capsule, nullptr));
-  });
+  PyObject* const owner = PyCapsule_New(
+      buffer, nullptr, [](PyObject* capsule) { delete static_cast<Buffer*>(PyCapsule_GetPointer(capsule, nullptr)); });
   if (owner == nullptr) {
     delete buffer;
     throw nb::python_error();

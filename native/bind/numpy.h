@@ -1,6 +1,6 @@
-// NumPy arrays as arguments and results, at some nanoseconds each: nanobind's own way takes about a microsecond for each,
-// as long as a whole kernel for a batch. NumPy's table of functions and what it keeps of an array are part of its ABI,
-// the same in versions 1 and 2.
+// NumPy arrays as arguments and results, at some nanoseconds each: nanobind's own way takes about a microsecond for
+// each, as long as a whole kernel for a batch. NumPy's table of functions and what it keeps of an array are part of its
+// ABI, the same in versions 1 and 2.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,19 @@
 namespace penstock {
 
 enum class DType : uint8_t {
-  kBool, kInt8, kUInt8, kInt16, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat16, kFloat32, kFloat64, kOther
+  kBool,
+  kInt8,
+  kUInt8,
+  kInt16,
+  kUInt16,
+  kInt32,
+  kUInt32,
+  kInt64,
+  kUInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kOther
 };
 
 // Finds NumPy's table; an ImportError if there is none that we know. Once, when the module is made.

@@ -59,8 +59,9 @@ class Target {
         view_.strides[2] != 1 || view_.strides[1] != static_cast<Py_ssize_t>(channels) ||
         (height > 1 && std::abs(view_.strides[0]) < static_cast<Py_ssize_t>(width * channels))) {
       PyBuffer_Release(&view_);
-      need(false, "out", "expected uint8 of shape (" + std::to_string(height) + ", " + std::to_string(width) + ", " +
-                             std::to_string(channels) + ") with pixels side by side, and rows that do not overlap");
+      need(false, "out",
+           "expected uint8 of shape (" + std::to_string(height) + ", " + std::to_string(width) + ", " +
+               std::to_string(channels) + ") with pixels side by side, and rows that do not overlap");
     }
   }
   ~Target() { PyBuffer_Release(&view_); }

@@ -63,7 +63,8 @@ struct Picture {
       : bytes(given, what, 3, is_written), channels(bytes.shape(2)) {
     check_channels(channels, what);
     need(height() != 0 && width() != 0, what, "expected one pixel or more, got none");
-    need(height() <= kMostSide && width() <= kMostSide, what, "expected sides of at most " + std::to_string(kMostSide) + " pixels");
+    need(height() <= kMostSide && width() <= kMostSide, what,
+         "expected sides of at most " + std::to_string(kMostSide) + " pixels");
     const auto pixel = static_cast<ptrdiff_t>(channels);
     need((channels == 1 || bytes.stride(2) == 1) && (width() == 1 || bytes.stride(1) == pixel), what,
          "expected pixels that lie side by side in a row");
@@ -124,8 +125,8 @@ Box box_of(nb::handle given, size_t height, size_t width) {
   need(box.height > 0 && box.width > 0, "box", "expected a height and a width above 0");
   need(box.top >= 0 && box.left >= 0 && box.top < rows && box.left < columns &&
            box.top + box.height <= rows + kRounding && box.left + box.width <= columns + kRounding,
-       "box", "it reaches out of the source of " + std::to_string(height) + " rows and " + std::to_string(width) +
-                  " columns");
+       "box",
+       "it reaches out of the source of " + std::to_string(height) + " rows and " + std::to_string(width) + " columns");
   return box;
 }
 

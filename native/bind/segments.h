@@ -15,7 +15,8 @@ using SmallNumbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::
 
 // Segments with what keeps them alive. Each is given as
 //     (file descriptor or -1, bytes or None, place of those bytes in the file, begins, sizes, …)
-// for records of one file, or as ([(descriptor, bytes, place), …], number of the file of each record, begins, sizes, …).
+// for records of one file, or as ([(descriptor, bytes, place), …], number of the file of each record, begins, sizes,
+// …).
 class Segments {
  public:
   explicit Segments(nb::sequence given);

@@ -98,8 +98,8 @@ nb::object find_ints(const IntVocabulary& vocabulary, nb::handle given) {
 }
 
 TokenIds ids_of(const Vocabulary& vocabulary, int32_t first, int32_t unknown) {
-  need(first <= std::numeric_limits<int32_t>::max() - static_cast<int64_t>(vocabulary.size()),
-       "first", "the ids of a vocabulary do not fit into 32 bits with it");
+  need(first <= std::numeric_limits<int32_t>::max() - static_cast<int64_t>(vocabulary.size()), "first",
+       "the ids of a vocabulary do not fit into 32 bits with it");
   return TokenIds{vocabulary, first, unknown};
 }
 

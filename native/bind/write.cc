@@ -179,7 +179,8 @@ nb::tuple tally_result(const Tally& tally) {
 const int64_t* offsets_of(nb::handle given, size_t count, int64_t limit, std::vector<nb::object>& kept) {
   if (given.is_none()) return nullptr;
   const auto array = array_of<int64_t>(given, "offsets");
-  need(array.shape(0) != 0 && array.shape(0) - 1 == count, "offsets have another length than what they divide, plus one");
+  need(array.shape(0) != 0 && array.shape(0) - 1 == count,
+       "offsets have another length than what they divide, plus one");
   const int64_t* const offsets = array.data();
   need(offsets[0] >= 0 && offsets[count] <= limit, "offsets reach out of the values");
   for (size_t i = 0; i < count; i++) need(offsets[i] <= offsets[i + 1], "offsets go back");
@@ -335,7 +336,8 @@ nb::bytes digest_of(nb::handle data) {
 }
 
 // `wanted` has (number, whether its strings go in by their own digests) of each field.
-nb::object digest_rows(const Encoder& encoder, nb::sequence given, size_t num_rows, nb::sequence wanted, bool is_named) {
+nb::object digest_rows(const Encoder& encoder, nb::sequence given, size_t num_rows, nb::sequence wanted,
+                       bool is_named) {
   const Columns columns(encoder.fields(), given, num_rows);
   std::vector<DigestField> fields;
   for (nb::handle each : wanted) {

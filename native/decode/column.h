@@ -39,10 +39,10 @@ class Column {
   // are added to `faults`, with the row filled as if it were absent.
   void read(const Structure& structure, int count, int64_t start, const bool* bad, std::vector<RowFault>& faults);
 
-  Growing<int64_t> ints;         // values of kList, kFixed, kSteps
+  Growing<int64_t> ints;  // values of kList, kFixed, kSteps
   Growing<float> floats;
-  Growing<int32_t> codes;        // of kCoded
-  Growing<uint8_t> bytes;        // arena of kString, kStrings, kSteps; rows of kRaw
+  Growing<int32_t> codes;          // of kCoded
+  Growing<uint8_t> bytes;          // arena of kString, kStrings, kSteps; rows of kRaw
   Growing<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
   Growing<int64_t> step_offsets;   // where the steps of kSteps begin and end
   Growing<int64_t> view_stops;     // of a view: where each row ends in what is kept; row_offsets says where it begins

@@ -17,10 +17,10 @@ namespace penstock {
 // the presence masks. Strides are in elements, and keep every matrix row aligned.
 struct Decoded {
   int64_t num_rows = 0;
-  size_t stride = 0;         // of ints, floats and present
+  size_t stride = 0;  // of ints, floats and present
   size_t offset_stride = 0;
   Buffer ints, floats, offsets, present;
-  Buffer kept;               // the records themselves, if a column is a view of them
+  Buffer kept;  // the records themselves, if a column is a view of them
   std::vector<Column> columns;
   std::vector<RowFault> faults;  // in the order of rows
 };

@@ -77,7 +77,7 @@ Status unpack_by_shifts(Span packed, bool strict, int64_t* out, size_t& count) {
 
 #if defined(__x86_64__)
 __attribute__((target("bmi,bmi2"), flatten)) Status unpack_by_extract(Span packed, bool strict, int64_t* out,
-                                                                       size_t& count) {
+                                                                      size_t& count) {
   return unpack<JoinByExtract>(packed, strict, out, count);
 }
 #endif

@@ -7,7 +7,8 @@
 namespace penstock {
 
 // Writes every varint of the span to `out`, which has room for as many values as the span has bytes, and sets `count`.
-// May load, but never uses, kReadablePadding bytes past the span. With `strict`, a value of more than 64 bits is a fault.
+// May load, but never uses, kReadablePadding bytes past the span. With `strict`, a value of more than 64 bits is a
+// fault.
 Status unpack_varints(Span packed, bool strict, int64_t* out, size_t& count);
 
 // Joins the seven-bit groups of up to eight bytes (the first in the lowest byte) to one number.

@@ -28,12 +28,12 @@ struct FieldSpec {
   std::string key;
   Kind kind = Kind::kUnset;
   Layout layout = Layout::kScalar;
-  int64_t count = -1;     // values a row (a step, for kSteps; bytes, for kRaw); -1 for any number
-  bool required = true;   // a record without the field is a fault
-  std::vector<int64_t> default_ints;         // the default by kind
+  int64_t count = -1;                 // values a row (a step, for kSteps; bytes, for kRaw); -1 for any number
+  bool required = true;               // a record without the field is a fault
+  std::vector<int64_t> default_ints;  // the default by kind
   std::vector<float> default_floats;
   std::vector<std::string> default_strings;
-  std::vector<size_t> default_steps;         // of kSteps: how many of those values each step has
+  std::vector<size_t> default_steps;             // of kSteps: how many of those values each step has
   std::shared_ptr<const Vocabulary> vocabulary;  // of kCoded
 };
 
@@ -42,7 +42,7 @@ struct FieldSpec {
 class KeyTable {
  public:
   // What keeps the first 0 to 8 bytes of a word.
-  static constexpr uint64_t kMasks[9] = {0,          0xff,         0xffff,         0xffffff,         0xffffffff,
+  static constexpr uint64_t kMasks[9] = {0,           0xff,        0xffff,     0xffffff, 0xffffffff,
                                          ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
 
   // Longest key, and longest entry, of which a single look at a slot decides.

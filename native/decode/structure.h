@@ -29,7 +29,10 @@ struct Cell {
 class Structure {
  public:
   explicit Structure(const Plan& plan)
-      : plan_(plan), features_(plan.features), lists_(plan.feature_lists), cells_((plan.fields.size() + 1) * kBlockRows) {}
+      : plan_(plan),
+        features_(plan.features),
+        lists_(plan.feature_lists),
+        cells_((plan.fields.size() + 1) * kBlockRows) {}
 
   // Forgets the block before. Offsets count from `base`, which lies below every payload of the block.
   void begin(const uint8_t* base);

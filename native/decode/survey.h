@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-inline constexpr size_t kMostDistinct = 256;      // more distinct values than this are not listed
-inline constexpr size_t kLongestDistinct = 64;    // nor is a string longer than this
+inline constexpr size_t kMostDistinct = 256;    // more distinct values than this are not listed
+inline constexpr size_t kLongestDistinct = 64;  // nor is a string longer than this
 // Keys beyond these are not counted: data with a new key in each record must not fill memory.
 inline constexpr size_t kMostKeys = 200000;
 
@@ -65,8 +65,8 @@ class Survey {
 
   struct Map {
     Names names;
-    std::vector<Found> found;           // in the record at hand
-    std::vector<FieldCounts*> usual;    // in the order of the record before: a guess that saves a look-up
+    std::vector<Found> found;         // in the record at hand
+    std::vector<FieldCounts*> usual;  // in the order of the record before: a guess that saves a look-up
     bool has_duplicates = false;
   };
 

@@ -1,5 +1,5 @@
-// Encoding, on any columns: what is framed passes the full check of a file, and decodes to what was encoded, in whatever
-// order the rows are taken and from however many arenas. Hashes of rows do not depend on the order of fields.
+// Encoding, on any columns: what is framed passes the full check of a file, and decodes to what was encoded, in
+// whatever order the rows are taken and from however many arenas. Hashes of rows do not depend on the order of fields.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -18,8 +18,8 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Around the lengths at which an entry stops to have a prefix that is written whole (38), and a key to have a length of one
-// byte; and those of fuzz_example.cc.
+// Around the lengths at which an entry stops to have a prefix that is written whole (38), and a key to have a length of
+// one byte; and those of fuzz_example.cc.
 const std::string kKeys[] = {"",
                              "a",
                              "key",
@@ -106,7 +106,11 @@ void check_values(const std::vector<Material>& fields, Growing<uint8_t>& frames,
   }
   REQUIRE(at == frames.size());
   const Bytes file(frames.data(), frames.data() + frames.size());
-  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(), static_cast<int64_t>(order.size())};
+  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}},
+                        nullptr,
+                        begins.data(),
+                        sizes.data(),
+                        static_cast<int64_t>(order.size())};
   Decoded decoded = decoder.decode({segment});
   REQUIRE(decoded.faults.empty());
   for (size_t i = 0; i < fields.size(); i++) {

@@ -1,5 +1,5 @@
-// The walk along frames, on any bytes in pieces of any size: records and damage tile the file, and what is found does not
-// depend on how the bytes came.
+// The walk along frames, on any bytes in pieces of any size: records and damage tile the file, and what is found does
+// not depend on how the bytes came.
 #include <vector>
 
 #include "input.h"

@@ -75,7 +75,7 @@ void decode(Span file, unsigned channels) {
 
 // A sound frame around rows of the input: what is wrong can only be in them.
 void decode_built(Input& in) {
-  static constexpr uint8_t kForms[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0},  {16, 0}, {8, 2}, {16, 2}, {1, 3},
+  static constexpr uint8_t kForms[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3},
                                           {2, 3}, {4, 3}, {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}};
   const uint8_t* const form = kForms[in.byte() % 15];
   const uint8_t choices = in.byte();

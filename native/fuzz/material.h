@@ -42,7 +42,7 @@ class Material {
 
   FieldSpec spec_;
   Source source_ = Source::kInts;
-  bool is_ragged_ = false;        // a row has any number of values, or of steps
+  bool is_ragged_ = false;  // a row has any number of values, or of steps
   bool has_ragged_steps_ = false;
   std::vector<int64_t> ints_;
   std::vector<float> floats_;

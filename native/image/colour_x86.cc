@@ -98,9 +98,9 @@ PENSTOCK_AVX2 size_t recolour(uint8_t* from, size_t pixels, const float* matrix)
       const __m256i alpha = _mm256_and_si256(v, _mm256_set1_epi32(static_cast<int>(0xff000000u)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(from), _mm256_or_si256(rgb, alpha));
     } else {
-      const __m256i packed = _mm256_shuffle_epi8(
-          rgb, _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12,
-                                13, 14, -1, -1, -1, -1));
+      const __m256i packed =
+          _mm256_shuffle_epi8(rgb, _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4,
+                                                    5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
       store_four(from, _mm256_castsi256_si128(packed));
       store_four(from + 12, _mm256_extracti128_si256(packed, 1));
     }

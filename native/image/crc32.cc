@@ -32,8 +32,8 @@ uint32_t advance(uint32_t start, const uint8_t* p, size_t n) {
   uint64_t crc = start;
   for (; n >= 8; n -= 8, p += 8) {
     const uint64_t w = load64(p) ^ crc;
-    crc = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^
-          t[3][(w >> 32) & 255] ^ t[2][(w >> 40) & 255] ^ t[1][(w >> 48) & 255] ^ t[0][w >> 56];
+    crc = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^ t[3][(w >> 32) & 255] ^
+          t[2][(w >> 40) & 255] ^ t[1][(w >> 48) & 255] ^ t[0][w >> 56];
   }
   for (; n > 0; n--) crc = t[0][(crc ^ *p++) & 255] ^ (crc >> 8);
   return static_cast<uint32_t>(crc);

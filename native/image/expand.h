@@ -27,7 +27,7 @@ struct PixelForm {
   ColourType colour = ColourType::kGrey;
   unsigned depth = 8;  // bits of a sample
   Span palette;        // 3 bytes a colour
-  Span transparency;   // of a palette, an alpha a colour; else the samples, of two bytes, that are transparent; or empty
+  Span transparency;  // of a palette, an alpha a colour; else the samples, of two bytes, that are transparent; or empty
 
   unsigned bits() const { return depth * samples_of(colour); }
 };

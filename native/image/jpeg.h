@@ -9,10 +9,10 @@ inline constexpr unsigned kJpegEnd = 0xd9, kJpegScan = 0xda, kJpegStuffing = 0x0
 
 struct JpegMarker {
   unsigned code = 0;
-  size_t from = 0;      // where the marker or segment before it ended: what lies between are stray bytes, or pixels
-  size_t mark = 0;      // the first 0xff of the marker
-  size_t at = 0;        // behind the marker
-  uint32_t size = 0;    // of the segment there, its own two bytes among them; 0 for a marker without one
+  size_t from = 0;    // where the marker or segment before it ended: what lies between are stray bytes, or pixels
+  size_t mark = 0;    // the first 0xff of the marker
+  size_t at = 0;      // behind the marker
+  uint32_t size = 0;  // of the segment there, its own two bytes among them; 0 for a marker without one
 
   // Whether a frame of pixels is told of: its size, and how they are coded.
   bool is_frame() const { return code >= 0xc0 && code <= 0xcf && code != 0xc4 && code != 0xc8 && code != 0xcc; }

@@ -58,9 +58,7 @@ void mirror_row_plainly(const uint8_t* row, size_t width, size_t channels, uint8
 
 using Mirror = void (*)(const uint8_t*, size_t, size_t, uint8_t*);
 
-Mirror best_mirror(bool by_scalar) {
-  return !by_scalar && has_avx2() ? detail::mirror_row_avx2 : mirror_row_plainly;
-}
+Mirror best_mirror(bool by_scalar) { return !by_scalar && has_avx2() ? detail::mirror_row_avx2 : mirror_row_plainly; }
 
 void flip_rows(uint8_t* image, size_t height, size_t row_bytes) {
   for (size_t y = 0; y < height / 2; y++) {

@@ -39,7 +39,8 @@ void blend_columns_plainly(const uint8_t* row, const Taps& taps, size_t channels
       if (taps.is_wide) {
         *out++ = byte_of_wide(blend_one<uint64_t>(p + c, channels, weights, taps.count[i]));
       } else {
-        const uint32_t half = 1u << (kColumnBits - 1), sum = blend_one<uint32_t>(p + c, channels, weights, taps.count[i]);
+        const uint32_t half = 1u << (kColumnBits - 1),
+                       sum = blend_one<uint32_t>(p + c, channels, weights, taps.count[i]);
         *out++ = static_cast<uint8_t>((sum + half) >> kColumnBits);
       }
     }

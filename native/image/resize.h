@@ -49,7 +49,8 @@ struct RowBlend {
 
 // The sums of bytes from `begin`, an even place, on. Products lose their low bytes, halves on average. A byte at an odd
 // place is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
-// Halves are rounded down, as those of columns are rounded up: where an image shrinks to its half, all would get brighter.
+// Halves are rounded down, as those of columns are rounded up: where an image shrinks to its half, all would get
+// brighter.
 inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out) {
   for (size_t i = begin; i < blend.bytes; i++) {
     const uint8_t* p = blend.rows + i;

@@ -81,8 +81,8 @@ struct alignas(32) Mask {
   int8_t places[32];
 };
 
-// In each lane, the bytes of pixels `first` and `first` + 1 as words side by side, for each of four channels: -1 for what
-// is not there.
+// In each lane, the bytes of pixels `first` and `first` + 1 as words side by side, for each of four channels: -1 for
+// what is not there.
 constexpr Mask pair_mask(int channels, int first, bool is_single) {
   Mask mask{};
   for (int i = 0; i < 32; i++) {
@@ -200,15 +200,20 @@ PENSTOCK_AVX2 void blend_greys(const uint8_t* row, const ColumnLanes& taps, uint
 template <int kChannels>
 void blend_colours_of(const uint8_t* row, const ColumnLanes& taps, uint8_t* out) {
   switch (taps.steps) {
-    case 1: return blend_colours<kChannels, 1>(row, taps, out);
-    case 2: return blend_colours<kChannels, 2>(row, taps, out);
+    case 1:
+      return blend_colours<kChannels, 1>(row, taps, out);
+    case 2:
+      return blend_colours<kChannels, 2>(row, taps, out);
     case 3:
       // The third pair of three channels is half a pair in the one load.
       if (kChannels != 3 || taps.most == 5) return blend_colours<kChannels, 3>(row, taps, out);
       break;
-    case 4: return blend_colours<kChannels, 4>(row, taps, out);
-    case 5: return blend_colours<kChannels, 5>(row, taps, out);
-    default: break;
+    case 4:
+      return blend_colours<kChannels, 4>(row, taps, out);
+    case 5:
+      return blend_colours<kChannels, 5>(row, taps, out);
+    default:
+      break;
   }
   blend_colours<kChannels, 0>(row, taps, out);
 }
@@ -217,13 +222,20 @@ void blend_colours_of(const uint8_t* row, const ColumnLanes& taps, uint8_t* out)
 
 void blend_rows_avx2(const RowBlend& blend, uint8_t* out) {
   switch (blend.num) {
-    case 2: return blend_rows<2>(blend, out);
-    case 3: return blend_rows<3>(blend, out);
-    case 4: return blend_rows<4>(blend, out);
-    case 5: return blend_rows<5>(blend, out);
-    case 6: return blend_rows<6>(blend, out);
-    case 7: return blend_rows<7>(blend, out);
-    default: return blend_rows<0>(blend, out);
+    case 2:
+      return blend_rows<2>(blend, out);
+    case 3:
+      return blend_rows<3>(blend, out);
+    case 4:
+      return blend_rows<4>(blend, out);
+    case 5:
+      return blend_rows<5>(blend, out);
+    case 6:
+      return blend_rows<6>(blend, out);
+    case 7:
+      return blend_rows<7>(blend, out);
+    default:
+      return blend_rows<0>(blend, out);
   }
 }
 

@@ -64,8 +64,7 @@ void unfilter_by_byte(uint8_t filter, const uint8_t* raw, const uint8_t* above, 
   if (filter == 1 || filter == 3 || filter == 4) kUndo[pixel_bytes - 1](filter, raw, above, out, size);
 }
 
-void unfilter(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size,
-              size_t pixel_bytes) {
+void unfilter(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size, size_t pixel_bytes) {
   if (const detail::Unfilter chosen = choices.of[filter][pixel_bytes]) {
     chosen(raw, above, out, size);
   } else {

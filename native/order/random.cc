@@ -33,8 +33,8 @@ void draw_words(uint64_t seed, uint32_t epoch, uint16_t purpose, const int64_t* 
     const auto record = static_cast<uint64_t>(records[row]);
     for (size_t drawn = 0; drawn < count; drawn += 4) {
       const uint32_t last = static_cast<uint32_t>(purpose) << 16 | static_cast<uint32_t>(drawn / 4);
-      const PhiloxBlock block = philox(
-          {{static_cast<uint32_t>(record), static_cast<uint32_t>(record >> 32), epoch, last}}, seed);
+      const PhiloxBlock block =
+          philox({{static_cast<uint32_t>(record), static_cast<uint32_t>(record >> 32), epoch, last}}, seed);
       const size_t wanted = std::min<size_t>(count - drawn, 4);
       std::memcpy(out, block.words, wanted * sizeof(uint32_t));
       out += wanted;

@@ -31,7 +31,6 @@ const Tables& tables() {
   return instance;
 }
 
-
 struct Choice {
   detail::CrcFunction function = crc32c_by_table;
   const char* name = "table";
@@ -60,8 +59,8 @@ uint32_t crc32c_by_table(const uint8_t* p, size_t n) {
   uint64_t crc = 0xffffffffu;
   for (; n >= 8; n -= 8, p += 8) {
     const uint64_t w = load64(p) ^ crc;
-    crc = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^
-          t[3][(w >> 32) & 255] ^ t[2][(w >> 40) & 255] ^ t[1][(w >> 48) & 255] ^ t[0][w >> 56];
+    crc = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^ t[3][(w >> 32) & 255] ^
+          t[2][(w >> 40) & 255] ^ t[1][(w >> 48) & 255] ^ t[0][w >> 56];
   }
   for (; n > 0; n--) crc = t[0][(crc ^ *p++) & 255] ^ (crc >> 8);
   return static_cast<uint32_t>(crc) ^ 0xffffffffu;

@@ -44,7 +44,8 @@ Fetched check_frame(const uint8_t* frame, uint64_t size) {
   Fetched record;
   const uint64_t length = size - kFrameBytes;
   if (PENSTOCK_UNLIKELY(frame_length(frame) != length || !header_fits(frame))) {
-    record.fault = Fault{Status::kFrameChanged, -1, static_cast<int64_t>(length), static_cast<int64_t>(frame_length(frame))};
+    record.fault =
+        Fault{Status::kFrameChanged, -1, static_cast<int64_t>(length), static_cast<int64_t>(frame_length(frame))};
     return record;
   }
   const uint32_t stored = stored_payload_crc(frame, length);

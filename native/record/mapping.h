@@ -1,5 +1,5 @@
-// A file in memory as the kernel keeps it, for many small reads all over it: a system call for each would cost more than
-// the copy. No address of it leaves this class.
+// A file in memory as the kernel keeps it, for many small reads all over it: a system call for each would cost more
+// than the copy. No address of it leaves this class.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// The first `size` bytes of a file. The file may shrink under it: a copy then ends early, where reading such a page would
-// otherwise end the process (SIGBUS). Any number of threads may copy at once.
+// The first `size` bytes of a file. The file may shrink under it: a copy then ends early, where reading such a page
+// would otherwise end the process (SIGBUS). Any number of threads may copy at once.
 class Mapping {
  public:
   Mapping(int fd, size_t size);

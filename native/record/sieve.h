@@ -12,8 +12,8 @@ namespace penstock {
 
 // What stays of a record that is not kept: damage of the frame, or a sound frame whose payload does not parse.
 struct Loss {
-  Damage damage;                 // record, offset and size hold in both cases
-  Status status = Status::kOk;   // not kOk: the payload does not parse
+  Damage damage;                // record, offset and size hold in both cases
+  Status status = Status::kOk;  // not kOk: the payload does not parse
 };
 
 class SieveVisitor : public Visitor {

@@ -1,4 +1,5 @@
-// What can be wrong with a record. Numbers cross into Python (decode/status.py turns them into errors): append, never renumber.
+// What can be wrong with a record. Numbers cross into Python (decode/status.py turns them into errors): append, never
+// renumber.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +9,20 @@ namespace penstock {
 enum class Status : uint8_t {
   kOk = 0,
   // the frame
-  kPayloadCrc = 1,     // expected, got: masked CRCs
-  kFrameChanged = 2,   // the header is not the one that was indexed; expected, got: lengths
-  kFileEnds = 3,       // the file ends inside the record; expected, got: bytes
-  kReadFailed = 4,     // got: errno
+  kPayloadCrc = 1,    // expected, got: masked CRCs
+  kFrameChanged = 2,  // the header is not the one that was indexed; expected, got: lengths
+  kFileEnds = 3,      // the file ends inside the record; expected, got: bytes
+  kReadFailed = 4,    // got: errno
   // the message
-  kVarintTooLong = 10,   // more than ten bytes (five, in a tag or a length)
-  kVarintCut = 11,       // ends before its last byte
-  kLengthOverrun = 12,   // a length runs past what holds it; expected: bytes left, got: length
-  kFieldZero = 13,       // field number 0
-  kBadWireType = 14,     // wire types 6 and 7, an end of a group that was not begun
-  kWrongWireType = 15,   // a field we know, in a wire type it cannot have
-  kOpenGroup = 16,       // a group that does not end, or ends as another
-  kDeepGroups = 17,      // groups nested too deep
-  kPackedFloatSize = 18, // packed floats that are no multiple of four bytes
+  kVarintTooLong = 10,    // more than ten bytes (five, in a tag or a length)
+  kVarintCut = 11,        // ends before its last byte
+  kLengthOverrun = 12,    // a length runs past what holds it; expected: bytes left, got: length
+  kFieldZero = 13,        // field number 0
+  kBadWireType = 14,      // wire types 6 and 7, an end of a group that was not begun
+  kWrongWireType = 15,    // a field we know, in a wire type it cannot have
+  kOpenGroup = 16,        // a group that does not end, or ends as another
+  kDeepGroups = 17,       // groups nested too deep
+  kPackedFloatSize = 18,  // packed floats that are no multiple of four bytes
   kKeyNotUtf8 = 19,
   kVarintOverflow = 20,  // strict only: more than 64 bits
   kDuplicateKey = 21,    // strict only

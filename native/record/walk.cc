@@ -34,8 +34,8 @@ void Walk::begin_damage(DamageKind kind, uint64_t expected, uint64_t got) {
 
 void Walk::end_damage(uint64_t end) {
   damage_.size = end - damage_.offset;
-  damage_.length_is_right = damage_.kind == DamageKind::kLengthCrc && length_ <= damage_.size &&
-                            damage_.size - length_ == kFrameBytes;
+  damage_.length_is_right =
+      damage_.kind == DamageKind::kLengthCrc && length_ <= damage_.size && damage_.size - length_ == kFrameBytes;
   visitor_.damage(damage_);
   number_++;
   state_ = State::kHeader;

@@ -43,8 +43,8 @@ class Visitor {
 };
 
 struct WalkOptions {
-  bool with_payloads = false;             // check payload CRCs, and hand out frames
-  uint64_t file_bytes = UINT64_MAX;       // if known beforehand
+  bool with_payloads = false;        // check payload CRCs, and hand out frames
+  uint64_t file_bytes = UINT64_MAX;  // if known beforehand
   uint64_t max_record_bytes = uint64_t{1} << 30;
   bool allow_trailing_zeros = false;
 };
@@ -85,11 +85,11 @@ class Walk {
   Growing<uint8_t> pending_;  // bytes fed but not yet understood; begins at position_
   uint64_t position_ = 0;
   uint64_t end_ = 0;
-  uint64_t skip_ = 0;         // bytes of a payload or of known damage still to be jumped over
-  uint64_t length_ = 0;       // of the record at hand
+  uint64_t skip_ = 0;    // bytes of a payload or of known damage still to be jumped over
+  uint64_t length_ = 0;  // of the record at hand
   int64_t number_ = 0;
   Damage damage_;
-  bool only_zeros_ = false;   // the damage so far
+  bool only_zeros_ = false;  // the damage so far
 };
 
 }  // namespace penstock

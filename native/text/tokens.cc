@@ -41,8 +41,8 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
   const __m128i raise = _mm_and_si128(within('A', 'Z'), _mm_set1_epi8(static_cast<char>(lower ? 0x20 : 0)));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_or_si128(v, raise));
   const __m128i spaces = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8(' ')), within('\t', '\r'));
-  const __m128i marks = _mm_or_si128(_mm_or_si128(within('!', '/'), within(':', '@')),
-                                     _mm_or_si128(within('[', '`'), within('{', '~')));
+  const __m128i marks =
+      _mm_or_si128(_mm_or_si128(within('!', '/'), within(':', '@')), _mm_or_si128(within('[', '`'), within('{', '~')));
   return bits(spaces) | bits(marks) << 16;
 }
 #else

@@ -43,8 +43,8 @@ class Cutter {
   TextForm form_;
   uint8_t bytes_[kWindow + 16];
   uint8_t picked_[64 + 16];
-  uint64_t edges_[kWords];       // bit i: byte i is white space and the one before it is not, or the other way round
-  uint64_t drops_[kWords + 1];   // bit i: byte i is not kept
+  uint64_t edges_[kWords];      // bit i: byte i is white space and the one before it is not, or the other way round
+  uint64_t drops_[kWords + 1];  // bit i: byte i is not kept
   Growing<uint8_t> long_;
 };
 

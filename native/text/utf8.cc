@@ -27,9 +27,7 @@ size_t sequence_length(const uint8_t* p, const uint8_t* end) {
   return 0;
 }
 
-bool is_control(uint8_t byte) {
-  return (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f;
-}
+bool is_control(uint8_t byte) { return (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f; }
 
 template <bool kRefuseControls>
 bool check(Span bytes) {

@@ -16,7 +16,8 @@ constexpr size_t kPrefetched = 1024;  // bytes of each; the processor finds the 
 constexpr size_t kRoomBehind = 64;    // so that prefixes of entries are copied whole
 constexpr int kChanged = 0;
 
-// Reads a whole file of a known size into its place. Returns -1, an errno, or kChanged if it has another size or content.
+// Reads a whole file of a known size into its place. Returns -1, an errno, or kChanged if it has another size or
+// content.
 int read_file(const LateValue& value, uint8_t* out) {
   const int fd = open(value.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -51,8 +52,8 @@ size_t bound_of(const std::vector<Span>& bodies, const std::vector<LateField>& l
 
 }  // namespace
 
-std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late, bool is_message,
-                                      Growing<uint8_t>& out, Growing<int64_t>& sizes) {
+std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
+                                      bool is_message, Growing<uint8_t>& out, Growing<int64_t>& sizes) {
   std::vector<LateFault> faults;
   out.room(bound_of(bodies, late));
   for (size_t row = 0; row < bodies.size(); row++) {

@@ -15,7 +15,7 @@ namespace penstock {
 // One byte string that is fetched late: from memory, or from a file that must still be what it was.
 struct LateValue {
   bool is_there = false;
-  Span memory;          // where it is, if `path` is empty
+  Span memory;  // where it is, if `path` is empty
   std::string path;
   size_t size = 0;
   Digest digest;  // of what the file held
@@ -38,10 +38,10 @@ struct LateFault {
   int error;
 };
 
-// Appends the frame of each body: length, its CRC, the message, its CRC. `is_message` says that a body is the whole message
-// already; otherwise it is entries of an Example, and those of the late fields go before them. `sizes` gets each frame's.
-// Frames of rows with a fault hold nothing of use.
-std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late, bool is_message,
-                                      Growing<uint8_t>& out, Growing<int64_t>& sizes);
+// Appends the frame of each body: length, its CRC, the message, its CRC. `is_message` says that a body is the whole
+// message already; otherwise it is entries of an Example, and those of the late fields go before them. `sizes` gets
+// each frame's. Frames of rows with a fault hold nothing of use.
+std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
+                                      bool is_message, Growing<uint8_t>& out, Growing<int64_t>& sizes);
 
 }  // namespace penstock

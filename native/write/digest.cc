@@ -5,8 +5,9 @@
 namespace penstock {
 namespace {
 
-constexpr uint64_t kStart[8] = {0x6a09e667f3bcc908ull, 0xbb67ae8584caa73bull, 0x3c6ef372fe94f82bull, 0xa54ff53a5f1d36f1ull,
-                                0x510e527fade682d1ull, 0x9b05688c2b3e6c1full, 0x1f83d9abfb41bd6bull, 0x5be0cd19137e2179ull};
+constexpr uint64_t kStart[8] = {0x6a09e667f3bcc908ull, 0xbb67ae8584caa73bull, 0x3c6ef372fe94f82bull,
+                                0xa54ff53a5f1d36f1ull, 0x510e527fade682d1ull, 0x9b05688c2b3e6c1full,
+                                0x1f83d9abfb41bd6bull, 0x5be0cd19137e2179ull};
 
 constexpr size_t kNumLeaves = 4;
 constexpr size_t kStripeBytes = kNumLeaves * Blake2b::kBlockBytes;
@@ -46,7 +47,7 @@ __attribute__((always_inline)) inline void mix_words(Word& a, Word& b, Word& c, 
 // With the round known at compile time the order is no table: a loop over rounds takes twice as long.
 template <int kRound, typename Word>
 __attribute__((always_inline)) inline void mix_round(Word (&v)[16], const Word (&m)[16]) {
-  constexpr const uint8_t(&order)[16] = kOrder[kRound % 10];
+  constexpr const uint8_t (&order)[16] = kOrder[kRound % 10];
   mix_words(v[0], v[4], v[8], v[12], m[order[0]], m[order[1]]);
   mix_words(v[1], v[5], v[9], v[13], m[order[2]], m[order[3]]);
   mix_words(v[2], v[6], v[10], v[14], m[order[4]], m[order[5]]);

@@ -1,5 +1,5 @@
-// A cryptographic digest of 128 bits: BLAKE2b (RFC 7693) with an output of 16 bytes and no key. It decides which rows are
-// equal and whether a file has changed, where the 64-bit hashes of hash.h can be made to collide on purpose.
+// A cryptographic digest of 128 bits: BLAKE2b (RFC 7693) with an output of 16 bytes and no key. It decides which rows
+// are equal and whether a file has changed, where the 64-bit hashes of hash.h can be made to collide on purpose.
 #pragma once
 
 #include <cstdint>
@@ -61,14 +61,15 @@ class Blake2b {
   void compress(const uint8_t* block, bool is_last);
 
   uint64_t state_[8];
-  uint64_t num_bytes_ = 0;   // compressed so far
+  uint64_t num_bytes_ = 0;  // compressed so far
   bool is_last_node_ = false;
   size_t num_buffered_ = 0;  // a full buffer stays until more bytes come: the last block is marked
   uint8_t buffer_[kBlockBytes];
 };
 
-// The digest of a byte string. From kTreeBytes on it is that of a tree: 128-byte blocks are dealt in turn to four leaves, whose
-// digests of 64 bytes are hashed by the root. Four independent hashes are computed in the time of two or less.
+// The digest of a byte string. From kTreeBytes on it is that of a tree: 128-byte blocks are dealt in turn to four
+// leaves, whose digests of 64 bytes are hashed by the root. Four independent hashes are computed in the time of two or
+// less.
 inline constexpr size_t kTreeBytes = 4096;
 Digest digest_bytes(Span bytes);
 

@@ -75,8 +75,8 @@ uint8_t* put_values(uint8_t* out, const uint8_t* end, const EncodeField& field, 
 }
 
 // A Feature, without the tag and length that it has in whatever holds it.
-uint8_t* put_feature(uint8_t* out, const uint8_t* end, const EncodeField& field, const EncodeColumn& column, Values range,
-                     size_t values) {
+uint8_t* put_feature(uint8_t* out, const uint8_t* end, const EncodeField& field, const EncodeColumn& column,
+                     Values range, size_t values) {
   out = put_tagged(out, field.kind_tag(), list_size(field, values));
   if (field.source != Source::kStrings && values != 0) out = put_tagged(out, kFirstTag, values);
   return put_values(out, end, field, column, range);
@@ -86,8 +86,8 @@ size_t step_size(const EncodeField& field, const EncodeColumn& column, int64_t s
   return tagged_size(list_size(field, values_size(field, column, column.values_of_step(step))));
 }
 
-// Works on a block of rows in two passes, column by column: how much each entry takes, then its bytes. One kind of value
-// at a time keeps the loops short, and a row's place is known before the first byte is written.
+// Works on a block of rows in two passes, column by column: how much each entry takes, then its bytes. One kind of
+// value at a time keeps the loops short, and a row's place is known before the first byte is written.
 class BlockEncoder {
  public:
   BlockEncoder(const std::vector<EncodeField>& fields, const std::vector<EncodeColumn>& columns, bool sequence_example)
@@ -111,8 +111,9 @@ class BlockEncoder {
     if (field.source == Source::kDeferred) {
       each_row(i, lists_, [](int64_t) { return kAbsent; }, [](size_t) { return size_t{0}; });
     } else if (field.is_feature_list) {
-      each_row(i, lists_, [&](int64_t r) { return steps_size(field, column, first + r); },
-               [&](size_t steps) { return entry_size(field, steps); });
+      each_row(
+          i, lists_, [&](int64_t r) { return steps_size(field, column, first + r); },
+          [&](size_t steps) { return entry_size(field, steps); });
     } else if (field.source == Source::kRaw || (field.source == Source::kFloats && column.row_offsets == nullptr)) {
       const size_t size = static_cast<size_t>(column.count) * (field.source == Source::kRaw ? 1 : 4);
       const size_t entry = field.source == Source::kRaw ? plain_entry_size(field, size) : entry_size_of(field, size);
@@ -120,15 +121,18 @@ class BlockEncoder {
     } else if (is_plain(field, column)) {
       const int64_t* const starts = column.starts + first;
       const int64_t* const stops = column.stops + first;
-      each_row(i, features_, [=](int64_t r) { return static_cast<size_t>(stops[r] - starts[r]); },
-               [&](size_t size) { return plain_entry_size(field, size); });
+      each_row(
+          i, features_, [=](int64_t r) { return static_cast<size_t>(stops[r] - starts[r]); },
+          [&](size_t size) { return plain_entry_size(field, size); });
     } else if (is_single_int(field, column)) {
       const int64_t* const ints = column.ints + first;
-      each_row(i, features_, [=](int64_t r) { return varint_size(static_cast<uint64_t>(ints[r])); },
-               [&](size_t size) { return plain_entry_size(field, size); });
+      each_row(
+          i, features_, [=](int64_t r) { return varint_size(static_cast<uint64_t>(ints[r])); },
+          [&](size_t size) { return plain_entry_size(field, size); });
     } else {
-      each_row(i, features_, [&](int64_t r) { return values_size(field, column, column.values_of(first + r)); },
-               [&](size_t size) { return entry_size_of(field, size); });
+      each_row(
+          i, features_, [&](int64_t r) { return values_size(field, column, column.values_of(first + r)); },
+          [&](size_t size) { return entry_size_of(field, size); });
     }
   }
 

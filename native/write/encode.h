@@ -1,8 +1,8 @@
 // Columns into the messages of records: the other direction of decode.h.
 //
-// A record's body is the map entries of its Example, one behind the other, without the two bytes or more that make them a
-// message: entries of fields that are fetched later go before them when the record is framed (compose.h). The body of a
-// SequenceExample is its whole message.
+// A record's body is the map entries of its Example, one behind the other, without the two bytes or more that make them
+// a message: entries of fields that are fetched later go before them when the record is framed (compose.h). The body of
+// a SequenceExample is its whole message.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct EncodeColumn {
   const float* floats = nullptr;
   const double* doubles = nullptr;  // kRaw of one double: hashed as a number
   const uint8_t* bytes = nullptr;
-  const int64_t* starts = nullptr;        // of each byte string in `bytes`
+  const int64_t* starts = nullptr;  // of each byte string in `bytes`
   const int64_t* stops = nullptr;
   const int64_t* row_offsets = nullptr;   // which values (steps, of a feature list) a row has; null: `count` of them
   const int64_t* step_offsets = nullptr;  // which values a step has; null: `step_count` of them
@@ -44,8 +44,8 @@ struct EncodeColumn {
   Span raw(int64_t row) const { return Span{bytes + row * count, static_cast<size_t>(count)}; }
 };
 
-// A field that counts in the digest of a row. `is_large` says that a string of it goes in by its own digest, so that a value
-// in memory and a deferred one are alike.
+// A field that counts in the digest of a row. `is_large` says that a string of it goes in by its own digest, so that a
+// value in memory and a deferred one are alike.
 struct DigestField {
   size_t number;
   bool is_large;
@@ -63,8 +63,8 @@ class Encoder {
   // depend on the order of fields, and a field that a row lacks adds nothing.
   void add_hashes(size_t field, const EncodeColumn& column, int64_t num_rows, bool is_named, uint64_t* sums) const;
 
-  // Sets a digest of each row's values of some fields, which are in the order of their keys. Different contents have different
-  // digests: names and values are written so that no two are alike. A field that a row lacks is left out.
+  // Sets a digest of each row's values of some fields, which are in the order of their keys. Different contents have
+  // different digests: names and values are written so that no two are alike. A field that a row lacks is left out.
   void digest_rows(const std::vector<DigestField>& wanted, const std::vector<EncodeColumn>& columns, int64_t num_rows,
                    bool is_named, Digest* out) const;
 

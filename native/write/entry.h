@@ -10,15 +10,15 @@ namespace penstock {
 
 // How a field's values lie in the input.
 enum class Source : uint8_t {
-  kInts = 0,     // int64
-  kFloats = 1,   // float
-  kStrings = 2,  // byte strings: arena, starts, stops
-  kRaw = 3,      // one byte string of `count` bytes a row, one behind the other
-  kDeferred = 4, // nothing but a hash: the value comes when the record is framed
+  kInts = 0,      // int64
+  kFloats = 1,    // float
+  kStrings = 2,   // byte strings: arena, starts, stops
+  kRaw = 3,       // one byte string of `count` bytes a row, one behind the other
+  kDeferred = 4,  // nothing but a hash: the value comes when the record is framed
 };
 
-inline constexpr size_t kShortPrefix = 48;  // longest that is copied whole, in vector moves
-inline constexpr size_t kShortLength = 127; // what a varint of one byte holds
+inline constexpr size_t kShortPrefix = 48;   // longest that is copied whole, in vector moves
+inline constexpr size_t kShortLength = 127;  // what a varint of one byte holds
 
 inline constexpr uint8_t kFirstTag = 0x0a;   // field 1, length-delimited: an entry, its key, the values of a list
 inline constexpr uint8_t kSecondTag = 0x12;  // field 2, length-delimited: the value of an entry
@@ -40,7 +40,9 @@ struct EncodeField {
 };
 
 // Nine sixty-fourths are a seventh, nearly enough for 64 bits.
-inline size_t varint_size(uint64_t value) { return static_cast<size_t>((63 - __builtin_clzll(value | 1)) * 9 + 73) / 64; }
+inline size_t varint_size(uint64_t value) {
+  return static_cast<size_t>((63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
+}
 
 inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *out++ = static_cast<uint8_t>(value | 0x80);
@@ -52,8 +54,7 @@ inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
 inline uint8_t* put_varint_wide(uint8_t* out, uint64_t value) {
   if (PENSTOCK_UNLIKELY(value >= uint64_t{1} << 28)) return put_varint(out, value);
   const size_t size = varint_size(value);
-  const uint64_t spread =
-      (value & 0x7f) | (value & 0x3f80) << 1 | (value & 0x1fc000) << 2 | (value & 0xfe00000) << 3;
+  const uint64_t spread = (value & 0x7f) | (value & 0x3f80) << 1 | (value & 0x1fc000) << 2 | (value & 0xfe00000) << 3;
   const uint64_t bytes = spread | (0x80808080ull & ((uint64_t{1} << (8 * (size - 1))) - 1));
   std::memcpy(out, &bytes, 8);
   return out + size;
@@ -86,8 +87,8 @@ uint8_t* put_entry(uint8_t* out, const EncodeField& field, size_t value);
 // Writes what comes before the payload of a plain entry whose lengths may take several bytes.
 uint8_t* put_long_entry(uint8_t* out, const EncodeField& field, size_t payload);
 
-// Writes what comes before the payloads of plain entries of one field. A copy of the field's prefix: bytes that are written
-// cannot be part of it, so that a loop may keep it in registers.
+// Writes what comes before the payloads of plain entries of one field. A copy of the field's prefix: bytes that are
+// written cannot be part of it, so that a loop may keep it in registers.
 class PlainEntry {
  public:
   explicit PlainEntry(const EncodeField& field)

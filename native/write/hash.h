@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// A bijection of 64-bit words in which every output bit depends on every input bit (Stafford's mix 13, as in SplitMix64).
+// A bijection of 64-bit words in which every output bit depends on every input bit (Stafford's mix 13, as in
+// SplitMix64).
 inline uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -24,8 +25,8 @@ inline uint64_t mix_keyed(uint64_t key, uint64_t x) { return mix(mix(x ^ key) + 
 // Hash of a byte string; nothing is read past its end.
 uint64_t hash_bytes(Span bytes);
 
-// A word for a number, the same for an integer and for the float that equals it, so that a column which turns from whole
-// numbers to fractions keeps its rows where they are. It is not mixed yet.
+// A word for a number, the same for an integer and for the float that equals it, so that a column which turns from
+// whole numbers to fractions keeps its rows where they are. It is not mixed yet.
 uint64_t word_of(double value);
 uint64_t word_of(int64_t value);
 

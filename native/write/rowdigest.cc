@@ -12,10 +12,14 @@ char letter_of(const EncodeField& field, const EncodeColumn& column, bool is_lar
   if (field.source == Source::kDeferred) return 'L';
   const bool is_single = column.row_offsets == nullptr && column.count == 1 && !field.is_feature_list;
   switch (field.source) {
-    case Source::kRaw: return column.doubles != nullptr ? 'd' : 'r';
-    case Source::kInts: return field.is_feature_list ? 'J' : is_single ? 'i' : 'I';
-    case Source::kFloats: return field.is_feature_list ? 'G' : is_single ? 'f' : 'F';
-    default: return field.is_feature_list ? 'T' : !is_single ? 'S' : is_large ? 'L' : 's';
+    case Source::kRaw:
+      return column.doubles != nullptr ? 'd' : 'r';
+    case Source::kInts:
+      return field.is_feature_list ? 'J' : is_single ? 'i' : 'I';
+    case Source::kFloats:
+      return field.is_feature_list ? 'G' : is_single ? 'f' : 'F';
+    default:
+      return field.is_feature_list ? 'T' : !is_single ? 'S' : is_large ? 'L' : 's';
   }
 }
 
@@ -38,16 +42,31 @@ class RowBytes {
 
   void add(int64_t row, Blake2b& out) const {
     switch (letter_) {
-      case 'i': out.add_value(column_.ints[row]); return;
-      case 'f': add_number(column_.floats[row], out); return;
-      case 'd': add_number(column_.doubles[row], out); return;
-      case 's': add_string(column_.string(row), out); return;
-      case 'r': add_string(column_.raw(row), out); return;
-      case 'L': add_large(row, out); return;
+      case 'i':
+        out.add_value(column_.ints[row]);
+        return;
+      case 'f':
+        add_number(column_.floats[row], out);
+        return;
+      case 'd':
+        add_number(column_.doubles[row], out);
+        return;
+      case 's':
+        add_string(column_.string(row), out);
+        return;
+      case 'r':
+        add_string(column_.raw(row), out);
+        return;
+      case 'L':
+        add_large(row, out);
+        return;
       case 'I':
       case 'F':
-      case 'S': add_list(column_.values_of(row), out); return;
-      default: add_steps(row, out);
+      case 'S':
+        add_list(column_.values_of(row), out);
+        return;
+      default:
+        add_steps(row, out);
     }
   }
 

@@ -18,7 +18,8 @@ class RowWords {
     const bool is_single = column_.row_offsets == nullptr && column_.count == 1;
     if (!is_single) return hash_list(column_.values_of(row));
     if (field_.source == Source::kStrings) return hash_bytes(column_.string(row));
-    return field_.source == Source::kInts ? word_of(column_.ints[row]) : word_of(static_cast<double>(column_.floats[row]));
+    return field_.source == Source::kInts ? word_of(column_.ints[row])
+                                          : word_of(static_cast<double>(column_.floats[row]));
   }
 
  private:
@@ -52,8 +53,7 @@ class RowWords {
 void Encoder::add_hashes(size_t field, const EncodeColumn& column, int64_t num_rows, bool is_named,
                          uint64_t* sums) const {
   const std::string& key = fields_[field].key;
-  const uint64_t name =
-      is_named ? hash_bytes(Span{reinterpret_cast<const uint8_t*>(key.data()), key.size()}) : 0;
+  const uint64_t name = is_named ? hash_bytes(Span{reinterpret_cast<const uint8_t*>(key.data()), key.size()}) : 0;
   const RowWords word(fields_[field], column);
   for (int64_t row = 0; row < num_rows; row++) {
     if (column.has(row)) sums[row] += mix(name ^ word(row));

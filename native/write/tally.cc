@@ -42,8 +42,7 @@ void Tally::add(Span value) {
 }
 
 void Tally::add(int64_t value) {
-  count(
-      mix(static_cast<uint64_t>(value)), [&](size_t i) { return ints[i] == value; }, [&] { ints.push_back(value); });
+  count(mix(static_cast<uint64_t>(value)), [&](size_t i) { return ints[i] == value; }, [&] { ints.push_back(value); });
 }
 
 void Tally::grow() {
