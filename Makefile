@@ -44,6 +44,7 @@ check: lint types sanitize ## Style, types, and the core under the sanitizers
 lint: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*/*.cc native/*/*.h)
 
 types: $(VENV)/.check
 	$(BIN)/mypy
