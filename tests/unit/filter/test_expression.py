@@ -9,6 +9,7 @@ from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.filter.expression import parse_expression
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Dense, Ragged
+from raising import containing, mentions, raises_with
 
 SCHEMA = Schema(
     {
@@ -269,7 +270,7 @@ def test_name_with_other_signs_stands_in_backticks():
 def test_names_are_those_of_the_text_in_its_order_and_once():
     expression = parse_expression("len(tokens) > age and name == 'x' or age < 2", SCHEMA)
     assert expression.names == ("tokens", "age", "name")
-    assert expression.text == "len(tokens) > age and name == 'x' or age < 2"
+    assert mentions(expression.text, "len(tokens) 'x' 2")
 
 
 @pytest.mark.parametrize(
@@ -288,158 +289,72 @@ def test_expression_of_no_rows_has_no_rows(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("", "filter '' at character 1: expected a field or a value, got the end."),
-        ("age <", "filter 'age <' at character 6: expected a field or a value, got the end."),
-        (
-            "age = 3",
-            "filter 'age = 3' at character 5: expected an operator or the end, got '='. Write == to compare.",
-        ),
-        (
-            "age < 3 && code",
-            "filter 'age < 3 && code' at character 9: expected an operator or the end, got '&&'. Write and.",
-        ),
-        ("!flag", "filter '!flag' at character 1: expected a field or a value, got '!'. Write not."),
-        ("age 3", "filter 'age 3' at character 5: expected an operator or the end, got '3'."),
-        ("(age < 3", "filter '(age < 3' at character 9: expected ')', got the end."),
-        (
-            "age == None",
-            "filter 'age == None' at character 8: expected a field or a value, got 'None'. Write `is "
-            "None` or `is not None`.",
-        ),
-        ("age is 3", "filter 'age is 3' at character 8: expected None, got '3'."),
-        ("age not 3", "filter 'age not 3' at character 9: expected in, got '3'."),
-        ("age in 3", "filter 'age in 3' at character 8: expected values in parentheses, got '3'."),
-        ("age in ()", "filter 'age in ()' at character 9: expected a field or a value, got ')'."),
-        ("age in (1 2)", "filter 'age in (1 2)' at character 11: expected ',', got '2'."),
-        ("age in (code,)", "filter 'age in (code,)' at character 9: expected a value, got an expression."),
-        (
-            "age in ('a', 1)",
-            "filter \"age in ('a', 1)\" at character 9: expected a number to compare with field 'age', "
-            "a number of type int64, got the string 'a'.",
-        ),
-        ("len(3) > 1", "filter 'len(3) > 1' at character 5: expected the name of a field, got '3'."),
-        (
-            "name == 'Mia",
-            'filter "name == \'Mia" at character 9: expected a field or a value, got "\'". A string '
-            "ends with the quote that it begins with.",
-        ),
-        (
-            r"name == '\d'",
-            r"""filter "name == '\\d'" at character 10: expected an escape, got '\\d'. A backslash that """
-            r"""is meant is written twice.""",
-        ),
-        (
-            r"name == '\ud800'",
-            r"""filter "name == '\\ud800'" at character 9: expected a string that UTF-8 can write, got """
-            r""""'\\ud800'".""",
-        ),
-        (
-            "name == b'ö€'",
-            """filter "name == b'ö€'" at character 9: expected bytes up to \\xff, got "b'ö€'".""",
-        ),
-        ("age ** 2 > 3", "filter 'age ** 2 > 3' at character 5: expected an operator or the end, got '**'."),
-        ("name", "filter 'name' at character 1: expected a comparison, got field 'name', a text."),
-        (
-            "age < 3 and name",
-            "filter 'age < 3 and name' at character 13: expected a comparison, got field 'name', a text.",
-        ),
-        (
-            "age == 'old'",
-            "filter \"age == 'old'\" at character 8: expected a number to compare with field 'age', a "
-            "number of type int64, got the string 'old'.",
-        ),
-        (
-            "breed > 3",
-            "filter 'breed > 3' at character 9: expected a string to compare with field 'breed', a "
-            "category of type string, got the number 3.",
-        ),
-        (
-            "breed == True",
-            "filter 'breed == True' at character 10: expected a string to compare with field 'breed', "
-            "a category of type string, got the value True.",
-        ),
-        (
-            "name + 1 > 2",
-            "filter 'name + 1 > 2' at character 1: expected a number, got field 'name', a text.",
-        ),
-        (
-            "(age < 3) + 1 > 2",
-            "filter '(age < 3) + 1 > 2' at character 2: expected a number, got a comparison.",
-        ),
-        (
-            "flag < True",
-            "filter 'flag < True' at character 8: expected a number or a string behind <, got the "
-            "value True.",
-        ),
-        (
-            "tokens == 3",
-            "filter 'tokens == 3' at character 1: expected a number or a string, got field 'tokens', a "
-            "sequence. Of a sequence there is len(…); of any field, `is None`.",
-        ),
-        (
-            "3 < box",
-            "filter '3 < box' at character 5: expected a number or a string, got field 'box', a "
-            "tensor. Of a sequence there is len(…); of any field, `is None`.",
-        ),
-        (
-            "photo in ('a',)",
-            "filter \"photo in ('a',)\" at character 1: expected a number or a string, got field "
-            "'photo', an image. Of a sequence there is len(…); of any field, `is None`.",
-        ),
-        (
-            "len(age) > 1",
-            "filter 'len(age) > 1' at character 5: expected a sequence, a text or bytes, got field "
-            "'age', a number of type int64.",
-        ),
-        ("age > 1 / 0", "filter 'age > 1 / 0' at character 7: expected a number, got a division by zero."),
-        ("1 < 2", "filter '1 < 2': expected the name of a field, got none."),
-        (
-            "image.class > 2",
-            "filter 'image.class > 2' at character 6: expected an operator or the end, got '.'. A name "
-            "that has such signs stands in backticks.",
-        ),
+        ("", "'' 1"),
+        ("age <", "'age <' 6"),
+        ("age = 3", "'age = 3' 5 '='"),
+        ("age < 3 && code", "'age < 3 && code' 9 '&&'"),
+        ("!flag", "'!flag' 1 '!'"),
+        ("age 3", "'age 3' 5 '3'"),
+        ("(age < 3", "'(age < 3' 9 ')'"),
+        ("age == None", "'age == None' 8 'None'"),
+        ("age is 3", "'age is 3' 8 None '3'"),
+        ("age not 3", "'age not 3' 9 '3'"),
+        ("age in 3", "'age in 3' 8 '3'"),
+        ("age in ()", "'age in ()' 9 ')'"),
+        ("age in (1 2)", "'age in (1 2)' 11 ',' '2'"),
+        ("age in (code,)", "'age in (code,)' 9"),
+        ("age in ('a', 1)", "\"age in ('a', 1)\" 9 'age' int64 'a'"),
+        ("len(3) > 1", "'len(3) > 1' 5 '3'"),
+        ("name == 'Mia", '"name == \'Mia" 9 "\'"'),
+        (r"name == '\d'", "\"name == '\\\\d'\" 10 '\\\\d'"),
+        (r"name == '\ud800'", "\"name == '\\\\ud800'\" 9 UTF-8 \"'\\\\ud800'\""),
+        ("name == b'ö€'", "\"name == b'ö€'\" 9 \\xff \"b'ö€'\""),
+        ("age ** 2 > 3", "'age ** 2 > 3' 5 '**'"),
+        ("name", "'name' 1 'name'"),
+        ("age < 3 and name", "'age < 3 and name' 13 'name'"),
+        ("age == 'old'", "\"age == 'old'\" 8 'age' int64 'old'"),
+        ("breed > 3", "'breed > 3' 9 'breed' 3"),
+        ("breed == True", "'breed == True' 10 'breed' True"),
+        ("name + 1 > 2", "'name + 1 > 2' 1 'name'"),
+        ("(age < 3) + 1 > 2", "'(age < 3) + 1 > 2' 2"),
+        ("flag < True", "'flag < True' 8 True"),
+        ("tokens == 3", "'tokens == 3' 1 'tokens'"),
+        ("3 < box", "'3 < box' 5 'box' tensor"),
+        ("photo in ('a',)", "\"photo in ('a',)\" 1 'photo'"),
+        ("len(age) > 1", "'len(age) > 1' 5 'age' int64"),
+        ("age > 1 / 0", "'age > 1 / 0' 7"),
+        ("1 < 2", "'1 < 2'"),
+        ("image.class > 2", "'image.class > 2' 6 '.'"),
     ],
 )
-def test_filter_that_is_none_is_refused_with_its_place(text, message):
-    with pytest.raises(OptionError) as caught:
+def test_filter_that_is_none_is_refused_with_its_place(text, facts):
+    with raises_with(OptionError, facts):
         parse_expression(text, SCHEMA)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        (
-            "code > 1 and agge < 3",
-            "filter 'code > 1 and agge < 3' at character 14: no field 'agge'. Did you mean 'age'?",
-        ),
-        (
-            "len(token) > 3",
-            "filter 'len(token) > 3' at character 5: no field 'token'. Did you mean 'tokens'?",
-        ),
-        (
-            "`image class` > 3",
-            "filter '`image class` > 3' at character 1: no field 'image class'. Did you mean 'image/class'?",
-        ),
+        ("code > 1 and agge < 3", "'code > 1 and agge < 3' 14 'agge' 'age'"),
+        ("len(token) > 3", "'len(token) > 3' 5 'token' 'tokens'"),
+        ("`image class` > 3", "'`image class` > 3' 1 'image class' 'image/class'"),
     ],
 )
-def test_field_that_is_not_there_is_named_with_its_place_and_the_nearest(text, message):
-    with pytest.raises(UnknownNameError) as caught:
+def test_field_that_is_not_there_is_named_with_its_place_and_the_nearest(text, facts):
+    with raises_with(UnknownNameError, facts):
         parse_expression(text, SCHEMA)
-    assert str(caught.value) == message
 
 
 def test_filter_that_is_no_text_is_refused():
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "filter 3 'age < 3'"):
         parse_expression(3, SCHEMA)
-    assert str(caught.value) == "filter: expected a str, got 3. Write it as 'age < 3'."
 
 
 @pytest.mark.parametrize("text", ["(" * 10_000, "not " * 10_000 + "flag", "-" * 10_000 + "age > 3"])
 def test_filter_nested_too_deep_is_refused_and_does_not_exhaust_the_stack(text):
-    with pytest.raises(OptionError, match="expected at most 50 of them one inside the other"):
+    with raises_with(OptionError, expected=containing(50)):
         parse_expression(text, SCHEMA)
 
 

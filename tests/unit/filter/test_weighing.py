@@ -13,6 +13,7 @@ from penstock.filter.weighing import class_weights, example_weights
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
+from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
 from wire.frame import write_record
 
@@ -80,57 +81,30 @@ def test_class_weight_of_a_value_that_only_the_schema_knows_is_no_fault(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("field", "weights", "message"),
+    ("field", "weights", "facts"),
     [
-        (
-            "breed",
-            {"siamse": 2},
-            "weight of 'siamse': expected a value of field 'breed', got one that no record has. "
-            "Did you mean 'siamese'?",
-        ),
-        ("code", {77: 2}, "weight of 77: expected a value of field 'code', got one that no record has."),
-        ("breed", {3: 2}, "weights of field 'breed': expected a str, got 3."),
-        ("code", {"3": 2}, "weights of field 'code': expected a whole number, got '3'."),
-        (
-            "breed",
-            {"manx": -1},
-            "weight of 'manx' in field 'breed': expected a number of at least 0, got -1.",
-        ),
-        (
-            "breed",
-            {"manx": math.nan},
-            "weight of 'manx' in field 'breed': expected a number of at least 0, got nan.",
-        ),
-        (
-            "breed",
-            {"manx": "2"},
-            "weight of 'manx' in field 'breed': expected a number of at least 0, got '2'.",
-        ),
-        ("breed", {}, "weights: expected a weight for each of some values of field 'breed', got {}."),
-        ("breed", [1, 2], "weights: expected a weight for each of some values of field 'breed', got [1, 2]."),
-        (
-            "weight",
-            {1: 2},
-            "weights by field 'weight': expected a category, a text or a whole number, "
-            "got a number of type float32.",
-        ),
-        (
-            "breed",
-            {"manx": 0, "siamese": 0, "persian": 0, None: 0},
-            "weights by field 'breed': expected one above 0 at least, got only zeros.",
-        ),
+        ("breed", {"siamse": 2}, "weight 'siamse' 'breed' 'siamese'"),
+        ("code", {77: 2}, "weight 77 'code'"),
+        ("breed", {3: 2}, "weights 'breed' 3"),
+        ("code", {"3": 2}, "weights 'code' '3'"),
+        ("breed", {"manx": -1}, "weight 'manx' 'breed' 0 -1"),
+        ("breed", {"manx": math.nan}, "weight 'manx' 'breed' 0 nan"),
+        ("breed", {"manx": "2"}, "weight 'manx' 'breed' 0 '2'"),
+        ("breed", {}, "weights 'breed' {}"),
+        ("breed", [1, 2], "weights 'breed' [1, 2]"),
+        ("weight", {1: 2}, "weights 'weight' category float32"),
+        ("breed", {"manx": 0, "siamese": 0, "persian": 0, None: 0}, "weights 'breed' 0"),
     ],
 )
-def test_class_weights_that_cannot_be_are_refused(rows, field, weights, message):
-    with pytest.raises(OptionError) as caught:
+def test_class_weights_that_cannot_be_are_refused(rows, field, weights, facts):
+    with raises_with(OptionError, facts):
         by_class(rows, field, weights)
-    assert str(caught.value) == message
 
 
 def test_weights_by_a_field_that_is_not_there_name_the_nearest(rows):
-    with pytest.raises(UnknownNameError, match=r"no field 'bred'\. Did you mean 'breed'\?"):
+    with raises_with(UnknownNameError, field="bred", advice=containing("'breed'")):
         by_class(rows, "bred", {"manx": 1})
-    with pytest.raises(UnknownNameError, match=r"no field 'weigth'\. Did you mean 'weight'\?"):
+    with raises_with(UnknownNameError, field="weigth", advice=containing("'weight'")):
         example_weights(rows, SCHEMA, "weigth", Losses("raise", 0))
 
 
@@ -157,11 +131,7 @@ def test_example_weight_that_cannot_be_is_a_bad_record(tmp_path, weight, kind, g
     with pytest.raises(kind) as caught:
         example_weights(rows, SCHEMA, "weight", Losses("raise", 0))
     offset = sum(len(payload) + 16 for payload in payloads[:2])
-    assert str(caught.value) == (
-        f"{tmp_path / 'data.tfrecord'}: field 'weight' as a weight of record 2 at byte {offset}: "
-        f"expected a number of at least 0, got {got}. "
-        "Pass over such records with on_error='skip', or draw by another field."
-    )
+    assert mentions(caught.value, f"{tmp_path / 'data.tfrecord'} 'weight' 2 {offset} 0 {got} on_error='skip'")
     assert (caught.value.field, caught.value.record) == ("weight", 2)
     losses = Losses("collect", 2)
     assert example_weights(rows, SCHEMA, "weight", losses).tolist() == [1, 1, 0, 1, 0, 1]
@@ -181,10 +151,10 @@ def test_record_that_cannot_be_read_weighs_nothing_and_is_counted_once(tmp_path)
 
 def test_example_weights_that_are_all_zero_are_refused(tmp_path):
     rows = open_rows(tmp_path, [payload_of(row, 0.0) for row in range(3)])
-    with pytest.raises(OptionError, match="by field 'weight': expected one above 0 at least, got only zeros"):
+    with raises_with(OptionError, "'weight'", expected=containing(0)):
         example_weights(rows, SCHEMA, "weight", Losses("raise", 0))
 
 
 def test_example_weights_by_what_is_no_number_are_refused(rows):
-    with pytest.raises(OptionError, match="by field 'name': expected a number, got a text"):
+    with raises_with(OptionError, "'name'"):
         example_weights(rows, SCHEMA, "name", Losses("raise", 0))

@@ -7,6 +7,7 @@ import pytest
 
 from penstock import _native
 from penstock.schema.picture import read_picture
+from raising import raises_with
 
 FORMATS = (None, "jpeg", "png", "webp", "gif", "bmp")
 
@@ -280,5 +281,5 @@ def test_place_outside_of_the_arena_is_refused(start, stop):
 
 
 def test_starts_and_stops_that_differ_in_number_are_refused():
-    with pytest.raises(ValueError, match="stops: expected as many as starts"):
+    with raises_with(ValueError, "stops"):
         _native.read_pictures(np.zeros(10, np.uint8), np.array([0, 1]), np.array([1]))
