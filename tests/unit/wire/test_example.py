@@ -108,7 +108,9 @@ def test_unknown_field_in_a_map_entry_keeps_the_entry_where_protobuf_drops_it(ex
         (example(key(b"a") + b"\x10\x01"), "7 LENGTH_DELIMITED VARINT"),
     ],
 )
-def test_known_field_of_a_wrong_wire_type_is_refused_where_protobuf_drops_it(payload: bytes, facts) -> None:
+def test_known_field_of_a_wrong_wire_type_is_refused_where_protobuf_drops_it(
+    payload: bytes, facts: str
+) -> None:
     with pytest.raises(WireError) as caught:
         read_example(payload)
     assert caught.value.reason == "wrong_wire_type"
@@ -171,7 +173,7 @@ def test_example_with_inner_length_over_its_message_is_refused() -> None:
         ),
     ],
 )
-def test_example_with_repeated_parts_and_strict_is_refused(payload: bytes, reason: str, facts) -> None:
+def test_example_with_repeated_parts_and_strict_is_refused(payload: bytes, reason: str, facts: str) -> None:
     with pytest.raises(WireError) as caught:
         read_example(payload, strict=True)
     assert caught.value.reason == reason

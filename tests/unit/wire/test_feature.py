@@ -102,7 +102,7 @@ def test_int64_list_in_odd_forms_is_read_as_protobuf_does(content: bytes, expect
 @pytest.mark.parametrize("form", [b"\x08", b"\x0a\x0a"], ids=["unpacked", "packed"])
 def test_int64_over_64_bits_with_strict_is_refused(form: bytes) -> None:
     assert read(int64_list(form + b"\xff" * 9 + b"\x01"), strict=True) == Feature("int64", [-1])
-    with raises_with(WireError, "Int64List.value 64 0x17fffffff") as caught:
+    with raises_with(WireError, "Int64List.value 64") as caught:
         read(int64_list(form + b"\xff" * 9 + b"\x02"), strict=True)
     assert (caught.value.reason, caught.value.position) == ("varint_overflow", 2 + len(form))
 
@@ -144,7 +144,7 @@ def test_lists_repeated_add_up_and_another_kind_clears(kinds: str, expected: Fea
         (b"\x0b\x0c", "wrong_wire_type", "Feature.bytes_list START_GROUP"),
     ],
 )
-def test_feature_with_a_fault_is_refused(data: bytes, reason: str, facts) -> None:
+def test_feature_with_a_fault_is_refused(data: bytes, reason: str, facts: str) -> None:
     with raises_with(WireError, facts) as caught:
         read(data)
     assert caught.value.reason == reason

@@ -50,7 +50,9 @@ def test_read_fields_in_the_middle_of_a_payload_gives_positions_in_the_payload()
         (b"\x4b\x12\x09a\x4c", "length_overrun", "2 9 2"),
     ],
 )
-def test_read_fields_of_what_is_no_field_is_refused_as_protobuf_does(data: bytes, reason: str, facts) -> None:
+def test_read_fields_of_what_is_no_field_is_refused_as_protobuf_does(
+    data: bytes, reason: str, facts: str
+) -> None:
     with pytest.raises(WireError) as caught:
         fields_of(data)
     assert caught.value.reason == reason

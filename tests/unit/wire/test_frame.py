@@ -68,7 +68,7 @@ def test_read_records_with_a_flip_in_payload_or_footer_names_the_payload_crc(pos
     records, error = read_until_fault(flip(write_records(PAYLOADS), position))
     assert records == PAYLOADS[:2]
     assert (error.reason, error.position) == ("payload_crc", 61)
-    assert mentions(error, "61 CRC 0x")
+    assert mentions(error, "61 CRC")
 
 
 @pytest.mark.parametrize("stop", range(66))

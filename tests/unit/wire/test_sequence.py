@@ -87,7 +87,7 @@ def test_unknown_field_in_a_feature_lists_entry_keeps_the_entry_where_protobuf_d
         (feature_lists(entry(b"a", b"\x08\x01")), "9 FeatureList.feature LENGTH_DELIMITED VARINT"),
     ],
 )
-def test_known_field_of_a_wrong_wire_type_is_refused(payload: bytes, facts) -> None:
+def test_known_field_of_a_wrong_wire_type_is_refused(payload: bytes, facts: str) -> None:
     with pytest.raises(WireError) as caught:
         read_sequence_example(payload)
     assert caught.value.reason == "wrong_wire_type"
@@ -102,7 +102,7 @@ def test_known_field_of_a_wrong_wire_type_is_refused(payload: bytes, facts) -> N
         (b"\x0a\x00\x0a\x00", "2 SequenceExample.context"),
     ],
 )
-def test_sequence_example_with_repeated_parts_and_strict_is_refused(payload: bytes, facts) -> None:
+def test_sequence_example_with_repeated_parts_and_strict_is_refused(payload: bytes, facts: str) -> None:
     read_sequence_example(payload)
     with raises_with(WireError, facts):
         read_sequence_example(payload, strict=True)
