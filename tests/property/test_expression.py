@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Number, Sequence, Text
 from penstock.filter import arithmetic
 from penstock.filter.expression import Expression, parse_expression
@@ -237,3 +237,26 @@ def test_mask_of_a_row_does_not_depend_on_the_rows_beside_it(condition, rows):
     expression = parse(f"({condition.text}) or t == '\\0'")
     alone = [expression.evaluate(make_columns([row])).tolist()[0] for row in rows]
     assert expression.evaluate(make_columns(rows)).tolist() == alone
+
+
+# Parts of filters, of Python that is not part of the language, and of neither.
+FILTER_PARTS = (
+    'i j f s tokens len ( ) [ ] { } , < <= == != + - * / % and or not in is None True 3 .5 1e3 "a" `i`'
+)
+OTHER_PARTS = (
+    r"""** // 007 0x1f 1j b"a" "\x41" "\q" ' " ` `` = := : ; . ... ! && | ~ @ if lambda f"{i}" \ # é ² $ ?"""
+)
+PARTS = st.sampled_from([*FILTER_PARTS.split(), *OTHER_PARTS.split(), "\0", "\n", "\f", "\ud800"])
+
+
+@settings(max_examples=200)
+@given(
+    st.text(max_size=30)
+    | st.lists(PARTS, max_size=12).map(" ".join)
+    | st.lists(PARTS, max_size=8).map("".join)
+)
+def test_any_text_is_a_filter_or_refused_by_an_error_of_penstock(text):
+    try:
+        assert parse_expression(text, SCHEMA).text == text
+    except (OptionError, UnknownNameError) as error:
+        assert str(error)  # noqa: PT017

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.filter.arithmetic import as_number, as_numbers
-from penstock.filter.token import Value
+from penstock.filter.syntax import Value
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.refusal import show

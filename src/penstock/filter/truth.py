@@ -15,7 +15,7 @@ import numpy as np
 from penstock import _native
 from penstock.filter.arithmetic import as_number, compare, is_among
 from penstock.filter.operand import Cells, Operand
-from penstock.filter.token import Value
+from penstock.filter.syntax import Value
 from penstock.types import Bytes, Columns, Mask
 
 Run: TypeAlias = Callable[[Columns], Cells]
