@@ -204,11 +204,11 @@ def test_numbers_are_compared_exactly(sign, rows):
 @given(st.sampled_from("+-*/%"), NUMBER_ROWS)
 def test_numbers_are_combined_exactly_and_divided_by_zero_not_at_all(sign, rows):
     with np.errstate(all="ignore"):
-        found, nowhere = arithmetic.combine(sign, *map(as_array, rows))
-    nowhere = [False] * len(found) if nowhere is None else nowhere.tolist()
-    for a, b, value, is_nowhere in zip(*rows, found.tolist(), nowhere, strict=True):
-        assert is_nowhere == (sign in "/%" and b == 0)
-        if not is_nowhere:
+        found, undefined = arithmetic.combine(sign, *map(as_array, rows))
+    undefined = [False] * len(found) if undefined is None else undefined.tolist()
+    for a, b, value, is_undefined in zip(*rows, found.tolist(), undefined, strict=True):
+        assert is_undefined == (sign in "/%" and b == 0)
+        if not is_undefined:
             expected = COMBINE[sign](a, b)
             assert value == expected or (math.isnan(value) and math.isnan(expected))
 

@@ -32,9 +32,8 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import OptionError
 from penstock.filter.expression import parse_expression
-from penstock.filter.filtering import filter_rows
-from penstock.filter.lengths import row_lengths
-from penstock.filter.weighing import class_weights, example_weights
+from penstock.filter.scan import filter_rows, row_lengths
+from penstock.filter.weights import class_weights, example_weights
 from penstock.read.mixture import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
 from penstock.read.part import both, choose_part

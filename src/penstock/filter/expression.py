@@ -16,9 +16,7 @@ import numpy as np
 
 from penstock.errors import OptionError, UnknownNameError
 from penstock.filter.arithmetic import combine
-from penstock.filter.operand import Cells, Operand, make_field, make_length, make_value
-from penstock.filter.syntax import Syntax, Value, refuse_at
-from penstock.filter.truth import (
+from penstock.filter.logic import (
     Run,
     both_known,
     both_true,
@@ -31,6 +29,8 @@ from penstock.filter.truth import (
     is_not_zero,
     one_true,
 )
+from penstock.filter.operand import Cells, Operand, make_field, make_length, make_value
+from penstock.filter.syntax import Syntax, Value, refuse_at
 from penstock.schema.nearest import unknown_name
 from penstock.schema.refusal import show
 from penstock.schema.schema import Schema
@@ -291,7 +291,7 @@ class _Compiler:
         return self._compile(node)
 
     def _refuse(self, operand: Operand, expected: str, advice: str = "") -> OptionError:
-        return refuse_at(self._syntax.text, operand.at, expected=expected, got=operand.what, advice=advice)
+        return refuse_at(self._syntax.text, operand.start, expected=expected, got=operand.what, advice=advice)
 
     _NODES: ClassVar[dict[type[ast.expr], Callable[[_Compiler, Any], Operand]]] = {
         ast.Name: _name_or_value,
@@ -310,22 +310,22 @@ def _chain(start: int, first: Operand, rest: Sequence[tuple[str, Operand]]) -> O
         cells = first.run(columns)
         for sign, operand in rest:
             other = operand.run(columns)
-            values, nowhere = combine(sign, cells.values, other.values)
+            values, undefined = combine(sign, cells.values, other.values)
             known = both_known(cells.known, other.known)
-            cells = Cells(values, known if nowhere is None else both_known(known, ~nowhere))
+            cells = Cells(values, known if undefined is None else both_known(known, ~undefined))
         return cells
 
     return Operand(start, "a number", "number", run)
 
 
-def _test(at: int, run: Run) -> Operand:
-    return Operand(at, "a comparison", "truth", run)
+def _test(start: int, run: Run) -> Operand:
+    return Operand(start, "a comparison", "truth", run)
 
 
 def _count_truth(operand: Operand, other: Operand) -> Operand:
     """Return True as 1 and False as 0 where the other one is a number."""
     if other.kind == "number" and isinstance(operand.constant, bool):
-        return make_value(operand.at, int(operand.constant), operand.what)
+        return make_value(operand.start, int(operand.constant), operand.what)
     return operand
 
 

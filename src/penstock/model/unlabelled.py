@@ -13,7 +13,7 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.errors import FieldError, OptionError
 from penstock.filter.expression import parse_expression
-from penstock.filter.filtering import filter_rows
+from penstock.filter.scan import filter_rows
 from penstock.schema.refusal import count, show
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from penstock import fields
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Bytes as BytesField
-from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.fields import Category, Field, Image, Number, Sequence, Tensor, Text
 from penstock.filter.expression import parse_expression
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Dense, Ragged
@@ -265,6 +266,14 @@ def test_truths_are_conditions_by_themselves():
 def test_name_with_other_signs_stands_in_backticks():
     assert rows_of("`image/class` >= 5 and `age`>5") == [3]
     assert parse_expression('`image/class` > 1 and name == "`x`"', SCHEMA).names == ("image/class", "name")
+
+
+def test_every_type_of_field_can_be_tested_for_a_missing_value():
+    types = [each for each in vars(fields).values() if isinstance(each, type) and issubclass(each, Field)]
+    declared = {type(SCHEMA[name]): name for name in SCHEMA}
+    assert {*declared, Field} == set(types)
+    for name in declared.values():
+        assert rows_of(f"{name} is None or {name} is not None") == [0, 1, 2, 3]
 
 
 def test_names_are_those_of_the_text_in_its_order_and_once():

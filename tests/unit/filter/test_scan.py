@@ -9,8 +9,8 @@ import pytest
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.fields import Number
-from penstock.filter import sweep as sweep_module
-from penstock.filter.sweep import fill, sweep
+from penstock.filter import scan as scan_module
+from penstock.filter.scan import scan
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -22,36 +22,35 @@ PLAN = DecodePlan(Schema({"row": Number("int64")}))
 
 @pytest.fixture(params=[write_plain, write_gzip])
 def rows(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 10)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 10)
     path = request.param(tmp_path / "data.tfrecord", [example(row=row) for row in range(NUM_ROWS)])
     (rows,) = open_files(path, ReadOptions(), "raise").splits.values()
     return rows
 
 
-def sweeping_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-sweep")]
+def scanning_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-scan")]
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 8])
 def test_blocks_come_in_order_and_cover_all_rows(rows, num_threads):
     found = list(
-        sweep(rows, PLAN, Losses("raise", 0), lambda columns, _: columns["row"].values * 2, num_threads)
+        scan(rows, PLAN, Losses("raise", 0), lambda columns, _: columns["row"].values * 2, num_threads)
     )
     assert [start for start, _ in found] == list(range(0, NUM_ROWS, 10))
     assert np.concatenate([values for _, values in found]).tolist() == list(range(0, 2 * NUM_ROWS, 2))
-    assert fill(found, NUM_ROWS, "int32").tolist() == list(range(0, 2 * NUM_ROWS, 2))
 
 
-def test_sweep_that_is_abandoned_leaves_no_thread_and_reads_no_further(rows):
+def test_scan_that_is_abandoned_leaves_no_thread_and_reads_no_further(rows):
     blocks = []
 
     def measure(columns, num_rows):
         blocks.append(int(columns["row"].values[0]))
         return np.zeros(num_rows)
 
-    with closing(sweep(rows, PLAN, Losses("raise", 0), measure, 2)) as swept:
-        next(swept)
-    assert sweeping_threads() == []
+    with closing(scan(rows, PLAN, Losses("raise", 0), measure, 2)) as blocks_read:
+        next(blocks_read)
+    assert scanning_threads() == []
     num_blocks = len(blocks)
     is_compressed = rows.shards[0].index.compression != "none"
     assert num_blocks <= (NUM_ROWS // 10 if is_compressed else 7)
@@ -59,7 +58,7 @@ def test_sweep_that_is_abandoned_leaves_no_thread_and_reads_no_further(rows):
 
 
 def test_threads_run_no_farther_ahead_than_the_window(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 1)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 1)
     path = write_plain(tmp_path / "data.tfrecord", [example(row=row) for row in range(NUM_ROWS)])
     (rows,) = open_files(path, ReadOptions(), "raise").splits.values()
     begun = []
@@ -68,5 +67,5 @@ def test_threads_run_no_farther_ahead_than_the_window(tmp_path, monkeypatch):
         begun.append(int(columns["row"].values[0]))
         return np.zeros(num_rows)
 
-    for number, _ in enumerate(sweep(rows, PLAN, Losses("raise", 0), measure, 2)):
+    for number, _ in enumerate(scan(rows, PLAN, Losses("raise", 0), measure, 2)):
         assert len(begun) <= number + 1 + 2 * 2

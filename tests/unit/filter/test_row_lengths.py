@@ -6,8 +6,8 @@ import pytest
 from penstock.decode.losses import Losses
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Image, Number, Sequence, Text
-from penstock.filter import sweep as sweep_module
-from penstock.filter.lengths import row_lengths
+from penstock.filter import scan as scan_module
+from penstock.filter.scan import row_lengths
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -42,7 +42,7 @@ def open_rows(path, on_error="raise"):
 
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 3)
     return open_rows(write_plain(tmp_path / "data.tfrecord", [payload_of(row) for row in range(NUM_ROWS)]))
 
 

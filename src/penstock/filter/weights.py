@@ -1,7 +1,7 @@
-"""A weight a row, by which records are drawn.
+"""Weights by which records are drawn.
 
-In: rows, and a field that decides. Out: one number a row, made in one pass that reads only that field. A
-record that is bad and passed over has the weight 0: it is never drawn.
+In: rows and a field that determines the weights. Out: one number per row, from one pass that reads only that
+field. A skipped record has the weight 0: it is never drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import FieldError, MissingFieldError, OptionError, PenstockError
 from penstock.filter.operand import find_known
-from penstock.filter.sweep import sweep
+from penstock.filter.scan import scan
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.nearest import find_nearest
@@ -42,35 +42,35 @@ def class_weights(
 
     Args:
         rows: The rows.
-        schema: Their schema.
-        field: A category, a text or a whole number.
-        weights: The weight of each value, at least 0; that of None is for rows without a value. Values that
-            are not named weigh 1.
-        losses: What becomes of bad records.
-        strict: Whether to refuse what protobuf accepts but no sound writer makes.
-        num_threads: How many threads read; the result does not depend on it.
+        schema: The schema of the rows.
+        field: The name of a category, a text or an integer.
+        weights: The weight of each value, at least 0; that of None is for rows without a value. Values
+            without a weight get 1.
+        losses: What to do with bad records.
+        strict: Whether to refuse what protobuf accepts but no correct writer makes.
+        num_threads: Number of threads that read; the result does not depend on it.
 
     Raises:
         UnknownNameError: There is no such field.
-        OptionError: The field cannot decide, a weight cannot be one, a value is that of no record and not one
-            that the schema knows, or no record has a weight above 0.
+        OptionError: The field has another type, a weight is invalid, a value is neither in a record nor in
+            the schema, or no record has a weight above 0.
     """
     declared = schema[field]
     find = _make_finder(field, declared, weights)
-    # Behind the named values: the others, and the rows without a value.
+    # After the named values: that of other values, and that of rows without a value.
     named = _named(weights)
     table = np.array([*(weights[value] for value in named), 1.0, weights.get(None, 1.0)], np.float64)
     seen = np.zeros(len(table), np.bool_)
 
     def measure(columns: Columns, _: int) -> NDArray[Any]:
-        codes = find(columns) + 1  # 0 is for bad rows
+        codes = find(columns) + 1  # 0 is for skipped rows
         known = find_known(declared, columns[field])
         return codes if known is None else np.where(known, codes, len(table))
 
     plan = DecodePlan(schema.select(field), strict=strict)
     result = np.zeros(len(rows))
-    with closing(sweep(rows, plan, losses, measure, num_threads)) as swept:
-        for start, codes in swept:
+    with closing(scan(rows, plan, losses, measure, num_threads)) as blocks:
+        for start, codes in blocks:
             seen[codes[codes > 0] - 1] = True
             result[start : start + len(codes)] = np.append(0.0, table)[codes]
     _check_seen(field, declared, named, seen)
@@ -80,20 +80,20 @@ def class_weights(
 def example_weights(
     rows: Rows, schema: Schema, field: str, losses: Losses, strict: bool = False, num_threads: int = 1
 ) -> NDArray[np.float64]:
-    """Return the weight of each row, which a field of it says.
+    """Return the weight of each row, as given by a field.
 
     Args:
         rows: The rows.
-        schema: Their schema.
-        field: A number; a record in which it is missing, below 0, infinite or NaN is a bad one.
-        losses: What becomes of bad records.
-        strict: Whether to refuse what protobuf accepts but no sound writer makes.
-        num_threads: How many threads read; the result does not depend on it.
+        schema: The schema of the rows.
+        field: The name of a number; a record in which it is missing, below 0, infinite or NaN is bad.
+        losses: What to do with bad records.
+        strict: Whether to refuse what protobuf accepts but no correct writer makes.
+        num_threads: Number of threads that read; the result does not depend on it.
 
     Raises:
         UnknownNameError: There is no such field.
-        OptionError: The field is no number, or no record has a weight above 0.
-        FieldError: A record has no weight, or one that cannot be; raised as `losses` say.
+        OptionError: The field is not a number, or no record has a weight above 0.
+        FieldError: A record has no weight or an invalid one; raised if `losses` does not skip it.
     """
     declared = schema[field]
     if not isinstance(declared, Number):
@@ -110,13 +110,13 @@ def example_weights(
 
     plan = DecodePlan(schema.select(field), strict=strict)
     result = np.zeros(len(rows))
-    with closing(sweep(rows, plan, losses, measure, num_threads)) as swept:
-        for start, pairs in swept:
+    with closing(scan(rows, plan, losses, measure, num_threads)) as blocks:
+        for start, pairs in blocks:
             values = pairs[:, 0]
             bad = ~(pairs[:, 1].astype(np.bool_) & (values >= 0) & (values < math.inf))
-            for at in np.flatnonzero(bad).tolist():
-                # One that could not be read is accounted for already, and is counted once.
-                losses.add(start + at, _word_fault(rows, start + at, field, *pairs[at].tolist()))
+            for index in np.flatnonzero(bad).tolist():
+                # A record that could not be read is in `losses` already, and is counted once.
+                losses.add(start + index, _make_error(rows, start + index, field, *pairs[index].tolist()))
             result[start : start + len(values)] = np.where(bad, 0, values)
     return _check_total(result, field)
 
@@ -128,10 +128,10 @@ def _named(weights: Mapping[str | int | None, float]) -> list[str | int]:
 def _make_finder(
     field: str, declared: Field, weights: Mapping[str | int | None, float]
 ) -> Callable[[Columns], NDArray[np.int64]]:
-    """Return what finds the place of each row's value among the named ones; others get the place behind."""
+    """Return a function that finds the index of each row's value in `weights`; their number for others."""
     is_number = isinstance(declared, Number | Category) and declared.kind == "int64"
     if not is_number and not isinstance(declared, Category | Text):
-        raise _refuse_field(field, declared, "a category, a text or a whole number")
+        raise _refuse_field(field, declared, "a category, a text or an integer")
     _check_weights(field, weights, int if is_number else str)
     named = _named(weights)
     if not is_number:
@@ -150,8 +150,8 @@ def _make_finder(
         values = cast("Dense", columns[field]).values
         if not named:
             return np.zeros(len(values), np.int64)
-        places = np.minimum(np.searchsorted(ranked, values), len(named) - 1)
-        return np.where(ranked[places] == values, order[places], len(named))
+        indexes = np.minimum(np.searchsorted(ranked, values), len(named) - 1)
+        return np.where(ranked[indexes] == values, order[indexes], len(named))
 
     return find_numbers
 
@@ -162,7 +162,7 @@ def _check_weights(field: str, weights: Mapping[str | int | None, float], kind: 
         raise OptionError("weights", expected=expected, got=show(weights))
     for value, weight in weights.items():
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            expected = "a str" if kind is str else "a whole number"
+            expected = "a str" if kind is str else "an int"
             raise OptionError(f"weights of field {show(field)}", expected=expected, got=show(value))
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not 0 <= weight < math.inf:
@@ -171,7 +171,7 @@ def _check_weights(field: str, weights: Mapping[str | int | None, float], kind: 
 
 
 def _check_seen(field: str, declared: Field, named: list[str | int], seen: NDArray[np.bool_]) -> None:
-    """Refuse the weight of a value that neither a record nor the schema has: most likely it is misspelt."""
+    """Refuse the weight of a value that neither a record nor the schema has: probably a misspelling."""
     known = declared.values if isinstance(declared, Category) and declared.values else ()
     for value, is_seen in zip(named, seen.tolist(), strict=False):
         if is_seen or value in known:
@@ -188,7 +188,7 @@ def _check_seen(field: str, declared: Field, named: list[str | int], seen: NDArr
 def _check_total(weights: NDArray[np.float64], field: str) -> NDArray[np.float64]:
     if len(weights) and not weights.any():
         what = f"weights by field {show(field)}"
-        raise OptionError(what, expected="one above 0 at least", got="only zeros")
+        raise OptionError(what, expected="at least one above 0", got="only zeros")
     return weights
 
 
@@ -199,9 +199,9 @@ def _refuse_field(field: str, declared: Field, expected: str) -> OptionError:
     return OptionError(f"weights by field {show(field)}", expected=expected, got=got)
 
 
-def _word_fault(rows: Rows, row: int, field: str, value: float, is_there: float) -> PenstockError:
+def _make_error(rows: Rows, row: int, field: str, value: float, is_present: float) -> PenstockError:
     shard, record = rows.locate(row)
-    kind = FieldError if is_there else MissingFieldError
+    kind = FieldError if is_present else MissingFieldError
     return kind(
         f"field {show(field)} as a weight",
         path=shard.path,
@@ -209,6 +209,6 @@ def _word_fault(rows: Rows, row: int, field: str, value: float, is_there: float)
         offset=int(shard.index.offsets[record]),
         field=field,
         expected="a number of at least 0",
-        got=show(value) if is_there else "none",
-        advice="Pass over such records with on_error='skip', or draw by another field.",
+        got=show(value) if is_present else "none",
+        advice="Skip such records with on_error='skip', or use another field for the weights.",
     )

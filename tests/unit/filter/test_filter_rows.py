@@ -8,9 +8,9 @@ import pytest
 from penstock.decode.losses import Losses
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, TooManySkippedError
 from penstock.fields import Category, Number, Text
-from penstock.filter import sweep as sweep_module
+from penstock.filter import scan as scan_module
 from penstock.filter.expression import parse_expression
-from penstock.filter.filtering import filter_rows
+from penstock.filter.scan import filter_rows
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -49,13 +49,13 @@ def chosen(rows, text='age < 3 and breed == "siamese"', losses=None, **options):
     return np.flatnonzero(bitmap.to_mask()).tolist()
 
 
-def sweeping_threads() -> list[str]:
+def scanning_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")]
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 7)
 
 
 @pytest.fixture(params=[write_plain, write_gzip, write_zlib])
@@ -71,7 +71,7 @@ def folder(request, tmp_path):
 def test_filter_takes_the_same_rows_whatever_the_threads_and_files(folder, num_threads):
     expected = [row for row in range(NUM_ROWS) if is_wanted(row)]
     assert chosen(open_rows(folder), num_threads=num_threads) == expected
-    assert sweeping_threads() == []
+    assert scanning_threads() == []
 
 
 def test_filter_in_blocks_of_the_usual_size_takes_the_same_rows(folder):
@@ -127,12 +127,12 @@ def test_first_bad_record_is_raised_whatever_the_threads(damaged, num_threads):
         chosen(rows, num_threads=num_threads)
     with raises_with(TooManySkippedError, record=100):
         chosen(rows, losses=Losses("collect", 2), num_threads=num_threads)
-    assert sweeping_threads() == []
+    assert scanning_threads() == []
 
 
 def test_expression_that_fails_raises_its_error_and_leaves_no_thread(tmp_path, monkeypatch):
     write_plain(tmp_path / "data.tfrecord", PAYLOADS)
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 7)
 
     def fail(*_):
         raise ArithmeticError("no")
@@ -140,7 +140,7 @@ def test_expression_that_fails_raises_its_error_and_leaves_no_thread(tmp_path, m
     monkeypatch.setattr("penstock.filter.expression.Expression.evaluate", fail)
     with pytest.raises(ArithmeticError, match="no"):
         chosen(open_rows(tmp_path / "data.tfrecord"), num_threads=3)
-    assert sweeping_threads() == []
+    assert scanning_threads() == []
 
 
 def test_filter_of_an_empty_file_takes_nothing(tmp_path):

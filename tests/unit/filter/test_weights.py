@@ -8,8 +8,8 @@ import pytest
 from penstock.decode.losses import Losses
 from penstock.errors import FieldError, MissingFieldError, OptionError, UnknownNameError
 from penstock.fields import Category, Number, Text
-from penstock.filter import sweep as sweep_module
-from penstock.filter.weighing import class_weights, example_weights
+from penstock.filter import scan as scan_module
+from penstock.filter.weights import class_weights, example_weights
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.schema import Schema
@@ -50,7 +50,7 @@ def open_rows(path, payloads, on_error="raise"):
 
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep_module, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 2)
     return open_rows(tmp_path, [payload_of(row, WEIGHTS[row]) for row in range(6)])
 
 
