@@ -1,4 +1,4 @@
-// Strings and lists of some rows, in any order, one behind the other.
+// Strings and lists of some rows, in any order, concatenated.
 #pragma once
 
 #include <cstddef>

@@ -11,9 +11,9 @@
 #include "batch/gather.h"
 #include "batch/pad.h"
 #include "batch/scale.h"
-#include "order/permute.h"
+#include "order/bitmap.h"
+#include "order/permutation.h"
 #include "order/random.h"
-#include "order/select.h"
 
 using namespace nb::literals;
 

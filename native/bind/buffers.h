@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "foundation/bytes.h"
-#include "foundation/growing.h"
+#include "foundation/growable_array.h"
 #include "foundation/pool.h"
 
 namespace nb = nanobind;
@@ -45,23 +45,21 @@ nb::object as_matrix(Buffer buffer, size_t rows, size_t columns) {
 }
 
 template <typename T>
-nb::object as_array(Growing<T>& values) {
+nb::object as_array(GrowableArray<T>& values) {
   const size_t count = values.size();
   Buffer buffer = values.release();
   if (buffer.data() == nullptr) buffer = Buffer(1);
   return as_array<T>(std::move(buffer), count);
 }
 
-// Adds what writing needs to the module (bind/write.cc).
-void bind_writing(nb::module_& m);
-
-// Rows of many files (bind/places.cc), arrays of a batch (bind/batch.cc), texts (bind/text.cc).
-void bind_places(nb::module_& m);
-void bind_batching(nb::module_& m);
-void bind_text(nb::module_& m);
-
-// Encoded images (bind/picture.cc), and their pixels (bind/pixels.cc).
-void bind_picture(nb::module_& m);
-void bind_pixels(nb::module_& m);
+// Each adds the functions and classes of one file in bind/ to the module.
+void bind_reading(nb::module_& m);   // read.cc: records into columns
+void bind_scanning(nb::module_& m);  // scan.cc: indexes, checks, repair
+void bind_writing(nb::module_& m);   // write.cc: hashes, counts, the encoder, frames
+void bind_rows(nb::module_& m);      // rows.cc: rows of many files
+void bind_batching(nb::module_& m);  // batch.cc: arrays of a batch
+void bind_text(nb::module_& m);      // text.cc: vocabularies and tokens
+void bind_images(nb::module_& m);    // images.cc: encoded images
+void bind_pixels(nb::module_& m);    // pixels.cc: their pixels
 
 }  // namespace penstock

@@ -55,11 +55,11 @@ void check_channels(size_t channels, const char* what) {
 }
 
 // One image of (height, width, channels), whose rows may lie apart.
-struct Picture {
+struct ImageView {
   Bytes bytes;
   size_t channels;
 
-  Picture(nb::handle given, const char* what, bool is_written)
+  ImageView(nb::handle given, const char* what, bool is_written)
       : bytes(given, what, 3, is_written), channels(bytes.shape(2)) {
     check_channels(channels, what);
     need(height() != 0 && width() != 0, what, "expected one pixel or more, got none");
@@ -77,12 +77,12 @@ struct Picture {
   Rows<Byte> rows() const {
     return {bytes.data(), height() == 1 ? 0 : bytes.stride(0), height(), width()};
   }
-  bool overlaps(const Picture& other) const {
-    const auto span = [](const Picture& picture) {
-      const Rows<const uint8_t> all = picture.rows<const uint8_t>();
+  bool overlaps(const ImageView& other) const {
+    const auto span = [](const ImageView& image) {
+      const Rows<const uint8_t> all = image.rows<const uint8_t>();
       const uint8_t *first = all.row(0), *last = all.row(all.height - 1);
       const uint8_t* const low = first < last ? first : last;
-      return Span{low, static_cast<size_t>((first < last ? last : first) - low) + all.width * picture.channels};
+      return Span{low, static_cast<size_t>((first < last ? last : first) - low) + all.width * image.channels};
     };
     const Span a = span(*this), b = span(other);
     return overlap(a.data, a.size, b.data, b.size);
@@ -131,7 +131,7 @@ Box box_of(nb::handle given, size_t height, size_t width) {
 }
 
 void resize(nb::handle given, nb::handle target, nb::handle box, bool antialias, bool by_scalar) {
-  const Picture source(given, "source", false), out(target, "out", true);
+  const ImageView source(given, "source", false), out(target, "out", true);
   need(source.channels == out.channels, "out",
        "expected " + std::to_string(source.channels) + " channels as in source, got " + std::to_string(out.channels));
   need(!source.overlaps(out), "out", "it overlaps source");
@@ -141,7 +141,7 @@ void resize(nb::handle given, nb::handle target, nb::handle box, bool antialias,
 }
 
 void orient(nb::handle given, nb::handle target, int orientation) {
-  const Picture source(given, "source", false), out(target, "out", true);
+  const ImageView source(given, "source", false), out(target, "out", true);
   need(orientation >= 1 && orientation <= 8, "orientation", "expected 1 to 8, got " + std::to_string(orientation));
   const bool is_swapped = orientation >= 5;
   const size_t height = is_swapped ? source.width() : source.height();
@@ -183,9 +183,9 @@ void recolour(nb::handle given, nb::handle numbers, bool by_scalar) {
   recolour_images(batch.images, matrices.as<float>(), by_scalar);
 }
 
-void erase(nb::handle given, nb::handle places, nb::handle paint) {
+void erase(nb::handle given, nb::handle given_boxes, nb::handle paint) {
   const Batch batch(given, "images", true);
-  const ArrayView boxes = view_of(places, "boxes", {DType::kInt32});
+  const ArrayView boxes = view_of(given_boxes, "boxes", {DType::kInt32});
   const ArrayView colour = view_of(paint, "colour", {DType::kUInt8});
   need_shape(boxes, "boxes", {batch.bytes.shape(0), 4});
   need_shape(colour, "colour", {batch.images.channels});
@@ -193,14 +193,14 @@ void erase(nb::handle given, nb::handle places, nb::handle paint) {
   erase_boxes(batch.images, boxes.as<int32_t>(), colour.data);
 }
 
-void shift(nb::handle given, nb::handle target, nb::handle places) {
+void shift(nb::handle given, nb::handle target, nb::handle given_offsets) {
   const Batch batch(given, "images", false), out(target, "out", true);
   for (size_t i = 0; i < 4; i++) {
     need(batch.bytes.shape(i) == out.bytes.shape(i), "out", "expected the shape of images");
   }
   need(!overlap(batch.bytes.data(), batch.bytes.size(), out.bytes.data(), out.bytes.size()), "out",
        "it overlaps images");
-  const ArrayView offsets = view_of(places, "offsets", {DType::kInt32});
+  const ArrayView offsets = view_of(given_offsets, "offsets", {DType::kInt32});
   need_shape(offsets, "offsets", {batch.bytes.shape(0), 2});
   for (size_t i = 0; i < batch.images.num; i++) {
     const int64_t rows = offsets.as<int32_t>()[2 * i], columns = offsets.as<int32_t>()[2 * i + 1];

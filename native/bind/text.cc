@@ -108,14 +108,14 @@ nb::tuple tokenize(nb::handle arena, nb::handle starts, nb::handle stops, const 
   const Texts texts(arena, starts, stops);
   const TokenIds ids = ids_of(vocabulary, first, unknown);
   const size_t limit = most < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(most);
-  Growing<int32_t> values;
-  Growing<int64_t> offsets;
+  GrowableArray<int32_t> values;
+  GrowableArray<int64_t> offsets;
   {
     const Unlocked unlocked(texts.nanoseconds());
-    Cutter cutter(TextForm{lower, strip, split});
+    TokenSplitter splitter(TextOptions{lower, strip, split});
     offsets.push(0);
     for (size_t i = 0; i < texts.count; i++) {
-      append_ids(cutter, texts[i], ids, limit, values);
+      append_ids(splitter, texts[i], ids, limit, values);
       offsets.push(static_cast<int64_t>(values.size()));
     }
   }
@@ -130,10 +130,10 @@ nb::object tokenize_padded(nb::handle arena, nb::handle starts, nb::handle stops
   NewArray values(DType::kInt32, {texts.count, length});
   {
     const Unlocked unlocked(texts.nanoseconds() + texts.count * length);
-    Cutter cutter(TextForm{lower, strip, split});
+    TokenSplitter splitter(TextOptions{lower, strip, split});
     for (size_t i = 0; i < texts.count; i++) {
       int32_t* const row = values.as<int32_t>() + i * length;
-      const size_t count = write_ids(cutter, texts[i], ids, length, row);
+      const size_t count = write_ids(splitter, texts[i], ids, length, row);
       std::fill(row + count, row + length, pad);
     }
   }
@@ -145,9 +145,9 @@ nb::object count_each(nb::handle arena, nb::handle starts, nb::handle stops, boo
   NewArray counts(DType::kInt64, {texts.count});
   {
     const Unlocked unlocked(texts.nanoseconds());
-    Cutter cutter(TextForm{false, strip, split});
+    TokenSplitter splitter(TextOptions{false, strip, split});
     auto* const out = counts.as<int64_t>();
-    for (size_t i = 0; i < texts.count; i++) out[i] = static_cast<int64_t>(count_tokens(cutter, texts[i]));
+    for (size_t i = 0; i < texts.count; i++) out[i] = static_cast<int64_t>(count_tokens(splitter, texts[i]));
   }
   return counts.object;
 }
@@ -157,7 +157,7 @@ struct SharedCounter {
   TokenCounter counter;
   std::mutex mutex;
 
-  explicit SharedCounter(TextForm form) : counter(form) {}
+  explicit SharedCounter(TextOptions form) : counter(form) {}
 
   void add(nb::handle arena, nb::handle starts, nb::handle stops, nb::handle present) {
     const Texts texts(arena, starts, stops, present);
@@ -170,7 +170,7 @@ struct SharedCounter {
 
   void merge(SharedCounter& other) {
     need(this != &other, "other", "a counter cannot be merged with itself");
-    const TextForm &a = counter.form(), &b = other.counter.form();
+    const TextOptions &a = counter.form(), &b = other.counter.form();
     const bool is_alike = a.lower == b.lower && a.strip == b.strip && a.split == b.split;
     need(is_alike, "other", "a counter that cuts texts in another way");
     nb::gil_scoped_release unlocked;
@@ -226,7 +226,7 @@ void bind_text(nb::module_& m) {
       .def(
           "__init__",
           [](SharedCounter* self, bool lower, bool strip, bool split) {
-            new (self) SharedCounter(TextForm{lower, strip, split});
+            new (self) SharedCounter(TextOptions{lower, strip, split});
           },
           "lower"_a = true, "strip"_a = true, "split"_a = true)
       .def("add", &SharedCounter::add, "arena"_a, "starts"_a, "stops"_a, "present"_a.none())

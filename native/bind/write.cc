@@ -13,7 +13,7 @@
 #include "write/encode.h"
 #include "write/hash.h"
 #include "write/moments.h"
-#include "write/tally.h"
+#include "write/value_counter.h"
 
 using namespace nb::literals;
 
@@ -87,7 +87,7 @@ struct Strings {
 };
 
 nb::object as_hashes(std::vector<uint64_t>& values) {
-  Growing<uint64_t> out;
+  GrowableArray<uint64_t> out;
   if (!values.empty()) std::memcpy(out.room(values.size()), values.data(), values.size() * 8);
   out.advance(values.size());
   return as_array<uint64_t>(out);
@@ -115,25 +115,25 @@ nb::object mix_hashes(uint64_t seed, nb::handle given) {
   return as_hashes(keys);
 }
 
-void tally_strings(Tally& tally, nb::handle arena, nb::handle starts, nb::handle stops, nb::handle keep) {
+void count_strings(ValueCounter& counter, nb::handle arena, nb::handle starts, nb::handle stops, nb::handle keep) {
   const Strings strings(arena, starts, stops);
   std::vector<nb::object> kept;
   const bool* const wanted = data_or_null<bool>(keep, strings.size(), kept, "keep");
-  need(tally.ints.empty(), "a tally counts strings or integers, not both");
+  need(counter.ints.empty(), "a counter counts strings or integers, not both");
   nb::gil_scoped_release unlocked;
   for (size_t i = 0; i < strings.size(); i++) {
-    if (wanted == nullptr || wanted[i]) tally.add(strings[i]);
+    if (wanted == nullptr || wanted[i]) counter.add(strings[i]);
   }
 }
 
-void tally_ints(Tally& tally, nb::handle given, nb::handle keep) {
+void count_ints(ValueCounter& counter, nb::handle given, nb::handle keep) {
   const auto values = array_of<int64_t>(given, "values");
   std::vector<nb::object> kept;
   const bool* const wanted = data_or_null<bool>(keep, values.shape(0), kept, "keep");
-  need(tally.ints.size() == tally.size(), "a tally counts strings or integers, not both");
+  need(counter.ints.size() == counter.size(), "a counter counts strings or integers, not both");
   nb::gil_scoped_release unlocked;
   for (size_t i = 0; i < values.shape(0); i++) {
-    if (wanted == nullptr || wanted[i]) tally.add(values.data()[i]);
+    if (wanted == nullptr || wanted[i]) counter.add(values.data()[i]);
   }
 }
 
@@ -154,25 +154,25 @@ nb::tuple measure(nb::handle given, nb::handle keep) {
 
 template <typename T>
 nb::object copy_of(const std::vector<T>& values) {
-  Growing<T> out;
+  GrowableArray<T> out;
   if (!values.empty()) std::memcpy(out.room(values.size()), values.data(), values.size() * sizeof(T));
   out.advance(values.size());
   return as_array<T>(out);
 }
 
-nb::tuple tally_result(const Tally& tally) {
+nb::tuple counter_result(const ValueCounter& counter) {
   nb::object values;
-  if (tally.ints.empty()) {
+  if (counter.ints.empty()) {
     nb::list strings;
-    for (size_t i = 0; i < tally.size(); i++) {
-      const Span value = tally.string(i);
+    for (size_t i = 0; i < counter.size(); i++) {
+      const Span value = counter.string(i);
       strings.append(nb::bytes(reinterpret_cast<const char*>(value.data), value.size));
     }
     values = strings;
   } else {
-    values = copy_of(tally.ints);
+    values = copy_of(counter.ints);
   }
-  return nb::make_tuple(values, copy_of(tally.counts), tally.num_overflowed);
+  return nb::make_tuple(values, copy_of(counter.counts), counter.num_overflowed);
 }
 
 // Offsets of `count` items, checked: monotone, from 0 or above, to at most `limit`. Null for None.
@@ -241,7 +241,7 @@ struct Columns {
     const auto bytes = array_of<uint8_t>(parts[0], "values of uint8");
     column.bytes = bytes.data();
     if (field.source == Source::kRaw) {
-      // Marked by whoever made it: one double a row is a number, and hashed as one.
+      // Marked by the caller: one double per row is a number, and hashed as one.
       if (!parts[4].is_none()) {
         need(column.count == sizeof(double), "a column that is marked as doubles has not eight bytes for each row");
         need(is_aligned<double>(bytes.data()), "doubles do not lie at a multiple of eight");
@@ -297,8 +297,8 @@ EncodeField field_of(nb::handle given, bool sequence_example) {
 
 nb::tuple encode(const Encoder& encoder, nb::sequence given, size_t num_rows) {
   const Columns columns(encoder.fields(), given, num_rows);
-  Growing<uint8_t> out;
-  Growing<int64_t> offsets;
+  GrowableArray<uint8_t> out;
+  GrowableArray<int64_t> offsets;
   {
     nb::gil_scoped_release unlocked;
     offsets.push(0);
@@ -348,7 +348,7 @@ nb::object digest_rows(const Encoder& encoder, nb::sequence given, size_t num_ro
          "a deferred column has no digests");
     fields.push_back({number, value_of<bool>(parts[1], "whether strings go in by their digests")});
   }
-  Growing<uint64_t> out;
+  GrowableArray<uint64_t> out;
   auto* const words = out.room(2 * num_rows);
   {
     nb::gil_scoped_release unlocked;
@@ -426,8 +426,8 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
     }
     need(fields.back().values.size() == rows, "a late field has not one value for each row");
   }
-  Growing<uint8_t> out;
-  Growing<int64_t> frame_sizes;
+  GrowableArray<uint8_t> out;
+  GrowableArray<int64_t> frame_sizes;
   std::vector<LateFault> faults;
   {
     nb::gil_scoped_release unlocked;
@@ -438,14 +438,14 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
   return nb::make_tuple(as_array<uint8_t>(out), as_array<int64_t>(frame_sizes), fault_list);
 }
 
-// Byte strings from any arenas, one behind the other.
+// Byte strings from any arenas, concatenated.
 nb::object gather(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes) {
   const auto blocks = arenas_of(arenas);
   const auto numbers = array_of<uint32_t>(arena_of, "arena_of");
   const auto firsts = array_of<int64_t>(begins, "begins");
   const auto lengths = array_of<int64_t>(sizes, "sizes");
   const std::vector<Span> strings = spans_of(blocks, numbers, firsts, lengths);
-  Growing<uint8_t> out;
+  GrowableArray<uint8_t> out;
   {
     nb::gil_scoped_release unlocked;
     size_t total = 0;
@@ -474,11 +474,11 @@ void bind_writing(nb::module_& m) {
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
 
-  nb::class_<Tally>(m, "Tally")
+  nb::class_<ValueCounter>(m, "ValueCounter")
       .def(nb::init<size_t>(), "max_values"_a)
-      .def("add_strings", &tally_strings, "arena"_a, "starts"_a, "stops"_a, "keep"_a.none())
-      .def("add_ints", &tally_ints, "values"_a, "keep"_a.none())
-      .def("take", &tally_result);
+      .def("add_strings", &count_strings, "arena"_a, "starts"_a, "stops"_a, "keep"_a.none())
+      .def("add_ints", &count_ints, "values"_a, "keep"_a.none())
+      .def("take", &counter_result);
 
   nb::class_<Encoder>(m, "Encoder")
       .def(

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "decode/packed.h"
+#include "decode/packed_varints.h"
 #include "record/wire.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include "decode/feature.h"
 #include "decode/plan.h"
 #include "decode/structure.h"
-#include "foundation/growing.h"
+#include "foundation/growable_array.h"
 #include "record/status.h"
 
 namespace penstock {
@@ -22,8 +22,9 @@ struct RowFault {
 // Fills one field of the output. Which members are used depends on the layout.
 class Column {
  public:
-  // `fixed` is where this field's row of a shared matrix begins (kScalar), `row_offsets` likewise (kList, kString,
-  // kStrings, kSteps; one entry more than rows), `present` its row of the presence matrix, or null if it is required.
+  // `fixed` is where this field's row of a shared matrix begins (kScalar), `row_offsets` that of the offsets (kList,
+  // kString, kStrings, kSteps; one entry more than rows), `present` its row of the presence matrix, or null if it is
+  // required.
   Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_rows);
 
   void* fixed = nullptr;
@@ -39,13 +40,14 @@ class Column {
   // are added to `faults`, with the row filled as if it were absent.
   void read(const Structure& structure, int count, int64_t start, const bool* bad, std::vector<RowFault>& faults);
 
-  Growing<int64_t> ints;  // values of kList, kFixed, kSteps
-  Growing<float> floats;
-  Growing<int32_t> codes;          // of kCoded
-  Growing<uint8_t> bytes;          // arena of kString, kStrings, kSteps; rows of kRaw
-  Growing<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
-  Growing<int64_t> step_offsets;   // where the steps of kSteps begin and end
-  Growing<int64_t> view_stops;     // of a view: where each row ends in what is kept; row_offsets says where it begins
+  GrowableArray<int64_t> ints;  // values of kList, kFixed, kSteps
+  GrowableArray<float> floats;
+  GrowableArray<int32_t> codes;          // of kCoded
+  GrowableArray<uint8_t> bytes;          // arena of kString, kStrings, kSteps; rows of kRaw
+  GrowableArray<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
+  GrowableArray<int64_t> step_offsets;   // where the steps of kSteps begin and end
+  GrowableArray<int64_t>
+      view_stops;  // of a view: where each row ends in what is kept; row_offsets says where it begins
 
  private:
   int read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start);

@@ -4,7 +4,7 @@
 
 namespace penstock {
 
-// Packed integers are unpacked by whoever reads them; of those that nobody will read, protobuf asks that they be sound
+// Packed integers are unpacked by their reader; of those that are not read, protobuf asks that they be sound
 // too.
 Status Feature::check_replaced() const {
   if (kind_ != Kind::kInt64) return Status::kOk;

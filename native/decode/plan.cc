@@ -129,7 +129,7 @@ void KeyTable::learn(const uint8_t* key, size_t size, uint32_t field) {
   if (table_.size() < 4 * slots_.size()) {
     settle();
   } else if (!insert(static_cast<uint32_t>(slots_.size() - 1)) && ++num_displaced_ >= settle_at_) {
-    settle_at_ *= 2;  // keys that look alike displace one another often; a new hash for each would take for ever
+    settle_at_ *= 2;  // keys that look alike displace one another often; a new hash for each would never end
     settle();
   }
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decode/feature.h"
-#include "decode/packed.h"
+#include "decode/packed_varints.h"
 #include "record/wire.h"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decode/packed.h"
+#include "decode/packed_varints.h"
 #include "record/wire.h"
 #include "text/utf8.h"
 

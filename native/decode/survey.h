@@ -1,4 +1,5 @@
-// What is in a file whose schema nobody told: counts over all fields of all records, for inference and for `inspect`.
+// What is in a file whose schema is not declared: counts over all fields of all records, for inference and for
+// `inspect`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Little-endian loads and a view of bytes. TFRecord and protobuf are little-endian; so are the machines we build for.
+// Loads of numbers and a view of bytes. TFRecord and protobuf are little-endian; so are the machines we build for.
+// Headers of images are big-endian.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,10 @@ inline uint64_t load64(const uint8_t* p) {
   return value;
 }
 
+inline uint32_t load_big16(const uint8_t* p) { return static_cast<uint32_t>(p[0]) << 8 | p[1]; }
+
+inline uint32_t load_big32(const uint8_t* p) { return __builtin_bswap32(load32(p)); }
+
 struct Span {
   const uint8_t* data = nullptr;
   size_t size = 0;
@@ -29,7 +34,7 @@ struct Span {
   const uint8_t* end() const { return data + size; }
 };
 
-// Parsers may load this many bytes past the end of a record, so whoever hands out records keeps them readable.
+// Parsers may load this many bytes past the end of a record, so the owner of the records keeps them readable.
 inline constexpr size_t kReadablePadding = 64;
 
 #define PENSTOCK_LIKELY(x) __builtin_expect(!!(x), 1)

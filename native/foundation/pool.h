@@ -37,8 +37,8 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// Guards what threads share for moments. A process that is forked while another thread holds it would wait for ever in
-// the child: it is taken before a fork and let go of after it, on both sides.
+// Guards what threads share for moments. A process that is forked while another thread holds it would wait indefinitely
+// in the child: it is taken before a fork and let go of after it, on both sides.
 std::mutex& process_mutex();
 
 // What the pool keeps for later, in bytes; and a way to let go of it.

@@ -218,7 +218,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Plan& plan = decoder.plan();
   std::vector<ExpectedRecord> expected;
   for (size_t i = 0; i < num_different; i++) expected.push_back(expect_record(plan, payloads[i]));
-  // The second time the keys that nobody wants have been learnt.
+  // The second time the unwanted keys have been learnt.
   for (int pass = 0; pass < 2; pass++) {
     Decoded decoded = decoder.decode({segment});
     const std::vector<Status> statuses = statuses_of(decoded);

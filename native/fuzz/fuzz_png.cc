@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "foundation/bigendian.h"
+#include "foundation/bytes.h"
 #include "image/adler32.h"
 #include "image/crc32.h"
 #include "image/huffman.h"
+#include "image/image_header.h"
 #include "image/inflate.h"
-#include "image/picture.h"
+#include "image/jpeg.h"
 #include "image/png.h"
-#include "image/unfilter.h"
+#include "image/png_filters.h"
 #include "input.h"
 #include "plain_inflate.h"
 #include "require.h"
@@ -166,10 +167,10 @@ void unfilter_both(Input& in) {
 }
 
 void read_header(Span data) {
-  const Picture picture = read_picture(data);
-  REQUIRE((picture.width > 0) == (picture.height > 0) && picture.width >= 0 && picture.height >= 0);
-  REQUIRE(picture.orientation >= 1 && picture.orientation <= 8);
-  REQUIRE(picture.scans >= 0 && static_cast<size_t>(picture.scans) <= data.size / 2);
+  const ImageHeader header = read_image_header(data);
+  REQUIRE((header.width > 0) == (header.height > 0) && header.width >= 0 && header.height >= 0);
+  REQUIRE(header.orientation >= 1 && header.orientation <= 8);
+  REQUIRE(header.scans >= 0 && static_cast<size_t>(header.scans) <= data.size / 2);
 }
 
 // What was tidied has nothing left to tidy, and ends as before.

@@ -1,4 +1,4 @@
-// Inflating as the standard tells it, bit by bit: what the fast way is compared with.
+// Inflating as the standard describes it, bit by bit: the reference for the fast version.
 #pragma once
 
 #include <cstddef>

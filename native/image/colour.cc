@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock {
 namespace {

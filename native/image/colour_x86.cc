@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock::detail {
 namespace {

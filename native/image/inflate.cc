@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "foundation/bigendian.h"
+#include "foundation/bytes.h"
 #include "image/adler32.h"
-#include "image/symbols.h"
+#include "image/inflate_block.h"
 
 namespace penstock {
 namespace {
@@ -129,7 +129,7 @@ const char* words_of(InflateFault fault) {
 
 InflateFault inflate_zlib(Span stream, uint8_t* out, size_t size, size_t room) {
   if (stream.size < 2) return InflateFault::kCut;
-  const unsigned header = big16(stream.data);
+  const unsigned header = load_big16(stream.data);
   if ((header >> 8 & 15) != 8 || header >> 12 > 7 || header % 31 != 0 || (header & 0x20) != 0) {
     return InflateFault::kHeader;
   }
@@ -140,7 +140,7 @@ InflateFault inflate_zlib(Span stream, uint8_t* out, size_t size, size_t room) {
   in.drop(in.count & 7);
   in.align();
   if (in.left() < 4) return InflateFault::kCut;
-  return big32(in.at) == adler32(out, size) ? InflateFault::kNone : InflateFault::kChecksum;
+  return load_big32(in.at) == adler32(out, size) ? InflateFault::kNone : InflateFault::kChecksum;
 }
 
 }  // namespace penstock

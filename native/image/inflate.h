@@ -11,7 +11,7 @@ enum class InflateFault : uint8_t {
   kBlock,     // a block of a type that there is not
   kStored,    // the size of a stored block and its complement disagree
   kLengths,   // the code lengths of a block make no code
-  kCode,      // a code that stands for nothing
+  kCode,      // a code without a symbol
   kDistance,  // a copy from before the beginning
   kCut,       // the stream ends before its end
   kTooLong,   // more bytes than expected

@@ -1,7 +1,9 @@
-// The markers of a JPEG and the segments behind them, walked as decoders do.
+// The markers of a JPEG and the segments after them, read as decoders read them.
 #pragma once
 
-#include "foundation/bigendian.h"
+#include <vector>
+
+#include "foundation/bytes.h"
 
 namespace penstock {
 
@@ -14,7 +16,7 @@ struct JpegMarker {
   size_t at = 0;      // behind the marker
   uint32_t size = 0;  // of the segment there, its own two bytes among them; 0 for a marker without one
 
-  // Whether a frame of pixels is told of: its size, and how they are coded.
+  // Whether a frame of pixels follows: its size, and how they are coded.
   bool is_frame() const { return code >= 0xc0 && code <= 0xcf && code != 0xc4 && code != 0xc8 && code != 0xcc; }
   // Frames whose scans give all coefficients of their components, in order.
   bool is_sequential_frame() const { return code == 0xc0 || code == 0xc1 || code == 0xc9; }
@@ -40,7 +42,7 @@ class JpegMarkers {
     marker.at = at_;
     marker.size = 0;
     if (marker.code <= 0x01 || (marker.code >= 0xd0 && marker.code <= kJpegEnd)) return true;  // these stand alone
-    if (file_.size - at_ >= 2) marker.size = big16(file_.data + at_);
+    if (file_.size - at_ >= 2) marker.size = load_big16(file_.data + at_);
     at_ += marker.size < 2 ? 2 : marker.size;
     return true;
   }
@@ -49,5 +51,12 @@ class JpegMarkers {
   Span file_;
   size_t at_ = 2;  // behind the marker that all files begin with
 };
+
+// Copies a JPEG into `out` without what decoders warn of though it costs no pixel: a few stray bytes between the
+// segments of its header, and spectral bounds of sequential scans, which have none. False where there is no such thing.
+bool tidy_jpeg(Span data, std::vector<uint8_t>& out);
+
+// Whether the marker of the end of a JPEG follows its header and its pixels.
+bool has_jpeg_end(Span data);
 
 }  // namespace penstock

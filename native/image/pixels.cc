@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock {
 namespace {

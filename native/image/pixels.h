@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-// Images of one size, one behind the other.
+// Images of one size, contiguous.
 struct Images {
   uint8_t* data;
   size_t num, height, width, channels;

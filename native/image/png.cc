@@ -4,7 +4,7 @@
 
 #include "foundation/pool.h"
 #include "image/inflate.h"
-#include "image/unfilter.h"
+#include "image/png_filters.h"
 
 namespace penstock {
 namespace {

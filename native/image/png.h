@@ -1,7 +1,7 @@
 // PNG images into pixels. A file that is cut or damaged gives a fault and no pixels.
 #pragma once
 
-#include "image/chunks.h"
+#include "image/png_chunks.h"
 
 namespace penstock {
 

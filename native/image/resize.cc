@@ -5,14 +5,16 @@
 #include <memory>
 #include <optional>
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock {
 namespace {
 
 using detail::kColumnBits;
 
-uint8_t byte_of_wide(uint64_t sum) { return static_cast<uint8_t>((sum + Taps::kWideTotal / 2) / Taps::kWideTotal); }
+uint8_t byte_of_wide(uint64_t sum) {
+  return static_cast<uint8_t>((sum + ResizeFilter::kWideTotal / 2) / ResizeFilter::kWideTotal);
+}
 
 void blend_rows_widely(const uint8_t* rows, ptrdiff_t stride, const uint32_t* weights, size_t num, size_t bytes,
                        uint64_t* sums, uint8_t* out) {
@@ -31,16 +33,16 @@ Sum blend_one(const uint8_t* p, size_t channels, const uint32_t* weights, size_t
   return sum;
 }
 
-void blend_columns_plainly(const uint8_t* row, const Taps& taps, size_t channels, uint8_t* out) {
-  for (size_t i = 0; i < taps.side.out; i++) {
-    const uint8_t* const p = row + (taps.first[i] - taps.left) * channels;
-    const uint32_t* const weights = taps.weights_of(i);
+void blend_columns_plainly(const uint8_t* row, const ResizeFilter& filter, size_t channels, uint8_t* out) {
+  for (size_t i = 0; i < filter.side.out; i++) {
+    const uint8_t* const p = row + (filter.first[i] - filter.left) * channels;
+    const uint32_t* const weights = filter.weights_of(i);
     for (size_t c = 0; c < channels; c++) {
-      if (taps.is_wide) {
-        *out++ = byte_of_wide(blend_one<uint64_t>(p + c, channels, weights, taps.count[i]));
+      if (filter.is_wide) {
+        *out++ = byte_of_wide(blend_one<uint64_t>(p + c, channels, weights, filter.count[i]));
       } else {
         const uint32_t half = 1u << (kColumnBits - 1),
-                       sum = blend_one<uint32_t>(p + c, channels, weights, taps.count[i]);
+                       sum = blend_one<uint32_t>(p + c, channels, weights, filter.count[i]);
         *out++ = static_cast<uint8_t>((sum + half) >> kColumnBits);
       }
     }
@@ -52,7 +54,7 @@ void blend_columns_plainly(const uint8_t* row, const Taps& taps, size_t channels
 struct Plan {
   size_t channels;
   bool by_vector;
-  Taps rows, columns;
+  ResizeFilter rows, columns;
   std::optional<detail::ColumnLanes> lanes;
 
   Plan(const Side& tall, const Side& wide, size_t num_channels, bool is_vector)
@@ -82,20 +84,20 @@ class Resizer {
 
  private:
   void blend_rows(size_t y) {
-    const Taps& taps = plan_.rows;
+    const ResizeFilter& filter = plan_.rows;
     const size_t begin = plan_.columns.left * plan_.channels;
-    const uint8_t* const from = source_.row(taps.first[y]) + begin;
-    const uint32_t* const weights = taps.weights_of(y);
-    const size_t num = taps.count[y];
+    const uint8_t* const from = source_.row(filter.first[y]) + begin;
+    const uint32_t* const weights = filter.weights_of(y);
+    const size_t num = filter.count[y];
     uint8_t* const out = blended_.data();
     // The rows that the next output takes and this one does not.
-    const size_t after = std::min(y + 1, taps.side.out - 1), end = taps.first[after] + taps.count[after];
-    const size_t fresh = std::max<size_t>(taps.first[after], taps.first[y] + num);
+    const size_t after = std::min(y + 1, filter.side.out - 1), end = filter.first[after] + filter.count[after];
+    const size_t fresh = std::max<size_t>(filter.first[after], filter.first[y] + num);
     const size_t num_next = end - std::min(fresh, end);
     const uint8_t* const next = num_next == 0 ? from : source_.row(fresh) + begin;
     if (num == 1) {
       std::memcpy(out, from, bytes_);
-    } else if (taps.is_wide) {
+    } else if (filter.is_wide) {
       blend_rows_widely(from, source_.stride, weights, num, bytes_, sums_.data(), out);
     } else if (plan_.by_vector) {
       detail::blend_rows_avx2({from, source_.stride, weights, num, bytes_, next, num_next}, out);

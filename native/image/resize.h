@@ -1,10 +1,10 @@
-// Another size for an image of bytes: down to the last row and column of a box, antialiased or by plain interpolation.
+// Resizes the part of an image in a box, antialiased or by plain interpolation.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "image/taps.h"
+#include "image/resize_filter.h"
 
 namespace penstock {
 
@@ -68,16 +68,16 @@ void blend_rows_avx2(const RowBlend& blend, uint8_t* out);
 
 // Weights of columns in the order in which the vector code takes them.
 struct ColumnLanes {
-  ColumnLanes(const Taps& taps, size_t channels);
+  ColumnLanes(const ResizeFilter& filter, size_t channels);
 
   size_t channels, num_out, most;
   size_t steps;                 // vectors of one place
-  std::vector<uint32_t> place;  // first byte of each output's taps
+  std::vector<uint32_t> place;  // first byte that each output pixel reads
   std::vector<int16_t> weights;
 };
 
-// One row of `taps.num_out` pixels. Reads up to (most taps + 8) pixels and kRowPadding bytes behind the row.
-void blend_columns_avx2(const uint8_t* row, const ColumnLanes& taps, uint8_t* out);
+// One row of `filter.num_out` pixels. Reads up to `most` + 8 pixels and kRowPadding bytes past the row.
+void blend_columns_avx2(const uint8_t* row, const ColumnLanes& filter, uint8_t* out);
 
 }  // namespace detail
 }  // namespace penstock

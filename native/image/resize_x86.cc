@@ -7,12 +7,12 @@
 
 #include <cstring>
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock::detail {
 namespace {
 
-constexpr size_t kBlock = 8;  // places that are blended together: four vectors of two lanes
+constexpr size_t kBlock = 8;  // output pixels that are blended together: four vectors of two lanes
 
 PENSTOCK_AVX2_INLINE __m256i load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
@@ -53,7 +53,7 @@ PENSTOCK_AVX2_INLINE void fetch_next(const RowBlend& blend, size_t i) {
 template <size_t kNum>
 PENSTOCK_AVX2 void blend_rows(const RowBlend& blend, uint8_t* out) {
   const size_t num = kNum == 0 ? blend.num : kNum, bytes = blend.bytes;
-  __m256i weights[kNum == 0 ? Taps::kMostNarrow : kNum];
+  __m256i weights[kNum == 0 ? ResizeFilter::kMostNarrow : kNum];
   for (size_t j = 0; j < num; j++) weights[j] = _mm256_set1_epi16(static_cast<int16_t>(blend.weights[j]));
   const auto blend_at = [&](size_t i) __attribute__((target("avx2"), always_inline)) {
     blend_bytes<kNum>(blend.rows + i, blend.stride, weights, num, out + i);
@@ -97,7 +97,7 @@ template <int kChannels>
 constexpr Mask kPairMasks[3] = {pair_mask(kChannels, 0, false), pair_mask(kChannels, 2, false),
                                 pair_mask(kChannels, kChannels == 3 ? 4 : 0, true)};
 
-// The sums of two places, by pairs of taps: a load holds four pixels, or five of three channels.
+// The sums of two output pixels, by pairs of source pixels: a load holds four pixels, or five of three channels.
 template <int kChannels, size_t kSteps>
 PENSTOCK_AVX2_INLINE __m256i blend_pairs(const uint8_t* low, const uint8_t* high, const int16_t* weights, size_t steps,
                                          const __m256i* masks) {
@@ -138,13 +138,13 @@ PENSTOCK_AVX2_INLINE void store_pixels(__m256i pixels, size_t left, uint8_t* out
 }
 
 template <int kChannels, size_t kSteps>
-PENSTOCK_AVX2 void blend_colours(const uint8_t* row, const ColumnLanes& taps, uint8_t* out) {
-  const size_t steps = kSteps == 0 ? taps.steps : kSteps;
+PENSTOCK_AVX2 void blend_colours(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
+  const size_t steps = kSteps == 0 ? filter.steps : kSteps;
   const __m256i masks[3] = {load(kPairMasks<kChannels>), load(kPairMasks<kChannels> + 1),
                             load(kPairMasks<kChannels> + 2)};
-  const int16_t* weights = taps.weights.data();
-  const uint32_t* place = taps.place.data();
-  for (size_t left = taps.num_out; left != 0; left -= left < kBlock ? left : kBlock) {
+  const int16_t* weights = filter.weights.data();
+  const uint32_t* place = filter.place.data();
+  for (size_t left = filter.num_out; left != 0; left -= left < kBlock ? left : kBlock) {
     __m256i sums[4];
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; k++, weights += 16 * steps) {
@@ -157,7 +157,7 @@ PENSTOCK_AVX2 void blend_colours(const uint8_t* row, const ColumnLanes& taps, ui
   }
 }
 
-// The sums of two places of one channel, in four parts each, by eight taps.
+// The sums of two output pixels of one channel, in four parts each, by eight source pixels.
 template <size_t kSteps>
 PENSTOCK_AVX2_INLINE __m256i blend_eights(const uint8_t* low, const uint8_t* high, const int16_t* weights,
                                           size_t steps) {
@@ -172,12 +172,12 @@ PENSTOCK_AVX2_INLINE __m256i blend_eights(const uint8_t* low, const uint8_t* hig
 }
 
 template <size_t kSteps>
-PENSTOCK_AVX2 void blend_greys(const uint8_t* row, const ColumnLanes& taps, uint8_t* out) {
-  const size_t steps = kSteps == 0 ? taps.steps : kSteps;
+PENSTOCK_AVX2 void blend_greys(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
+  const size_t steps = kSteps == 0 ? filter.steps : kSteps;
   const __m256i half = _mm256_set1_epi32(1 << (kColumnBits - 1));
-  const int16_t* weights = taps.weights.data();
-  const uint32_t* place = taps.place.data();
-  for (size_t left = taps.num_out; left != 0; left -= left < kBlock ? left : kBlock) {
+  const int16_t* weights = filter.weights.data();
+  const uint32_t* place = filter.place.data();
+  for (size_t left = filter.num_out; left != 0; left -= left < kBlock ? left : kBlock) {
     __m256i sums[4];
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; k++, weights += 16 * steps) {
@@ -198,24 +198,24 @@ PENSTOCK_AVX2 void blend_greys(const uint8_t* row, const ColumnLanes& taps, uint
 }
 
 template <int kChannels>
-void blend_colours_of(const uint8_t* row, const ColumnLanes& taps, uint8_t* out) {
-  switch (taps.steps) {
+void blend_colours_of(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
+  switch (filter.steps) {
     case 1:
-      return blend_colours<kChannels, 1>(row, taps, out);
+      return blend_colours<kChannels, 1>(row, filter, out);
     case 2:
-      return blend_colours<kChannels, 2>(row, taps, out);
+      return blend_colours<kChannels, 2>(row, filter, out);
     case 3:
       // The third pair of three channels is half a pair in the one load.
-      if (kChannels != 3 || taps.most == 5) return blend_colours<kChannels, 3>(row, taps, out);
+      if (kChannels != 3 || filter.most == 5) return blend_colours<kChannels, 3>(row, filter, out);
       break;
     case 4:
-      return blend_colours<kChannels, 4>(row, taps, out);
+      return blend_colours<kChannels, 4>(row, filter, out);
     case 5:
-      return blend_colours<kChannels, 5>(row, taps, out);
+      return blend_colours<kChannels, 5>(row, filter, out);
     default:
       break;
   }
-  blend_colours<kChannels, 0>(row, taps, out);
+  blend_colours<kChannels, 0>(row, filter, out);
 }
 
 }  // namespace
@@ -239,24 +239,25 @@ void blend_rows_avx2(const RowBlend& blend, uint8_t* out) {
   }
 }
 
-void blend_columns_avx2(const uint8_t* row, const ColumnLanes& taps, uint8_t* out) {
-  if (taps.channels == 1) return taps.steps == 1 ? blend_greys<1>(row, taps, out) : blend_greys<0>(row, taps, out);
-  if (taps.channels == 3) return blend_colours_of<3>(row, taps, out);
-  blend_colours_of<4>(row, taps, out);
+void blend_columns_avx2(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
+  if (filter.channels == 1)
+    return filter.steps == 1 ? blend_greys<1>(row, filter, out) : blend_greys<0>(row, filter, out);
+  if (filter.channels == 3) return blend_colours_of<3>(row, filter, out);
+  blend_colours_of<4>(row, filter, out);
 }
 
-ColumnLanes::ColumnLanes(const Taps& taps, size_t num_channels)
-    : channels(num_channels), num_out(taps.side.out), most(taps.most) {
+ColumnLanes::ColumnLanes(const ResizeFilter& filter, size_t num_channels)
+    : channels(num_channels), num_out(filter.side.out), most(filter.most) {
   const size_t taps_a_step = channels == 1 ? 8 : 2;
   steps = (most + taps_a_step - 1) / taps_a_step;
   const size_t padded = (num_out + kBlock - 1) / kBlock * kBlock;
   place.resize(padded);
   weights.resize(padded * steps * 8);
   for (size_t i = 0; i < num_out; i++) {
-    place[i] = static_cast<uint32_t>((taps.first[i] - taps.left) * channels);
-    const uint32_t* const from = taps.weights_of(i);
+    place[i] = static_cast<uint32_t>((filter.first[i] - filter.left) * channels);
+    const uint32_t* const from = filter.weights_of(i);
     const auto weight = [&](size_t j) { return j < most ? from[j] : 0; };
-    // Places i and i + 4 of a block share vectors.
+    // RowLocations i and i + 4 of a block share vectors.
     int16_t* to = weights.data() + (i / kBlock * 4 + i % 4) * steps * 16 + i % kBlock / 4 * 8;
     for (size_t step = 0; step < steps; step++, to += 16) {
       uint32_t pairs[4];
@@ -277,7 +278,7 @@ namespace penstock::detail {
 
 void blend_rows_avx2(const RowBlend&, uint8_t*) {}
 void blend_columns_avx2(const uint8_t*, const ColumnLanes&, uint8_t*) {}
-ColumnLanes::ColumnLanes(const Taps&, size_t) {}
+ColumnLanes::ColumnLanes(const ResizeFilter&, size_t) {}
 
 }  // namespace penstock::detail
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "decode/survey.h"
-#include "record/walk.h"
+#include "record/frame_scanner.h"
 
 namespace penstock {
 
@@ -16,7 +16,7 @@ struct Unparsable {
   bool in_lists;  // sound as an Example; what would be its feature lists is not
 };
 
-class CheckVisitor : public Visitor {
+class CheckVisitor : public FrameVisitor {
  public:
   // A file of something else has as many unparsable records as records: the lists stop here, the counts do not.
   static constexpr size_t kMostListed = 20000;

@@ -60,7 +60,7 @@ Fetched check_frame(const uint8_t* frame, uint64_t size) {
 
 }  // namespace
 
-// Reads records that lie one behind the other in the file, in one call. Returns how many.
+// Reads records that are contiguous in the file, in one call. Returns how many.
 int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out) {
   const uint64_t begin = segment.begins[first];
   const uint32_t number = segment.number(first);
@@ -117,7 +117,7 @@ int64_t Fetcher::fetch(const Segment& segment, int64_t first, int64_t most, std:
   return done;
 }
 
-void announce(const Segment& segment) {
+void prefetch(const Segment& segment) {
   for (int64_t i = 0; i < segment.num_records;) {
     const uint32_t number = segment.number(i);
     const uint64_t begin = segment.begins[i];

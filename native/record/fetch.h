@@ -1,4 +1,4 @@
-// Records by their places in files: read with pread into one recycled arena, neighbours in one call, frames checked.
+// Records by their offsets in files: read with pread into one recycled arena, neighbours in one call, frames checked.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Segment {
   uint32_t number(int64_t record) const { return which == nullptr ? 0 : which[record]; }
 };
 
-// Asks the kernel to bring the records into memory while we do something else. Advice: it may be ignored.
-void announce(const Segment& segment);
+// Asks the kernel to read the records into memory in the background. Advice: it may be ignored.
+void prefetch(const Segment& segment);
 
 // A record that was fetched: its payload, readable for kReadablePadding bytes past its end, or what is wrong.
 struct Fetched {

@@ -13,12 +13,12 @@
 namespace penstock {
 namespace {
 
-// Where a thread goes on if a page that it copies from is gone; null while it copies nothing.
+// Where a thread continues if a page that it copies from is gone; null while it copies nothing.
 thread_local sigjmp_buf* volatile landing = nullptr;
 
 struct sigaction previous = {};
 
-// Whether this thread is handing a signal on: one that comes back (faulthandler raises it anew) has been told to all.
+// Whether this thread is handing a signal on: one that comes back (faulthandler raises it anew) was already handed on.
 thread_local volatile bool is_handing_on = false;
 
 void land(int signal, siginfo_t* info, void* context) {
@@ -30,7 +30,7 @@ void land(int signal, siginfo_t* info, void* context) {
     return;
   }
   is_handing_on = true;
-  // Not ours: to whoever was asked before, or to the end that the system has for it.
+  // Not ours: to the handler that was installed before, or to the system's default action.
   if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {

@@ -59,7 +59,7 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
 
 }  // namespace
 
-void Cutter::load(const uint8_t* p, size_t size) {
+void TokenSplitter::load(const uint8_t* p, size_t size) {
   uint64_t before = 1;  // a window begins as if behind white space
   const uint64_t strip = form_.strip ? ~uint64_t{0} : 0;
   for (size_t word = 0; word < kWords; word++) {
@@ -85,7 +85,7 @@ void Cutter::load(const uint8_t* p, size_t size) {
   drops_[kWords] = 0;
 }
 
-size_t Cutter::gather(Span text) {
+size_t TokenSplitter::gather(Span text) {
   const uint8_t skipped = form_.strip ? kMark : 0, ends = form_.split ? kSpace : 0;
   size_t at = 0;
   while (at < text.size) {
@@ -106,7 +106,7 @@ size_t Cutter::gather(Span text) {
   return at;
 }
 
-Span Cutter::gathered() {
+Span TokenSplitter::gathered() {
   const size_t size = long_.size();
   uint8_t* const pad = long_.room(Vocabulary::kShort);
   std::memset(pad, 0, Vocabulary::kShort);
@@ -114,28 +114,28 @@ Span Cutter::gathered() {
   return Span{long_.data(), size};
 }
 
-size_t write_ids(Cutter& cutter, Span text, const TokenIds& ids, size_t most, int32_t* out) {
+size_t write_ids(TokenSplitter& splitter, Span text, const TokenIds& ids, size_t most, int32_t* out) {
   size_t count = 0;
   if (most == 0) return 0;
-  cutter.cut(text, [&](Span token) {
+  splitter.cut(text, [&](Span token) {
     out[count++] = ids(token);
     return count < most;
   });
   return count;
 }
 
-void append_ids(Cutter& cutter, Span text, const TokenIds& ids, size_t most, Growing<int32_t>& out) {
+void append_ids(TokenSplitter& splitter, Span text, const TokenIds& ids, size_t most, GrowableArray<int32_t>& out) {
   size_t count = 0;
   if (most == 0) return;
-  cutter.cut(text, [&](Span token) {
+  splitter.cut(text, [&](Span token) {
     out.push(ids(token));
     return ++count < most;
   });
 }
 
-size_t count_tokens(Cutter& cutter, Span text) {
+size_t count_tokens(TokenSplitter& splitter, Span text) {
   size_t count = 0;
-  cutter.cut(text, [&](Span) {
+  splitter.cut(text, [&](Span) {
     count++;
     return true;
   });

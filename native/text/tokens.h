@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "foundation/bytes.h"
-#include "foundation/growing.h"
+#include "foundation/growable_array.h"
 #include "text/vocabulary.h"
 
 namespace penstock {
 
-struct TextForm {
+struct TextOptions {
   bool lower = true;
   bool strip = true;  // punctuation, wherever it stands
   bool split = true;  // at white space; a text that is not split is one token, or none if nothing of it is left
 };
 
-class Cutter {
+class TokenSplitter {
  public:
-  explicit Cutter(TextForm form) : form_(form) {}
+  explicit TokenSplitter(TextOptions form) : form_(form) {}
 
   // Calls visit(token) for one token after the other until it returns false. A token is gone with the next one, and 16
   // bytes past its end may be read.
@@ -27,7 +27,7 @@ class Cutter {
   void cut(Span text, const Visit& visit);
 
  private:
-  // About 40 words: what is cut to 64 tokens takes two windows or three, and little is read in vain.
+  // About 40 words: what is cut to 64 tokens takes two windows or three, and little is read unnecessarily.
   static constexpr size_t kWindow = 256;
   static constexpr size_t kWords = kWindow / 64;
 
@@ -40,16 +40,16 @@ class Cutter {
   size_t gather(Span text);
   Span gathered();
 
-  TextForm form_;
+  TextOptions form_;
   uint8_t bytes_[kWindow + 16];
   uint8_t picked_[64 + 16];
   uint64_t edges_[kWords];      // bit i: byte i is white space and the one before it is not, or the other way round
   uint64_t drops_[kWords + 1];  // bit i: byte i is not kept
-  Growing<uint8_t> long_;
+  GrowableArray<uint8_t> long_;
 };
 
 template <typename Visit>
-void Cutter::cut(Span text, const Visit& visit) {
+void TokenSplitter::cut(Span text, const Visit& visit) {
   if (!form_.split) {
     gather(text);
     const Span whole = gathered();
@@ -91,7 +91,7 @@ void Cutter::cut(Span text, const Visit& visit) {
   }
 }
 
-inline Span Cutter::pick(size_t begin, size_t end) {
+inline Span TokenSplitter::pick(size_t begin, size_t end) {
   const size_t word = begin / 64, shift = begin % 64, size = end - begin;
   // Shifts by 64 are not defined: the part of the next word takes two.
   const uint64_t drops = drops_[word] >> shift | (drops_[word + 1] << 1) << (63 - shift);
@@ -119,20 +119,20 @@ struct TokenIds {
 };
 
 // Writes the ids of the first `most` tokens to `out`, and returns how many there are.
-size_t write_ids(Cutter& cutter, Span text, const TokenIds& ids, size_t most, int32_t* out);
+size_t write_ids(TokenSplitter& splitter, Span text, const TokenIds& ids, size_t most, int32_t* out);
 // The same to the end of an array that grows.
-void append_ids(Cutter& cutter, Span text, const TokenIds& ids, size_t most, Growing<int32_t>& out);
-size_t count_tokens(Cutter& cutter, Span text);
+void append_ids(TokenSplitter& splitter, Span text, const TokenIds& ids, size_t most, GrowableArray<int32_t>& out);
+size_t count_tokens(TokenSplitter& splitter, Span text);
 
 class TokenCounter {
  public:
-  explicit TokenCounter(TextForm form) : form_(form), cutter_(form) {}
+  explicit TokenCounter(TextOptions form) : form_(form), cutter_(form) {}
 
   void add(Span text);
   // Adds what another has counted, which must not be this one.
   void merge(const TokenCounter& other);
 
-  const TextForm& form() const { return form_; }
+  const TextOptions& form() const { return form_; }
   size_t num_distinct() const { return counts_.size(); }
   Span token(size_t number) const { return tokens_.value(number); }
   int64_t count(size_t number) const { return counts_[number]; }
@@ -142,8 +142,8 @@ class TokenCounter {
  private:
   void add_count(int32_t known, Span token, int64_t count);
 
-  TextForm form_;
-  Cutter cutter_;
+  TextOptions form_;
+  TokenSplitter cutter_;
   Vocabulary tokens_;
   std::vector<int64_t> counts_;
 };

@@ -67,7 +67,7 @@ bool Vocabulary::is_long_value(uint32_t number, uint64_t hash, Span value) const
 int32_t Vocabulary::find_long(Span value) const noexcept {
   const uint64_t hash = hash_long(value);
   uint32_t at;
-  return walk(hash, at, [&](uint32_t number) { return is_long_value(number, hash, value); });
+  return probe(hash, at, [&](uint32_t number) { return is_long_value(number, hash, value); });
 }
 
 int32_t Vocabulary::add(Span value) {
@@ -75,7 +75,7 @@ int32_t Vocabulary::add(Span value) {
   const Words words = is_long ? Words{hash_long(value), arena_.size()} : load_short(value);
   const uint64_t hash = is_long ? words.low : hash_short(words.low, words.high);
   uint32_t at;
-  const int32_t known = walk(hash, at, [&](uint32_t number) {
+  const int32_t known = probe(hash, at, [&](uint32_t number) {
     if (is_long) return is_long_value(number, hash, value);
     const Entry& entry = entries_[number];
     return entry.low == words.low && entry.high == words.high && entry.size == value.size;

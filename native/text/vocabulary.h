@@ -98,7 +98,7 @@ class Vocabulary {
   // Walks along the slots from the place of a hash; calls `is_same` with the numbers that may be the right one. Returns
   // that number, or -1; `at` is then the empty slot.
   template <typename Same>
-  int32_t walk(uint64_t hash, uint32_t& at, const Same& is_same) const noexcept {
+  int32_t probe(uint64_t hash, uint32_t& at, const Same& is_same) const noexcept {
     const uint32_t mask = mask_, tag = static_cast<uint32_t>(hash >> 32) & ~mask;
     for (at = static_cast<uint32_t>(hash) & mask;; at = (at + 1) & mask) {
       const uint32_t slot = slots_[at];
@@ -108,7 +108,7 @@ class Vocabulary {
   }
   int32_t find_short(uint64_t low, uint64_t high, uint64_t size) const noexcept {
     uint32_t at;
-    return walk(hash_short(low, high), at, [&](uint32_t number) {
+    return probe(hash_short(low, high), at, [&](uint32_t number) {
       const Entry& entry = entries_[number];
       return entry.low == low && entry.high == high && entry.size == size;
     });

@@ -53,7 +53,7 @@ size_t bound_of(const std::vector<Span>& bodies, const std::vector<LateField>& l
 }  // namespace
 
 std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
-                                      bool is_message, Growing<uint8_t>& out, Growing<int64_t>& sizes) {
+                                      bool is_message, GrowableArray<uint8_t>& out, GrowableArray<int64_t>& sizes) {
   std::vector<LateFault> faults;
   out.room(bound_of(bodies, late));
   for (size_t row = 0; row < bodies.size(); row++) {

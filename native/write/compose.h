@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "foundation/bytes.h"
-#include "foundation/growing.h"
+#include "foundation/growable_array.h"
 #include "write/digest.h"
-#include "write/entry.h"
+#include "write/map_entry.h"
 
 namespace penstock {
 
@@ -42,6 +42,6 @@ struct LateFault {
 // message already; otherwise it is entries of an Example, and those of the late fields go before them. `sizes` gets
 // each frame's. Frames of rows with a fault hold nothing of use.
 std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
-                                      bool is_message, Growing<uint8_t>& out, Growing<int64_t>& sizes);
+                                      bool is_message, GrowableArray<uint8_t>& out, GrowableArray<int64_t>& sizes);
 
 }  // namespace penstock

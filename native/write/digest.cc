@@ -1,6 +1,6 @@
 #include "write/digest.h"
 
-#include "foundation/avx2.h"
+#include "foundation/cpu.h"
 
 namespace penstock {
 namespace {

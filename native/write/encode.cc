@@ -93,7 +93,7 @@ class BlockEncoder {
   BlockEncoder(const std::vector<EncodeField>& fields, const std::vector<EncodeColumn>& columns, bool sequence_example)
       : fields_(fields), columns_(columns), sequence_example_(sequence_example), sizes_(fields.size() * kBlockRows) {}
 
-  void encode(int64_t first_row, int64_t num_rows, Growing<uint8_t>& out, Growing<int64_t>& offsets) {
+  void encode(int64_t first_row, int64_t num_rows, GrowableArray<uint8_t>& out, GrowableArray<int64_t>& offsets) {
     first_ = first_row;
     count_ = num_rows;
     for (int64_t r = 0; r < count_; r++) features_[r] = lists_[r] = 0;
@@ -170,7 +170,7 @@ class BlockEncoder {
   }
 
   // Gives every row its place; of a SequenceExample, with the tags and lengths of its two maps.
-  void place(Growing<uint8_t>& out, Growing<int64_t>& offsets) {
+  void place(GrowableArray<uint8_t>& out, GrowableArray<int64_t>& offsets) {
     size_t total = 0;
     for (int64_t r = 0; r < count_; r++) {
       total += sequence_example_ ? tagged_size(features_[r]) + tagged_size(lists_[r]) : features_[r];
@@ -277,11 +277,11 @@ class BlockEncoder {
 Encoder::Encoder(std::vector<EncodeField> fields, bool sequence_example)
     : fields_(std::move(fields)), sequence_example_(sequence_example) {}
 
-void Encoder::encode(const std::vector<EncodeColumn>& columns, int64_t num_rows, Growing<uint8_t>& out,
-                     Growing<int64_t>& offsets) const {
+void Encoder::encode(const std::vector<EncodeColumn>& columns, int64_t num_rows, GrowableArray<uint8_t>& out,
+                     GrowableArray<int64_t>& offsets) const {
   BlockEncoder block(fields_, columns, sequence_example_);
   for (int64_t row = 0; row < num_rows; row += kBlockRows) {
-    // What the first rows take tells what all will: growing step by step would copy them several times.
+    // The size of the first rows predicts that of all: growing step by step would copy them several times.
     if (row == kBlockRows) out.room(out.size() / kBlockRows * static_cast<size_t>(num_rows - row) * 9 / 8);
     block.encode(row, num_rows - row < kBlockRows ? num_rows - row : kBlockRows, out, offsets);
   }

@@ -1,6 +1,6 @@
 // Columns into the messages of records: the other direction of decode.h.
 //
-// A record's body is the map entries of its Example, one behind the other, without the two bytes or more that make them
+// A record's body is the map entries of its Example, concatenated, without the two bytes or more that make them
 // a message: entries of fields that are fetched later go before them when the record is framed (compose.h). The body of
 // a SequenceExample is its whole message.
 #pragma once
@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "foundation/growing.h"
+#include "foundation/growable_array.h"
 #include "write/digest.h"
-#include "write/entry.h"
+#include "write/map_entry.h"
 
 namespace penstock {
 
-// Values of one field for some rows. Offsets were checked against the values by whoever made this.
+// Values of one field for some rows. Offsets were checked against the values by the caller.
 struct EncodeColumn {
   const int64_t* ints = nullptr;
   const float* floats = nullptr;
@@ -56,8 +56,8 @@ class Encoder {
   Encoder(std::vector<EncodeField> fields, bool sequence_example);
 
   // Appends the bodies of rows 0 … num_rows - 1; `offsets` gets where each ends.
-  void encode(const std::vector<EncodeColumn>& columns, int64_t num_rows, Growing<uint8_t>& out,
-              Growing<int64_t>& offsets) const;
+  void encode(const std::vector<EncodeColumn>& columns, int64_t num_rows, GrowableArray<uint8_t>& out,
+              GrowableArray<int64_t>& offsets) const;
 
   // Adds to each row's sum a hash of its values of one field, with the field's name in it if `is_named`. A sum does not
   // depend on the order of fields, and a field that a row lacks adds nothing.

@@ -26,7 +26,8 @@ MixedSegment: TypeAlias = tuple[
 # (row, status, field number or -1, expected, got, the bytes that are wrong, if they say more); statuses are
 # numbered in native/record/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
-# (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/record/walk.h
+# (record, offset, size, kind, length is right, expected, got); kinds are numbered in
+# native/record/frame_scanner.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
 # (key, kind, layout, count, required, default values or None), and the vocabulary of a coded field; kinds and
 # layouts: see native/decode/plan.h
@@ -62,13 +63,13 @@ class Decoder:
         NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], list[Any], list[Fault]
     ]: ...
 
-def announce(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
+def prefetch(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
 
 # A file in memory as the kernel keeps it; given in a segment in the place of bytes.
 class Mapping:
     def __init__(self, fd: int, size: int) -> None: ...
 
-class Places:
+class RowLocations:
     def __init__(self, starts: Sequence[int]) -> None: ...
     def set(self, file: int, offsets: NDArray[np.uint64]) -> None: ...
     # (number of each row's file in the list, the files met)
@@ -84,12 +85,12 @@ class Survey:
     def add_records(self, segments: Sequence[Segment]) -> None: ...
     def counts(self) -> dict[str, Any]: ...
 
-class IndexWalk:
+class IndexScanner:
     def __init__(self, max_record_bytes: int, allow_trailing_zeros: bool) -> None: ...
     def feed(self, data: Buffer) -> None: ...
     def finish(self) -> tuple[NDArray[np.uint64], list[Damage]]: ...
 
-class CheckWalk:
+class CheckScanner:
     def __init__(
         self, survey: Survey, file_bytes: int | None, max_record_bytes: int, allow_trailing_zeros: bool
     ) -> None: ...
@@ -103,7 +104,7 @@ class CheckWalk:
     # (record, offset, status, whether only its feature lists are bad)
     def unparsable(self) -> list[tuple[int, int, int, bool]]: ...
 
-class SieveWalk:
+class RepairScanner:
     def __init__(
         self,
         file_bytes: int | None,
@@ -188,7 +189,7 @@ def compose(
     is_message: bool,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, int]]]: ...
 
-class Tally:
+class ValueCounter:
     def __init__(self, max_values: int) -> None: ...
     def add_strings(
         self,
@@ -331,8 +332,8 @@ def count_tokens(
 ) -> NDArray[np.int64]: ...
 
 # Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
-# orientation; scans of a JPEG that may go over its pixels often): native/image/picture.h
-def read_pictures(
+# orientation; scans of a JPEG that may go over its pixels often): native/image/image_header.h
+def read_image_headers(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...
 def tidy_jpeg(data: Buffer) -> bytes | None: ...

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock._native import IndexWalk, scan_file
+from penstock._native import IndexScanner, scan_file
 from penstock.errors import ChangedFileError, NotTFRecordError
 from penstock.read.index import build_index
 from penstock.read.options import ReadOptions
@@ -41,7 +41,7 @@ def test_index_of_sound_records_is_where_they_begin(path, compress):
 @given(st.lists(st.binary(max_size=300), max_size=20), st.data())
 def test_index_walk_does_not_depend_on_how_the_bytes_are_fed(payloads, data):
     whole = write_records(payloads)
-    walk = IndexWalk(1 << 30, False)
+    walk = IndexScanner(1 << 30, False)
     at = 0
     while at < len(whole):
         size = data.draw(st.integers(1, 200))
@@ -65,7 +65,7 @@ def test_index_of_damaged_bytes_tiles_them_and_is_the_same_plain_and_fed(tmp_pat
     path.write_bytes(damaged)
     file = OpenFile(path)
     offsets, damages = scan_file(file.fd, len(damaged), 1 << 30, False)
-    walk = IndexWalk(1 << 30, False)
+    walk = IndexScanner(1 << 30, False)
     for at in range(0, len(damaged), 7):
         walk.feed(bytes(damaged[at : at + 7]))
     fed_offsets, fed_damages = walk.finish()

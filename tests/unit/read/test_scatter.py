@@ -256,4 +256,4 @@ def test_descriptors_stay_open_while_a_segment_is_held(shards):
 def test_split_opened_by_a_data_set_is_the_same_rows(shards):
     split = open_numbers(shards[0].parent)
     assert read(Scatter(split._rows), [3, 24, 0]) == [3, 24, 0]
-    assert isinstance(Scatter(split._rows)._places, _native.Places)
+    assert isinstance(Scatter(split._rows)._places, _native.RowLocations)
