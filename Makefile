@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SANITIZED := .venv-sanitize
-CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*.cc native/*.h)
+CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc native/*/*.h)
 # The build uses cmake and ninja from PATH if they are there, and has pip bring them if not.
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -15,7 +15,7 @@ help: ## Say what there is
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) --editable '.[train]'
+	$(BIN)/python $(INSTALL) --editable '.[train,tensorflow-cpu]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -44,6 +44,7 @@ check: lint types sanitize ## Style, types, and the core under the sanitizers
 lint: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*/*.cc native/*/*.h)
 
 types: $(VENV)/.check
 	$(BIN)/mypy

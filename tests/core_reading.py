@@ -66,7 +66,7 @@ def check_payloads(payloads: Sequence[bytes]) -> Checked:
     """Walk along the frames of payloads as `verify` does."""
     survey = _native.Survey()
     data = segment_of(payloads)[1]
-    walk = _native.CheckWalk(survey, len(data), 1 << 30, False)
+    walk = _native.CheckScanner(survey, len(data), 1 << 30, False)
     walk.feed(data)
     walk.finish()
     assert walk.num_records == len(payloads)

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "pool.h"
+#include "foundation/pool.h"
 
 namespace penstock {
 namespace {

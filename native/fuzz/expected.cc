@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "feature.h"
-#include "wire.h"
+#include "decode/feature.h"
+#include "record/wire.h"
 
 namespace penstock::fuzz {
 namespace {

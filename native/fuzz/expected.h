@@ -1,9 +1,9 @@
 // What a record holds for a field, by the general parser alone: no prefix, no learnt key, no block of rows.
 #pragma once
 
-#include "plan.h"
+#include "decode/plan.h"
+#include "record/status.h"
 #include "rows.h"
-#include "status.h"
 
 namespace penstock::fuzz {
 

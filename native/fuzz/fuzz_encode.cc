@@ -1,25 +1,25 @@
-// Encoding, on any columns: what is framed passes the full check of a file, and decodes to what was encoded, in whatever
-// order the rows are taken and from however many arenas. Hashes of rows do not depend on the order of fields.
+// Encoding, on any columns: what is framed passes the full check of a file, and decodes to what was encoded, in
+// whatever order the rows are taken and from however many arenas. Hashes of rows do not depend on the order of fields.
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "check.h"
-#include "compose.h"
-#include "decode.h"
-#include "encode.h"
+#include "decode/decode.h"
 #include "input.h"
 #include "material.h"
+#include "record/check.h"
 #include "require.h"
+#include "write/compose.h"
+#include "write/encode.h"
 
 namespace penstock::fuzz {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Around the lengths at which an entry stops to have a prefix that is written whole (38), and a key to have a length of one
-// byte; and those of fuzz_example.cc.
+// Around the lengths at which an entry stops to have a prefix that is written whole (38), and a key to have a length of
+// one byte; and those of fuzz_example.cc.
 const std::string kKeys[] = {"",
                              "a",
                              "key",
@@ -77,23 +77,23 @@ void check_hashes(const std::vector<Material>& fields, const Encoder& encoder, i
   for (size_t i = 1; i < digests.size(); i++) REQUIRE(forth[i] == forth[i - 1] || digests[i] != digests[i - 1]);
 }
 
-void check_frames(Growing<uint8_t>& frames, size_t num_rows, bool sequence_example) {
+void check_frames(GrowableArray<uint8_t>& frames, size_t num_rows, bool sequence_example) {
   Survey survey;
   CheckVisitor visitor(&survey);
-  WalkOptions options;
+  ScanOptions options;
   options.with_payloads = true;
   options.file_bytes = frames.size();
-  Walk walk(options, visitor);
-  if (frames.size() != 0) walk.feed(Span{frames.data(), frames.size()});
-  walk.finish();
+  FrameScanner scanner(options, visitor);
+  if (frames.size() != 0) scanner.feed(Span{frames.data(), frames.size()});
+  scanner.finish();
   REQUIRE(visitor.damages.empty());
   REQUIRE(visitor.unparsable.empty());
-  REQUIRE(static_cast<size_t>(walk.num_records()) == num_rows);
+  REQUIRE(static_cast<size_t>(scanner.num_records()) == num_rows);
   REQUIRE(sequence_example || survey.with_lists == 0);
 }
 
-void check_values(const std::vector<Material>& fields, Growing<uint8_t>& frames, Growing<int64_t>& frame_sizes,
-                  const std::vector<int64_t>& order) {
+void check_values(const std::vector<Material>& fields, GrowableArray<uint8_t>& frames,
+                  GrowableArray<int64_t>& frame_sizes, const std::vector<int64_t>& order) {
   std::vector<FieldSpec> specs;
   for (const Material& field : fields) specs.push_back(field.spec());
   const Decoder decoder(std::move(specs), true);
@@ -106,7 +106,11 @@ void check_values(const std::vector<Material>& fields, Growing<uint8_t>& frames,
   }
   REQUIRE(at == frames.size());
   const Bytes file(frames.data(), frames.data() + frames.size());
-  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(), static_cast<int64_t>(order.size())};
+  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}},
+                        nullptr,
+                        begins.data(),
+                        sizes.data(),
+                        static_cast<int64_t>(order.size())};
   Decoded decoded = decoder.decode({segment});
   REQUIRE(decoded.faults.empty());
   for (size_t i = 0; i < fields.size(); i++) {
@@ -132,8 +136,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t num_rows = choices & 2 ? 64 + choices % 16 : choices >> 5;
   const std::vector<Material> fields = choose_fields(in, sequence_example, num_rows);
   const Encoder encoder = encoder_of(fields, sequence_example);
-  Growing<uint8_t> out;
-  Growing<int64_t> ends;
+  GrowableArray<uint8_t> out;
+  GrowableArray<int64_t> ends;
   ends.push(0);
   encoder.encode(columns_of(fields), num_rows, out, ends);
   REQUIRE(ends.size() == static_cast<size_t>(num_rows) + 1);
@@ -158,8 +162,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     late.push_back(LateField{EncodeField(field.spec().key, Source::kStrings, false), {}});
     for (int64_t row : order) late.back().values.push_back(field.late_value(row));
   }
-  Growing<uint8_t> frames;
-  Growing<int64_t> frame_sizes;
+  GrowableArray<uint8_t> frames;
+  GrowableArray<int64_t> frame_sizes;
   REQUIRE(compose_frames(bodies, late, sequence_example, frames, frame_sizes).empty());
   REQUIRE(frame_sizes.size() == bodies.size());
   check_frames(frames, bodies.size(), sequence_example);

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "column.h"
-#include "decode.h"
+#include "decode/column.h"
+#include "decode/decode.h"
+#include "decode/structure.h"
+#include "decode/survey.h"
 #include "expected.h"
-#include "frame.h"
 #include "input.h"
+#include "record/frame.h"
 #include "require.h"
 #include "rows.h"
-#include "structure.h"
-#include "survey.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -19,8 +19,15 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 // Around the lengths at which an entry stops to have a prefix that is compared whole: 22 wanted, 26 learnt.
-const std::string kKeys[] = {"", "a", "b", "key", std::string(22, 'k'), std::string(23, 'k'), std::string(26, 'k'),
-                             std::string(27, 'k'), "0123456789abcdef0123456789abcdefXYZ"};
+const std::string kKeys[] = {"",
+                             "a",
+                             "b",
+                             "key",
+                             std::string(22, 'k'),
+                             std::string(23, 'k'),
+                             std::string(26, 'k'),
+                             std::string(27, 'k'),
+                             "0123456789abcdef0123456789abcdefXYZ"};
 
 FieldSpec spec_of(const std::string& key, Kind kind, Layout layout, int64_t count, uint8_t choices) {
   FieldSpec spec;
@@ -128,7 +135,8 @@ void check_row(const Plan& plan, Decoded& decoded, int64_t row, Status status, c
 Bytes build_payload(Input& in, bool is_large) {
   Bytes payload;
   if (is_large) {
-    payload = {0x0a, 0x97, 0x20, 0x0a, 0x94, 0x20, 0x0a, 3, 'k', 'e', 'y', 0x12, 0x8c, 0x20, 0x0a, 0x89, 0x20, 0x0a, 0x86, 0x20};
+    payload = {0x0a, 0x97, 0x20, 0x0a, 0x94, 0x20, 0x0a, 3,    'k',  'e',
+               'y',  0x12, 0x8c, 0x20, 0x0a, 0x89, 0x20, 0x0a, 0x86, 0x20};
     payload.resize(payload.size() + 0x1006, 'x');
   }
   const Span own = in.take(in.number() % 1024);
@@ -202,12 +210,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     append_frame(file, payloads.back());
     sizes.push_back(file.size() - begins.back());
   }
-  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}}, nullptr, begins.data(), sizes.data(),
+  const Segment segment{{FrameSource{-1, nullptr, Span{file.data(), file.size()}, 0}},
+                        nullptr,
+                        begins.data(),
+                        sizes.data(),
                         static_cast<int64_t>(num_rows)};
   const Plan& plan = decoder.plan();
   std::vector<ExpectedRecord> expected;
   for (size_t i = 0; i < num_different; i++) expected.push_back(expect_record(plan, payloads[i]));
-  // The second time the keys that nobody wants have been learnt.
+  // The second time the unwanted keys have been learnt.
   for (int pass = 0; pass < 2; pass++) {
     Decoded decoded = decoder.decode({segment});
     const std::vector<Status> statuses = statuses_of(decoded);

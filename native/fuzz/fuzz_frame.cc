@@ -1,11 +1,11 @@
-// The walk along frames, on any bytes in pieces of any size: records and damage tile the file, and what is found does not
-// depend on how the bytes came.
+// The scanner of frames, on any bytes in pieces of any size: records and damage tile the file, and what is found does
+// not depend on how the bytes came.
 #include <vector>
 
-#include "frame.h"
 #include "input.h"
+#include "record/frame.h"
+#include "record/frame_scanner.h"
 #include "require.h"
-#include "walk.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -76,8 +76,8 @@ struct Tile {
   }
 };
 
-// Keeps what the walk finds, and checks each find against the file.
-class Tiles : public Visitor {
+// Keeps what the scanner finds, and checks it against the file.
+class Tiles : public FrameVisitor {
  public:
   explicit Tiles(Span file) : file_(file) {}
 
@@ -116,23 +116,23 @@ struct Feeding {
   bool jumps;
 };
 
-Tiles walk(Span file, const WalkOptions& options, Feeding feeding) {
+Tiles scanner(Span file, const ScanOptions& options, Feeding feeding) {
   Tiles found(file);
-  Walk walk(options, found);
+  FrameScanner scanner(options, found);
   uint64_t state = feeding.largest_piece * 2654435761u + file.size;
   for (uint64_t at = 0; at < file.size;) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     size_t size = file.size - at;
     if (feeding.largest_piece != 0) size = std::min<size_t>(size, 1 + (state >> 40) % feeding.largest_piece);
     const Bytes piece(file.data + at, file.data + at + size);  // of exactly this size, so that no byte behind is read
-    walk.feed(Span{piece.data(), piece.size()});
+    scanner.feed(Span{piece.data(), piece.size()});
     at += size;
-    if (feeding.jumps) at = std::max(at, walk.jump());
+    if (feeding.jumps) at = std::max(at, scanner.jump());
   }
-  walk.finish();
-  REQUIRE(walk.num_records() == static_cast<int64_t>(found.tiles.size()));
-  REQUIRE(found.end == walk.end());
-  for (uint64_t at = walk.end(); at < file.size; at++) {
+  scanner.finish();
+  REQUIRE(scanner.num_records() == static_cast<int64_t>(found.tiles.size()));
+  REQUIRE(found.end == scanner.end());
+  for (uint64_t at = scanner.end(); at < file.size; at++) {
     REQUIRE(options.allow_trailing_zeros && file.data[at] == 0);
   }
   return found;
@@ -174,19 +174,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (is_raw) built.assign(rest.begin(), rest.end());
   const Span file{built.data(), built.size()};
 
-  WalkOptions options;
+  ScanOptions options;
   if (choices & 1) options.file_bytes = file.size;
   options.allow_trailing_zeros = choices & 2;
   if (choices & 4) options.max_record_bytes = 64;
-  const Tiles headers = walk(file, options, {0, false});
-  REQUIRE(walk(file, options, {largest_piece, false}).tiles == headers.tiles);
-  if (choices & 1) REQUIRE(walk(file, options, {largest_piece, true}).tiles == headers.tiles);
+  const Tiles headers = scanner(file, options, {0, false});
+  REQUIRE(scanner(file, options, {largest_piece, false}).tiles == headers.tiles);
+  if (choices & 1) REQUIRE(scanner(file, options, {largest_piece, true}).tiles == headers.tiles);
 
   options.with_payloads = true;
-  const Tiles full = walk(file, options, {0, false});
+  const Tiles full = scanner(file, options, {0, false});
   require_same_tiles(headers, full);
   REQUIRE(full.damaged == bytes_lost(file, full));
-  const Tiles pieces = walk(file, options, {largest_piece, false});
+  const Tiles pieces = scanner(file, options, {largest_piece, false});
   REQUIRE(pieces.tiles == full.tiles && pieces.damaged == full.damaged);
   return 0;
 }

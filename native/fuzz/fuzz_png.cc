@@ -5,17 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "adler32.h"
-#include "bigendian.h"
-#include "crc32.h"
-#include "huffman.h"
-#include "inflate.h"
+#include "foundation/bytes.h"
+#include "image/adler32.h"
+#include "image/crc32.h"
+#include "image/huffman.h"
+#include "image/image_header.h"
+#include "image/inflate.h"
+#include "image/jpeg.h"
+#include "image/png.h"
+#include "image/png_filters.h"
 #include "input.h"
-#include "picture.h"
 #include "plain_inflate.h"
-#include "png.h"
 #include "require.h"
-#include "unfilter.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -75,7 +76,7 @@ void decode(Span file, unsigned channels) {
 
 // A sound frame around rows of the input: what is wrong can only be in them.
 void decode_built(Input& in) {
-  static constexpr uint8_t kForms[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0},  {16, 0}, {8, 2}, {16, 2}, {1, 3},
+  static constexpr uint8_t kForms[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3},
                                           {2, 3}, {4, 3}, {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}};
   const uint8_t* const form = kForms[in.byte() % 15];
   const uint8_t choices = in.byte();
@@ -166,10 +167,10 @@ void unfilter_both(Input& in) {
 }
 
 void read_header(Span data) {
-  const Picture picture = read_picture(data);
-  REQUIRE((picture.width > 0) == (picture.height > 0) && picture.width >= 0 && picture.height >= 0);
-  REQUIRE(picture.orientation >= 1 && picture.orientation <= 8);
-  REQUIRE(picture.scans >= 0 && static_cast<size_t>(picture.scans) <= data.size / 2);
+  const ImageHeader header = read_image_header(data);
+  REQUIRE((header.width > 0) == (header.height > 0) && header.width >= 0 && header.height >= 0);
+  REQUIRE(header.orientation >= 1 && header.orientation <= 8);
+  REQUIRE(header.scans >= 0 && static_cast<size_t>(header.scans) <= data.size / 2);
 }
 
 // What was tidied has nothing left to tidy, and ends as before.

@@ -1,7 +1,7 @@
 // The bytes of a fuzzer's input, taken from the front; when they are used up, zeros.
 #pragma once
 
-#include "bytes.h"
+#include "foundation/bytes.h"
 
 namespace penstock::fuzz {
 

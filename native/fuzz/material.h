@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "compose.h"
-#include "encode.h"
+#include "decode/plan.h"
 #include "input.h"
-#include "plan.h"
 #include "rows.h"
+#include "write/compose.h"
+#include "write/encode.h"
 
 namespace penstock::fuzz {
 
@@ -42,7 +42,7 @@ class Material {
 
   FieldSpec spec_;
   Source source_ = Source::kInts;
-  bool is_ragged_ = false;        // a row has any number of values, or of steps
+  bool is_ragged_ = false;  // a row has any number of values, or of steps
   bool has_ragged_steps_ = false;
   std::vector<int64_t> ints_;
   std::vector<float> floats_;

@@ -1,10 +1,10 @@
-// Inflating as the standard tells it, bit by bit: what the fast way is compared with.
+// Inflating as the standard describes it, bit by bit: the reference for the fast version.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-#include "bytes.h"
+#include "foundation/bytes.h"
 
 namespace penstock::fuzz {
 

@@ -3,10 +3,10 @@
 
 #include <cstdio>
 
-#define REQUIRE(law)                                                            \
-  do {                                                                          \
-    if (!(law)) {                                                               \
-      std::fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #law);    \
-      __builtin_trap();                                                         \
-    }                                                                           \
+#define REQUIRE(law)                                                         \
+  do {                                                                       \
+    if (!(law)) {                                                            \
+      std::fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #law); \
+      __builtin_trap();                                                      \
+    }                                                                        \
   } while (false)

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "bytes.h"
-#include "column.h"
-#include "plan.h"
+#include "decode/column.h"
+#include "decode/plan.h"
+#include "foundation/bytes.h"
 
 namespace penstock::fuzz {
 

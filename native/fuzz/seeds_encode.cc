@@ -8,8 +8,12 @@ std::vector<std::vector<uint8_t>> make_seeds() {
   // What a field's values are taken from: few bits, many, strings of all the lengths that count.
   std::string many;
   for (int i = 0; i < 400; i++) many.push_back(static_cast<char>(i * 37 + i / 7));
-  const std::string values[] = {"", std::string(200, '\x01'), std::string(300, '\xc5'), many,
-                                std::string(60, '\xff') + std::string(60, '\xe9'), std::string("\x7f\x80\xff\xbf\x3f", 5) + many};
+  const std::string values[] = {"",
+                                std::string(200, '\x01'),
+                                std::string(300, '\xc5'),
+                                many,
+                                std::string(60, '\xff') + std::string(60, '\xe9'),
+                                std::string("\x7f\x80\xff\xbf\x3f", 5) + many};
   // Bits of the first byte: see LLVMFuzzerTestOneInput of fuzz_encode.cc; of a field's: Material::choose_layout.
   const uint8_t choices[] = {0x00, 0x20, 0x21, 0x60, 0x61, 0xe0, 0xe1, 0xe2, 0xe3};
   std::vector<std::vector<uint8_t>> seeds;

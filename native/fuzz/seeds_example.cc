@@ -14,7 +14,9 @@ String varint(uint64_t value, size_t size = 0) {
   return out;
 }
 
-String field(uint32_t number, const String& content) { return varint(number << 3 | 2) + varint(content.size()) + content; }
+String field(uint32_t number, const String& content) {
+  return varint(number << 3 | 2) + varint(content.size()) + content;
+}
 String bytes_list(const String& value) { return field(1, field(1, value)); }
 String floats(const String& packed) { return field(2, field(1, packed)); }
 String ints(const String& packed) { return field(3, field(1, packed)); }
@@ -52,7 +54,14 @@ std::vector<String> make_values() {
 }  // namespace
 
 std::vector<std::vector<uint8_t>> make_seeds() {
-  const String keys[] = {"", "a", "b", "key", String(22, 'k'), String(23, 'k'), String(26, 'k'), String(27, 'k'),
+  const String keys[] = {"",
+                         "a",
+                         "b",
+                         "key",
+                         String(22, 'k'),
+                         String(23, 'k'),
+                         String(26, 'k'),
+                         String(27, 'k'),
                          "0123456789abcdef0123456789abcdefXYZ"};
   const std::vector<String> values = make_values();
   std::vector<String> payloads = {""};

@@ -46,7 +46,8 @@ void damage(Bytes& data, const std::vector<Bytes>& seeds, Chance& chance) {
       return;
     case 1: {
       const auto from = at();
-      data.erase(from, from + static_cast<std::ptrdiff_t>(std::min<size_t>(1 + chance.below(4), static_cast<size_t>(data.end() - from))));
+      data.erase(from, from + static_cast<std::ptrdiff_t>(
+                                  std::min<size_t>(1 + chance.below(4), static_cast<size_t>(data.end() - from))));
       return;
     }
     case 2:

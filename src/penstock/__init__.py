@@ -73,8 +73,13 @@ def __getattr__(name: str) -> Any:
         return import_module(f"penstock.{name}")
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    module, extra = _LOADED_LATE[name]
+    if extra == "train":
+        from penstock.foundation.keras_backend import importing_keras  # noqa: PLC0415
+
+        with importing_keras(f"penstock.{name}"):
+            return getattr(import_module(module), name)
     from penstock.errors import importing  # noqa: PLC0415
 
-    module, extra = _LOADED_LATE[name]
     with importing(f"penstock.{name}", extra):
         return getattr(import_module(module), name)

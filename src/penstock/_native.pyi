@@ -23,12 +23,14 @@ MixedSegment: TypeAlias = tuple[
     NDArray[np.uint64],
     object,
 ]
-# (row, status, field number or -1, expected, got, the bytes that are wrong if they say more): native/status.h
+# (row, status, field number or -1, expected, got, the bytes that are wrong, if they say more); statuses are
+# numbered in native/record/status.h
 Fault: TypeAlias = tuple[int, int, int, int, int, bytes]
-# (record, offset, size, kind, length is right, expected, got); kinds are numbered in native/walk.h
+# (record, offset, size, kind, length is right, expected, got); kinds are numbered in
+# native/record/frame_scanner.h
 Damage: TypeAlias = tuple[int, int, int, int, bool, int, int]
 # (key, kind, layout, count, required, default values or None), and the vocabulary of a coded field; kinds and
-# layouts: see native/plan.h
+# layouts: see native/decode/plan.h
 FieldSpec: TypeAlias = (
     tuple[str, int, int, int, bool, Sequence[Any] | None]
     | tuple[str, int, int, int, bool, Sequence[Any] | None, "Vocabulary"]
@@ -61,13 +63,13 @@ class Decoder:
         NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], list[Any], list[Fault]
     ]: ...
 
-def announce(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
+def prefetch(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
 
 # A file in memory as the kernel keeps it; given in a segment in the place of bytes.
 class Mapping:
     def __init__(self, fd: int, size: int) -> None: ...
 
-class Places:
+class RowLocations:
     def __init__(self, starts: Sequence[int]) -> None: ...
     def set(self, file: int, offsets: NDArray[np.uint64]) -> None: ...
     # (number of each row's file in the list, the files met)
@@ -83,12 +85,12 @@ class Survey:
     def add_records(self, segments: Sequence[Segment]) -> None: ...
     def counts(self) -> dict[str, Any]: ...
 
-class IndexWalk:
+class IndexScanner:
     def __init__(self, max_record_bytes: int, allow_trailing_zeros: bool) -> None: ...
     def feed(self, data: Buffer) -> None: ...
     def finish(self) -> tuple[NDArray[np.uint64], list[Damage]]: ...
 
-class CheckWalk:
+class CheckScanner:
     def __init__(
         self, survey: Survey, file_bytes: int | None, max_record_bytes: int, allow_trailing_zeros: bool
     ) -> None: ...
@@ -102,7 +104,7 @@ class CheckWalk:
     # (record, offset, status, whether only its feature lists are bad)
     def unparsable(self) -> list[tuple[int, int, int, bool]]: ...
 
-class SieveWalk:
+class RepairScanner:
     def __init__(
         self,
         file_bytes: int | None,
@@ -133,7 +135,7 @@ def measure_ints(values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> M
 def measure_floats(values: NDArray[np.float32], keep: NDArray[np.bool_] | None) -> Measured: ...
 def measure_doubles(values: NDArray[np.float64], keep: NDArray[np.bool_] | None) -> Measured: ...
 
-# (key, source, whether it is a feature list); sources are numbered in native/encode.h
+# (key, source, whether it is a feature list); sources are numbered in native/write/encode.h
 EncodeField: TypeAlias = tuple[str, int, bool]
 # (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing. A
 # deferred column has hashes as its values, and digests (two words per row) in the place of starts.
@@ -187,7 +189,7 @@ def compose(
     is_message: bool,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, int]]]: ...
 
-class Tally:
+class ValueCounter:
     def __init__(self, max_values: int) -> None: ...
     def add_strings(
         self,
@@ -330,8 +332,8 @@ def count_tokens(
 ) -> NDArray[np.int64]: ...
 
 # Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
-# orientation; scans of a JPEG that may go over its pixels often): native/picture.h
-def read_pictures(
+# orientation; scans of a JPEG that may go over its pixels often): native/image/image_header.h
+def read_image_headers(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...
 def tidy_jpeg(data: Buffer) -> bytes | None: ...

@@ -436,7 +436,7 @@ class Split:
         from penstock.bridge.graph.files import GraphOptions, find_source  # noqa: PLC0415 - with TensorFlow
         from penstock.bridge.graph.program import make_program  # noqa: PLC0415
 
-        with importing("to_tf_graph()"):
+        with importing("to_tf_graph()", "tensorflow"):
             from penstock.bridge.graph.tensorflow import make_dataset  # noqa: PLC0415
 
         options = GraphOptions(

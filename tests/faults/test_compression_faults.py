@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CorruptRecordError, NotTFRecordError, OptionError
+from raising import containing, raises_with
 from record_files import (
     BASE,
     FILE_BYTES,
@@ -73,15 +74,14 @@ def test_f14_gzip_with_bytes_behind_it_delivers_all_and_is_an_error(path, tail):
     delivered, error = read(path, GZIP + tail)
     assert delivered == ALL
     assert (error.path, error.record, error.offset, error.field) == (str(path), 5, FILE_BYTES, "compression")
-    assert "compressed stream: " in str(error)
-    assert re.search(r"at compressed byte \d+", str(error))
+    assert int(re.search(r"compressed byte (\d+)", error.what)[1]) >= len(GZIP)
     assert read(path, GZIP + tail, on_error="skip") == (ALL, None)
 
 
 def test_f14_zlib_with_bytes_behind_it_delivers_all_and_is_an_error(path):
     delivered, error = read(path, ZLIB + b"\0")
     assert delivered == ALL
-    assert (error.field, error.expected, error.got) == ("compression", "the end of the file", "more bytes")
+    assert (error.field, error.expected, error.got) == ("compression", containing("end"), containing("more"))
 
 
 @pytest.mark.parametrize("size", range(1, len(GZIP)))
@@ -94,7 +94,7 @@ def test_f15_gzip_cut_at_any_byte_is_an_error(path, size):
         assert (type(error), error.field) == (NotTFRecordError, "header")
         return
     assert error.field == "compression"
-    assert re.search(rf"the file ends inside the .+ at compressed byte {size}", str(error))
+    assert error.what == containing(f"compressed byte {size}")
     if (
         size >= len(GZIP) - 8
     ):  # the trailer alone is missing: every record is there, and none was checked by it
@@ -118,17 +118,16 @@ def test_f16_gzip_trailer_with_a_flipped_bit_delivers_all_and_is_an_error(path, 
     assert delivered == ALL
     assert (error.record, error.offset, error.field) == (5, FILE_BYTES, "compression")
     size = FILE_BYTES ^ 1 << bit - 32 if bit >= 32 else None
-    what = "CRC-32 of the stream" if size is None else "size of the stream"
-    assert f"compressed stream: {what} at compressed byte {len(GZIP)} of record 5 at byte 425: " in str(error)
+    assert error.what == containing("CRC-32" if size is None else "size", f"compressed byte {len(GZIP)}")
     if size is not None:
-        assert (error.expected, error.got) == (f"{size} bytes", "425 bytes")
+        assert (error.expected, error.got) == (containing(size), containing(FILE_BYTES))
 
 
 @pytest.mark.parametrize("bit", range(32))
 def test_f16_zlib_trailer_with_a_flipped_bit_delivers_all_and_is_an_error(path, bit):
     delivered, error = read(path, flip(ZLIB, len(ZLIB) - 4 + bit // 8, bit % 8))
     assert delivered == ALL
-    assert "compressed stream: Adler-32 of the stream" in str(error)
+    assert (error.field, error.what) == ("compression", containing("Adler-32"))
 
 
 @pytest.mark.parametrize("position", range(len(GZIP)))
@@ -144,19 +143,19 @@ def test_f16_gzip_with_any_byte_damaged_never_delivers_another_record(path, posi
 WRITERS = {"none": write_plain, "gzip": write_gzip, "zlib": write_zlib}
 
 
-@pytest.mark.parametrize("told", WRITERS)
+@pytest.mark.parametrize("declared", WRITERS)
 @pytest.mark.parametrize("found", WRITERS)
-def test_f17_compression_told_wrongly_is_refused_naming_the_one_found(path, found, told):
+def test_f17_wrong_compression_is_refused_naming_the_one_found(path, found, declared):
     WRITERS[found](path, [b"a payload", b"another"])
-    options = ps.options.ReadOptions(compression=told)
-    if told == found:
+    options = ps.options.ReadOptions(compression=declared)
+    if declared == found:
         assert list(open_split(path, options=options).records()) == [b"a payload", b"another"]
         return
     with pytest.raises(CorruptRecordError) as caught:
         ps.open(path, options=options)
     error = caught.value
-    assert (error.path, error.field, error.expected, error.got) == (str(path), "compression", told, found)
-    assert str(error) == f"{path}: compression: expected {told}, got {found}. Leave 'compression' out."
+    assert (error.path, error.field, error.expected, error.got) == (str(path), "compression", declared, found)
+    assert "'compression'" in error.advice
 
 
 @pytest.mark.parametrize("found", WRITERS)
@@ -172,10 +171,9 @@ def test_f18_compression_that_is_none_of_the_choices_is_refused_listing_them(com
         ps.options.ReadOptions(compression=compression)
     error = caught.value
     assert isinstance(error, ValueError)
-    assert str(error) == (
-        f"compression: expected one of 'auto', 'none', 'gzip', 'zlib', got {compression!r}. "
-        "Leave it out to have it found by the bytes of each file."
-    )
+    assert error.what == containing("compression")
+    assert error.expected == containing("'auto'", "'none'", "'gzip'", "'zlib'")
+    assert error.got == repr(compression)
 
 
 @pytest.mark.parametrize(
@@ -184,5 +182,5 @@ def test_f18_compression_that_is_none_of_the_choices_is_refused_listing_them(com
 )
 def test_f18_stream_of_another_compression_is_refused_naming_it(path, first, name):
     path.write_bytes(first + b"".join(FRAMES))
-    with pytest.raises(NotTFRecordError, match=rf"got an? {name} stream \(only gzip and zlib are read\)"):
+    with raises_with(NotTFRecordError, path=str(path), got=containing(name, "gzip", "zlib")):
         ps.open(path)

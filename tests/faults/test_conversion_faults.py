@@ -1,10 +1,12 @@
 """Part P of the fault matrix over whole conversions: kills, full disks, two at once, bad rows, workers."""
 
 import base64
+import errno
 import functools
 import gc
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -26,6 +28,7 @@ from penstock.errors import BusyError, CellError, FieldError, PathError, WriteEr
 from penstock.fields import Category, Image, Number, Tensor, Text
 from penstock.shards.row_store import RowStore
 from penstock.source import block
+from raising import containing, raises_with
 from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
 
 PROGRAM = Path(killed_conversions.__file__)
@@ -135,10 +138,11 @@ def test_p02_file_that_may_not_grow_is_an_error_with_path_and_bytes_and_can_be_r
         with limited(resource.RLIMIT_FSIZE, most), pytest.raises(WriteError) as caught:
             convert_rows(out, compression=compression, resume=True)
         # Not even the lock can be written where nothing can; the journal finds that its line was cut.
-        told = "" if most == 0 else r"; \d+ (of \d+ )?bytes are left to write"
-        reason = "(File too large|No space left on device)"
-        assert re.search(rf"cannot be written \({reason}{told}\)\. (Raise|Make)", str(caught.value))
-        assert str(tmp_path / ".pets.partial") in str(caught.value)
+        left = "" if most == 0 else r".* \d+ (of \d+ )?bytes"
+        reason = f"({os.strerror(errno.EFBIG)}|{os.strerror(errno.ENOSPC)})"
+        assert re.search(reason + left, caught.value.what)
+        assert caught.value.path.startswith(str(tmp_path / ".pets.partial"))
+        assert caught.value.advice
         assert not out.exists()
         assert not list(tmp_path.rglob(".tmp-*"))
     convert_rows(out, compression=compression, resume=True)
@@ -186,27 +190,29 @@ def test_p02_full_disk_is_an_error_with_path_and_bytes_and_resumed_when_there_is
     assert done.returncode == 0, done.stderr
     message, left, is_same = done.stdout.splitlines()
     assert message.startswith(f"{disk}/.pets.partial/")
-    assert re.search(r"No space left on device; \d+ (of \d+ )?bytes are (left to write|needed)", message)
-    assert "Make room there" in message
+    assert re.search(rf"{os.strerror(errno.ENOSPC)}.* \d+ (of \d+ )?bytes", message)
     # Rows that do not fit into memory lie on the disk, too: it is full before the first shard.
     assert left in ({"False 0"} if memory == 1 << 20 else {"False 5", "False 6", "False 7"})
     assert is_same == "True"
 
 
-def test_p03_second_conversion_is_told_of_the_first_and_the_place_of_a_killed_one_is_taken_over(swift_path):
+def test_p03_second_conversion_is_refused_and_the_folder_of_a_killed_one_is_taken_over(swift_path):
     source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
     with command_at_work(out, source, "--compression", "gzip") as first:
         process = first.pid
         first.send_signal(signal.SIGSTOP)
         began = time.monotonic()
-        with pytest.raises(BusyError, match=f"process {process} on host .* is writing there"):
+        partial = out.with_name(".pets.partial")
+        owner = containing(f"process {process}", platform.node())
+        with raises_with(BusyError, path=str(partial), what=owner):
             ps.convert(rows(), out)
-        with pytest.raises(BusyError, match=f"process {process} on host "):
+        with raises_with(BusyError, path=str(partial), what=owner):
             ps.Writer(out, ps.Schema({"a": Number()}), resume=True)
         assert time.monotonic() - began < 5
         second = run(*COMMAND, "convert", source, out, "--overwrite")
         assert second.returncode == 1
-        assert re.fullmatch(rf"penstock: error: .*process {process} on host .*\n", second.stderr)
+        assert second.stderr == containing(partial, f"process {process}")
+        assert second.stderr.count("\n") == 1
     assert not out.exists()
     ps.convert(rows(), out)
     assert out.exists()
@@ -219,11 +225,12 @@ def never_read():
 
 def test_p04_place_that_cannot_be_written_is_an_error_before_anything_is_read(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(PathError, match=r"file/pets: cannot be written \(Not a directory\)"):
-        ps.convert(never_read, tmp_path / "file" / "pets")
-    with pytest.raises(PathError, match=r"file: not a folder\. Name a folder for the output"):
-        ps.convert(never_read, tmp_path / "file")
-    with pytest.raises(PathError, match=r"/proc/penstock: cannot be written"):
+    out, reason = tmp_path / "file" / "pets", containing(os.strerror(errno.ENOTDIR))
+    with raises_with(PathError, path=str(out), what=reason):
+        ps.convert(never_read, out)
+    with raises_with(PathError, path=str(out.parent), what=containing("folder")):
+        ps.convert(never_read, out.parent)
+    with raises_with(PathError, path="/proc/penstock"):
         ps.convert(rows(), "/proc/penstock")
 
 
@@ -241,8 +248,8 @@ def test_p05_existing_folder_is_refused_before_anything_is_read(tmp_path, foreig
     else:
         convert_rows(out)
     before = fingerprint(out)
-    told = "holds files, and is no data set: 'thesis.txt'" if foreign else "exists already"
-    with pytest.raises(PathError, match=told):
+    facts = {"what": containing("'thesis.txt'")} if foreign else {"advice": containing("overwrite")}
+    with raises_with(PathError, path=str(out), **facts):
         ps.convert(never_read, out, overwrite=foreign)
     assert fingerprint(out) == before
 
@@ -260,7 +267,7 @@ def test_p05_overwrite_keeps_the_old_data_set_until_the_new_one_is_complete(tmp_
             yield {"number": number if number < 19_999 or not fails else "many"}
 
     if fails:
-        with pytest.raises(CellError, match="row 20000: expected a whole number, got 'many'"):
+        with raises_with(CellError, field="number", row=20_000, got="'many'"):
             ps.convert(samples, out, overwrite=True, fields={"number": Number("int64")})
         assert fingerprint(out) == before
     else:
@@ -309,8 +316,7 @@ def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(swift_path
         assert time.monotonic() - began < 5
         message = process.stderr.read()
     assert message.count("\n") == 1
-    assert message.startswith("penstock: interrupted. ")
-    assert "--resume" in message
+    assert message == containing("interrupted", "--resume")
     assert not out.exists()
     assert not (swift_path / ".pets.partial" / "owner.json").exists()
     ps.convert(source, out, id="row", shard_bytes=500, resume=True)
@@ -323,27 +329,26 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 UNFIT = [
-    ({"age": [3, "three", 5]}, Number("int64"), 2, "a whole number, got 'three'"),
-    ({"age": [3, None, 5]}, Number("int64"), 2, "a value, got nothing"),
-    ({"age": [3, 4.5, 5]}, Number("int64"), 2, r"a whole number, got 4\.5"),
-    ({"age": [3.0, NAN, 5.0]}, Number("int64"), 2, "a value, got nothing"),
-    ({"age": np.array([3.0, 4.0, NAN])}, Number("int64"), 3, "a value, got nothing"),
-    ({"age": np.array([1, 2, 2**63], np.uint64)}, Number("int64"), 3, "got 9223372036854775808"),
-    ({"age": ["a", "b", None]}, Category("string"), 3, "a value, got nothing"),
-    ({"age": [[1, 2], [3], [4, 5]]}, Tensor((2,), "int64"), 2, r"\(2,\).*got .*1"),
-    ({"age": [np.zeros((2, 2)), np.zeros((2, 3))]}, Tensor((2, 2), "float64"), 2, r"got .*\(2, 3\)"),
-    ({"age": [PNG, b"no image"]}, Image(), 2, "a JPEG, PNG, WebP, GIF or BMP image, got"),
-    ({"age": [b"ok", "caf\udce9".encode("utf-8", "surrogateescape")]}, Text(), 2, "UTF-8"),
+    ({"age": [3, "three", 5]}, Number("int64"), 2, "'three'"),
+    ({"age": [3, None, 5]}, Number("int64"), 2, "nothing"),
+    ({"age": [3, 4.5, 5]}, Number("int64"), 2, "4.5"),
+    ({"age": [3.0, NAN, 5.0]}, Number("int64"), 2, "nothing"),
+    ({"age": np.array([3.0, 4.0, NAN])}, Number("int64"), 3, "nothing"),
+    ({"age": np.array([1, 2, 2**63], np.uint64)}, Number("int64"), 3, 9223372036854775808),
+    ({"age": ["a", "b", None]}, Category("string"), 3, "nothing"),
+    ({"age": [[1, 2], [3], [4, 5]]}, Tensor((2,), "int64"), 2, 1),
+    ({"age": [np.zeros((2, 2)), np.zeros((2, 3))]}, Tensor((2, 2), "float64"), 2, (2, 3)),
+    ({"age": [PNG, b"no image"]}, Image(), 2, "text"),
+    ({"age": [b"ok", "caf\udce9".encode("utf-8", "surrogateescape")]}, Text(), 2, "e9"),
 ]
 
 
-@pytest.mark.parametrize(("source", "field", "row", "message"), UNFIT)
-def test_p08_row_that_does_not_fit_is_named_and_nothing_is_written(tmp_path, source, field, row, message):
-    with pytest.raises(CellError, match=message) as caught:
+@pytest.mark.parametrize(("source", "field", "row", "got"), UNFIT)
+def test_p08_row_that_does_not_fit_is_named_and_nothing_is_written(tmp_path, source, field, row, got):
+    with raises_with(CellError, field="age", row=row, got=containing(got)) as caught:
         ps.convert(source, tmp_path / "pets", schema=ps.Schema({"age": field}))
     assert isinstance(caught.value, FieldError)
-    assert (caught.value.field, caught.value.row) == ("age", row)
-    assert f"column 'age' in row {row}: expected " in str(caught.value)
+    assert str(caught.value) == containing("'age'", f"row {row}")
     assert not (tmp_path / "pets").exists()
     assert not list(tmp_path.rglob("*.tfrecord*"))
 
@@ -355,7 +360,7 @@ def test_p08_cell_of_a_csv_is_named_with_its_file_row_and_line(tmp_path):
         ps.convert(path, tmp_path / "pets", fields={"age": Number("int64")})
     error = caught.value
     assert (error.path, error.row, error.line, error.field) == (str(path), 2, 4, "age")
-    assert (error.expected, error.got) == ("a whole number", "'old'")
+    assert (error.expected, error.got) == (containing("whole number"), "'old'")
     assert "--missing old" in error.advice
     assert not (tmp_path / "pets").exists()
 
@@ -363,7 +368,7 @@ def test_p08_cell_of_a_csv_is_named_with_its_file_row_and_line(tmp_path):
 def test_p08_row_that_does_not_fit_behind_the_first_block_has_its_own_number(tmp_path):
     ages = list(range(20_000))
     ages[17_000] = "old"
-    with pytest.raises(CellError, match=r"column 'age' in row 17001: expected a whole number, got 'old'"):
+    with raises_with(CellError, field="age", row=17_001, got="'old'"):
         ps.convert(({"age": age} for age in ages), tmp_path / "pets", fields={"age": Number("int64")})
 
 
@@ -411,7 +416,7 @@ def test_p10_writer_closed_twice_is_complete_and_takes_no_more(tmp_path):
     before = fingerprint(tmp_path / "tides")
     writer.close()
     assert fingerprint(tmp_path / "tides") == before
-    with pytest.raises(WriteError, match="tides: the writer is closed"):
+    with raises_with(WriteError, path=str(tmp_path / "tides"), what=containing("closed")):
         writer.write({"height": 2.5})
 
 
@@ -420,7 +425,7 @@ def test_p10_writer_that_is_forgotten_warns_and_leaves_no_data_set(tmp_path, num
     writer = ps.Writer(tmp_path / "tides", HEIGHT)
     for number in range(num_samples):
         writer.write({"height": number})
-    with pytest.warns(ResourceWarning, match="tides: the writer was not closed; there is no data set"):  # noqa: PT031
+    with pytest.warns(ResourceWarning, match="tides.* not closed"):  # noqa: PT031
         del writer
         gc.collect()
     assert not (tmp_path / "tides").exists()
@@ -434,7 +439,7 @@ def test_p10_writer_left_by_an_exception_passes_it_on_and_leaves_no_data_set(tmp
         raise error
     assert caught.value is error
     assert not (tmp_path / "tides").exists()
-    with pytest.raises(WriteError, match="the writer is closed"):
+    with raises_with(WriteError, path=str(tmp_path / "tides"), what=containing("closed")):
         writer.write({"height": 1.0})
     journal = (tmp_path / ".tides.partial" / "journal.jsonl").read_text()
     assert json.loads(journal.splitlines()[-1])["failed"]["row"] == 1
@@ -471,11 +476,9 @@ def test_p12_limit_that_is_too_low_is_one_line_and_leaves_no_data_set(tmp_path, 
         "sh", "-c", f'ulimit -{limit}; exec "$@"', "sh", *COMMAND, "convert", source, tmp_path / "pets"
     )
     assert done.returncode == 1
-    assert re.fullmatch(
-        rf"penstock: error: .*{tmp_path}/.*(Too many open files|File too large).*\n|"
-        rf"penstock: error: .*Too many open files: '{tmp_path}/pets\.csv'\n",
-        done.stderr,
-    )
+    reason = os.strerror(errno.EMFILE if limit == "n 8" else errno.EFBIG)
+    assert done.stderr == containing("penstock: error: ", f"{tmp_path}/", reason)
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "pets").exists()
 
 
@@ -495,6 +498,7 @@ def test_p12_too_little_memory_is_one_line_and_leaves_no_data_set(tmp_path):
     path.write_text("word\n" + "".join(f"{'x' * 900}{row}\n" for row in range(60_000)))
     done = run(sys.executable, "-c", LITTLE_MEMORY, "convert", path, tmp_path / "pets", "--workers", "1")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"penstock: error: .*memory.*\n", done.stderr)
+    assert done.stderr == containing("penstock: error: ", "memory")
+    assert done.stderr.count("\n") == 1
     assert "internal" not in done.stderr
     assert not (tmp_path / "pets").exists()

@@ -1,7 +1,6 @@
 """CSV files as they really are, C1–C16 of the fault table: what the source stage makes of them."""
 
 import gzip
-import re
 import resource
 import time
 
@@ -13,6 +12,7 @@ from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import find_line, locate_row
+from raising import containing, raises_with
 
 
 @pytest.fixture(params=["plain", "gzip"])
@@ -76,7 +76,7 @@ def test_c03_line_end_in_quotes_is_part_of_the_cell(write):
 def test_c04_quote_that_is_never_closed_is_refused_with_the_line_where_it_opens(write, data, row, line):
     error = refusal(write(data))
     assert (error.row, error.line) == (row, line)
-    assert "a quote opens and is never closed" in str(error)
+    assert error.what == containing("quote")
     assert f"line {line}" in str(error)
 
 
@@ -92,10 +92,7 @@ def test_c05_short_row_is_refused_with_its_line(write):
     path = write(b'a,b,c\n1,"x\ny",3\n\n4,5\n6,7,8\n')
     error = refusal(path)
     assert (error.row, error.line, error.expected, error.got) == (2, 5, 3, 2)
-    assert str(error) == (
-        f"{path}: number of cells in row 2 (line 5): expected 3, got 2. "
-        "Complete it, or take the rest as missing: short_rows='fill' (--short-rows fill)."
-    )
+    assert error.advice == containing("short_rows='fill'", "--short-rows fill")
 
 
 def test_c05_short_row_is_filled_where_asked(write):
@@ -112,13 +109,13 @@ def test_c05_short_row_is_filled_where_asked(write):
 def test_c06_long_row_is_refused_with_its_line(write):
     error = refusal(write(b"a,b\n1,2\n3,4,5\n"))
     assert (error.row, error.line, error.expected, error.got) == (2, 3, 2, 3)
-    assert "Quote cells that hold the delimiter ','." in str(error)
+    assert error.advice == containing("delimiter ','")
 
 
 def test_c06_long_row_over_several_lines_hints_at_the_quote(write):
     error = refusal(write(b'a,b\n1,"2\n3,4\n5",6\n'))
     assert (error.row, error.line, error.got) == (1, 2, 3)
-    assert "The row goes on to line 4: a quote may be open." in str(error)
+    assert error.advice == containing("line 4", "quote")
 
 
 def test_c06_fault_far_into_the_file_is_placed(write):
@@ -133,8 +130,7 @@ def test_c06_fault_far_into_the_file_is_placed(write):
 
 def test_c07_duplicate_header_is_refused(write):
     error = refusal(write(b"a,b,a\n1,2,3\n"))
-    assert error.field == "a"
-    assert "column 3: expected a name of its own, got 'a', which is the name of column 1 too" in str(error)
+    assert (error.field, error.what, error.got) == ("a", containing(3), containing("'a'", 1))
 
 
 def test_c08_only_an_empty_cell_without_quotes_is_missing(write):
@@ -151,20 +147,20 @@ def test_c10_integers_of_any_size_stay_text(write):
     assert read(write("\n".join(["n", *cells]).encode())) == {"n": cells}
 
 
-def test_c11_words_for_nothing_are_text_unless_told(write):
+def test_c11_words_for_nothing_are_text_unless_declared(write):
     path = write(b'name,n\nNA,1\nnull,2\nNone,3\n"NA",4\nnan,\n')
     assert read(path)["name"] == ["NA", "null", "None", "NA", "nan"]
-    told = read(path, missing=("", "NA", "null"))
-    assert told["name"] == [None, None, "None", "NA", "nan"]
-    assert told["n"] == ["1", "2", "3", "4", None]
+    declared = read(path, missing=("", "NA", "null"))
+    assert declared["name"] == [None, None, "None", "NA", "nan"]
+    assert declared["n"] == ["1", "2", "3", "4", None]
 
 
 def test_c12_bytes_that_are_no_utf8_are_refused_with_their_offset(write):
     path = write(b"id,name\n1,Rex\n2,caf\xe9\n")
     error = refusal(path)
     assert (error.row, error.line, error.offset) == (2, 3, 19)
-    assert "text in row 2 (line 3) at byte 19: expected UTF-8, got 0xe9" in str(error)
-    assert "encoding='latin-1' (--encoding latin-1)" in str(error)
+    assert (error.expected, error.got) == ("UTF-8", "0xe9")
+    assert error.advice == containing("encoding='latin-1'", "--encoding latin-1")
     assert read(path, encoding="latin-1")["name"] == ["Rex", "café"]
 
 
@@ -172,10 +168,9 @@ def test_c12_header_and_other_encodings(write):
     assert refusal(write(b"id,caf\xe9\n1,2\n")).offset == 6
     text = "id,name\n1,Zoë\n"
     assert read(write(text.encode("utf-16")), encoding="utf-16") == {"id": ["1"], "name": ["Zoë"]}
-    assert "encoding='utf-16'" in str(refusal(write(text.encode("utf-16"))))
+    assert "encoding='utf-16'" in refusal(write(text.encode("utf-16"))).advice
     error = refusal(write(b"id\n" + b"x" * 2_000_000 + b"\n\x81\n"), encoding="cp1252")
-    assert error.offset == 2_000_004
-    assert "expected CP1252, got 0x81" in str(error)
+    assert (error.offset, error.expected, error.got) == (2_000_004, "CP1252", containing("0x81"))
 
 
 def test_c13_nul_is_a_character_of_its_cell(write):
@@ -194,21 +189,22 @@ def test_c14_cell_of_another_type_after_many_rows_keeps_its_text_and_its_line(wr
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_c15_empty_file_is_refused(write, data):
     error = refusal(write(data))
-    assert "the file is empty: expected a header and rows, got no line that holds anything" in str(error)
+    assert (error.row, error.line) == (None, None)
+    assert (error.what, error.expected) == (containing("empty"), containing("header", "rows"))
 
 
 @pytest.mark.parametrize("data", [b"a,b\n", b"a,b", b"a,b\n\n\n"])
 def test_c15_header_without_rows_is_refused(write, data):
     error = refusal(write(data))
-    assert (error.expected, error.got) == ("at least one row", "none")
-    assert "taken for the names of the columns ('a', 'b')" in str(error)
+    assert (error.expected, error.got) == (containing("one row"), "none")
+    assert str(error) == containing("'a', 'b'")
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_c15_other_delimiter_is_hinted_at(write, delimiter):
     path = write(delimiter.join("ab").encode() + b"\n" + delimiter.join("12").encode() + b"\n")
     error = refusal(path)
-    assert f"Name the delimiter: delimiter={delimiter!r} (--delimiter {delimiter!r})." in str(error)
+    assert error.advice == containing(f"delimiter={delimiter!r}", f"--delimiter {delimiter!r}")
     assert read(path, delimiter=delimiter) == {"a": ["1"], "b": ["2"]}
 
 
@@ -220,7 +216,7 @@ def test_c15_backslash_and_t_are_a_tab_as_the_advice_spells_it(write):
     assert SourceOptions(delimiter=spelt) == SourceOptions(delimiter="\t")
 
 
-def test_c15_tab_is_the_delimiter_of_tsv_and_one_column_may_be_told(write):
+def test_c15_tab_is_the_delimiter_of_tsv_and_one_column_may_be_declared(write):
     assert read(write(b"a\tb,c\n1\t2,3\n", "pets.tsv")) == {"a": ["1"], "b,c": ["2,3"]}
     assert "delimiter=','" in str(refusal(write(b"a,b\n1,2\n", "pets.tsv")))
     assert read(write(b"a;b\n1;2\n"), delimiter=",") == {"a;b": ["1;2"]}
@@ -245,13 +241,13 @@ def test_c16_million_columns_are_refused_at_once(tmp_path):
     path = tmp_path / "wider.csv"
     path.write_text(",".join(f"c{i}" for i in range(1_000_000)) + "\n")
     start = time.process_time()
-    with pytest.raises(SourceError, match=re.escape("expected at most 200000, got 1000000")):
+    with raises_with(SourceError, expected=containing(200_000), got=1_000_000):
         open_source(path, SourceOptions())
     assert time.process_time() - start < 10
 
 
-def test_c15_told_delimiter_that_splits_nothing_is_noted(write):
+def test_c15_given_delimiter_that_splits_nothing_is_noted(write):
     source = open_source(write(b"a,b\n1,2\n"), SourceOptions(delimiter=";"))
     (note,) = source.notes
-    assert "the header is the one name 'a,b' with the delimiter ';'. Is it ','?" in note
+    assert note == containing("'a,b'", "';'", "','")
     assert open_source(write(b"a b\n1\n"), SourceOptions(delimiter=";")).notes == ()

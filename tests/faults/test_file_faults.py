@@ -1,9 +1,9 @@
 """Files that are something else, and files that change, F20–F22 of the fault table."""
 
+import errno
 import functools
 import hashlib
 import os
-import re
 import tempfile
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ChangedFileError, NoSuchPathError, NotTFRecordError, PathError
+from raising import containing, raises_with
 from record_files import BASE, PAYLOADS, example, open_split, write_gzip, write_plain
 
 LFS_POINTER = (
@@ -20,18 +21,15 @@ LFS_POINTER = (
 )
 
 FOREIGN = {
-    "Git LFS pointer": (LFS_POINTER, "a Git LFS pointer (run 'git lfs pull' to get the file it stands for)"),
-    "HTML page": (
-        b"\n<!DOCTYPE html>\n<html><body>404</body></html>",
-        "an HTML page (a download that failed?)",
-    ),
-    "XML": (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "an XML document"),
-    "JSON": (b'{"error": "not found", "code": 404}', "JSON"),
-    "Parquet": (b"PAR1" + bytes(100), "a Parquet file"),
-    "NumPy": (b"\x93NUMPY\x01\x00" + bytes(100), "a NumPy array"),
-    "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), "CRC 0x"),
-    "text": (b"id,name\n" + b"1,Rex\n" * 100, "CRC 0x"),
-    "noise": (np.random.default_rng(1).bytes(100_000), "CRC 0x"),
+    "Git LFS pointer": (LFS_POINTER, ["Git LFS", "'git lfs pull'"]),
+    "HTML page": (b"\n<!DOCTYPE html>\n<html><body>404</body></html>", ["HTML"]),
+    "XML": (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', ["XML"]),
+    "JSON": (b'{"error": "not found", "code": 404}', ["JSON"]),
+    "Parquet": (b"PAR1" + bytes(100), ["Parquet"]),
+    "NumPy": (b"\x93NUMPY\x01\x00" + bytes(100), ["NumPy"]),
+    "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), ["CRC 0x"]),
+    "text": (b"id,name\n" + b"1,Rex\n" * 100, ["CRC 0x"]),
+    "noise": (np.random.default_rng(1).bytes(100_000), ["CRC 0x"]),
 }
 
 
@@ -45,17 +43,16 @@ def test_f20_file_that_is_something_else_is_refused_naming_it(tmp_path, kind):
             ps.open(path, on_error=policy)
         error = caught.value
         assert (error.path, error.record, error.offset) == (str(path), 0, 0)
-        assert error.got.startswith(got)
-        assert str(error).startswith(
-            f"{path}: not a TFRecord file: expected a record header whose CRC fits, got "
-        )
-        assert str(error).endswith(" Check how the file came here.")
+        assert error.got == containing(*got)
+        assert error.what == containing("TFRecord")
+        assert error.expected == containing("CRC")
+        assert error.advice
 
 
 def test_f20_one_foreign_file_among_several_is_refused_by_name(tmp_path):
     write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     (tmp_path / "b.tfrecord").write_bytes(LFS_POINTER)
-    with pytest.raises(NotTFRecordError, match=re.escape(f"{tmp_path / 'b.tfrecord'}: not a TFRecord file")):
+    with raises_with(NotTFRecordError, path=str(tmp_path / "b.tfrecord"), got=containing("Git LFS")):
         ps.open(tmp_path)
 
 
@@ -77,27 +74,22 @@ def pipe(tmp_path):
 @pytest.mark.timeout(20)
 def test_f21_pipe_is_refused_and_not_waited_for(pipe):
     for named in (pipe, [pipe], f"{pipe.parent}/*.tfrecord", pipe.parent):
-        with pytest.raises(PathError) as caught:
+        expected = containing("regular file")
+        with raises_with(PathError, path=str(pipe), expected=expected, got=containing("pipe")):
             ps.open(named)
-        assert (caught.value.path, caught.value.got) == (str(pipe), "a pipe")
-        assert "not a regular file: expected a regular file, got a pipe. Name a TFRecord file." in str(
-            caught.value
-        )
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_f21_device_is_refused(device):
-    with pytest.raises(
-        PathError, match=f"{device}: not a regular file: expected a regular file, got a device"
-    ):
+    with raises_with(PathError, path=device, expected=containing("regular file"), got=containing("device")):
         ps.open(device)
 
 
 def test_f21_folder_named_as_a_shard_is_a_folder_without_shards(tmp_path):
     folder = tmp_path / "shard.tfrecord"
     folder.mkdir()
-    with pytest.raises(NoSuchPathError, match="the folder holds no TFRecord"):
+    with raises_with(NoSuchPathError, path=str(folder), what=containing("folder")):
         ps.open(folder)
 
 
@@ -105,9 +97,8 @@ def test_f21_link_that_leads_round_in_a_circle_is_refused(tmp_path):
     path = tmp_path / "loop.tfrecord"
     path.symlink_to(path)
     for named in (path, tmp_path):
-        with pytest.raises(PathError, match="cannot be opened") as caught:
+        with raises_with(PathError, path=str(path), what=containing(os.strerror(errno.ELOOP))):
             ps.open(named)
-        assert caught.value.path == str(path)
 
 
 def test_f21_link_that_leads_nowhere_is_refused_and_not_passed_over(tmp_path):
@@ -115,9 +106,8 @@ def test_f21_link_that_leads_nowhere_is_refused_and_not_passed_over(tmp_path):
     path = tmp_path / "b.tfrecord"
     path.symlink_to(tmp_path / "gone.tfrecord")
     for named in (path, tmp_path):
-        with pytest.raises(NoSuchPathError, match="no such file") as caught:
+        with raises_with(NoSuchPathError, path=str(path)):
             ps.open(named)
-        assert caught.value.path == str(path)
 
 
 def test_f21_link_to_a_file_or_a_folder_is_read(tmp_path):
@@ -136,7 +126,7 @@ def test_f21_link_to_a_file_or_a_folder_is_read(tmp_path):
 def test_f21_file_that_may_not_be_read_is_refused(tmp_path):
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     path.chmod(0)
-    with pytest.raises(PathError, match="Permission denied"):
+    with raises_with(PathError, path=str(path), what=containing(os.strerror(errno.EACCES))):
         ps.open(path)
 
 
@@ -198,11 +188,10 @@ def test_f22_file_that_changes_while_open_is_an_error(tmp_path, change, use, wri
     error = caught.value
     assert isinstance(error, OSError)
     assert error.path == str(path)
-    assert re.search(
-        r"(size|modification time) changed since the file was opened: expected \d+, got \d+\. "
-        r"Open it again once no other program writes to it\.",
-        str(error),
-    )
+    assert isinstance(error.expected, int)
+    assert isinstance(error.got, int)
+    assert error.expected != error.got
+    assert error.advice
 
 
 @pytest.mark.parametrize("write", [write_plain, write_gzip])

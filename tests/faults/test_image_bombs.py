@@ -30,6 +30,7 @@ from pictures import (
     segment,
     text_bomb,
 )
+from raising import containing
 from refused_images import BAD, SOUND, check_refused, load, with_bad
 
 MB = 1 << 20
@@ -47,31 +48,31 @@ def folder(tmp_path):
     return tmp_path / "photos"
 
 
-LARGER = "Say Image(max_pixels=…) if it may be so large."
-LIMIT = "at most 50000000 pixels"
+LARGER = ["Image(max_pixels=…)"]
+LIMIT = [50_000_000]
 
 
 def test_i1_png_that_claims_60000_by_60000_is_refused(folder, caplog):
     assert len(HUGE) == 69
-    check_refused(folder, HUGE, LIMIT, "a png of 60000 x 60000", LARGER, caplog)
+    check_refused(folder, HUGE, LIMIT, ["png", 60000, 60000], LARGER, caplog)
 
 
 def test_i2_png_that_claims_20000_by_20000_is_refused(folder, caplog):
-    check_refused(folder, LARGE, LIMIT, "a png of 20000 x 20000", LARGER, caplog)
+    check_refused(folder, LARGE, LIMIT, ["png", 20000, 20000], LARGER, caplog)
 
 
 def test_i2_claims_of_other_formats_are_refused(folder, caplog):
     frame = bytearray(jpeg(scene(8, 8)))
     at = frame.index(b"\xff\xc0") + 5
     frame[at : at + 4] = b"\xff\xdc\xff\xdc"
-    check_refused(folder, bytes(frame), LIMIT, "a jpeg of 65500 x 65500", LARGER, caplog)
+    check_refused(folder, bytes(frame), LIMIT, ["jpeg", 65500, 65500], LARGER, caplog)
     lossless = bytearray(saved(scene(8, 8), "WEBP", lossless=True))
     lossless[21:25] = (16382 << 14 | 16382 | 1 << 28).to_bytes(4, "little")
     formats = ("jpeg", "png", "webp", "bmp")
-    check_refused(folder, bytes(lossless), LIMIT, "a webp of 16383 x 16383", LARGER, caplog, formats=formats)
+    check_refused(folder, bytes(lossless), LIMIT, ["webp", 16383, 16383], LARGER, caplog, formats=formats)
     tall = bytearray(bmp(scene(8, 8)))
     tall[22:26] = (-(2**31)).to_bytes(4, "little", signed=True)
-    check_refused(folder, bytes(tall), LIMIT, "a bmp of 8 x 2147483648", LARGER, caplog, formats=formats)
+    check_refused(folder, bytes(tall), LIMIT, ["bmp", 8, 2147483648], LARGER, caplog, formats=formats)
 
 
 def test_i2_claim_within_the_limit_is_refused_as_damaged(folder, caplog):
@@ -80,21 +81,20 @@ def test_i2_claim_within_the_limit_is_refused_as_damaged(folder, caplog):
     split = open_photos(folder, on_error="collect")
     assert [len(inputs["n"]) for inputs, _ in load(split, None, 0, "stretch", {})] == [2, 2]
     (error,) = split.rejected
-    assert error.expected == "a whole png"
-    assert error.got.startswith("a damaged one (")
+    assert (error.expected, error.got) == (containing("png"), containing("damaged"))
 
 
 def test_i3_real_png_of_12000_by_12000_is_refused_by_default(folder, caplog):
     data = blank_png(12_000)
     assert 400_000 < len(data) < 450_000
-    check_refused(folder, data, LIMIT, "a png of 12000 x 12000", LARGER, caplog)
+    check_refused(folder, data, LIMIT, ["png", 12000, 12000], LARGER, caplog)
 
 
 def test_i4_gif_of_a_huge_screen_is_refused_asked_for_or_not(folder, caplog):
-    advice = "Say Image(formats=('jpeg', 'png', 'gif'))."
-    check_refused(folder, SCREEN, "jpeg or png", "a gif", advice, caplog)
+    advice = ["Image(formats=('jpeg', 'png', 'gif'))"]
+    check_refused(folder, SCREEN, ["jpeg", "png"], ["gif"], advice, caplog)
     formats = ("jpeg", "png", "gif")
-    check_refused(folder, SCREEN, LIMIT, "a gif of 32767 x 32767", LARGER, caplog, formats=formats)
+    check_refused(folder, SCREEN, LIMIT, ["gif", 32767, 32767], LARGER, caplog, formats=formats)
 
 
 def test_i4_formats_that_were_not_asked_for_are_refused(folder, caplog):
@@ -103,8 +103,8 @@ def test_i4_formats_that_were_not_asked_for_are_refused(folder, caplog):
         ("gif", saved(scene(), "GIF")),
         ("bmp", bmp(scene())),
     ):
-        advice = f"Say Image(formats=('jpeg', 'png', '{format}'))."
-        check_refused(folder, data, "jpeg or png", f"a {format}", advice, caplog)
+        advice = [f"Image(formats=('jpeg', 'png', '{format}'))"]
+        check_refused(folder, data, ["jpeg", "png"], [format], advice, caplog)
 
 
 @functools.cache
@@ -130,7 +130,7 @@ def test_i7_png_of_too_many_chunks_is_refused(folder):
     split = open_photos(folder, on_error="collect")
     assert [len(inputs["n"]) for inputs, _ in load(split, None, 0, "stretch", {})] == [2, 2]
     (error,) = split.rejected
-    assert (error.record, error.expected) == (BAD, "a whole png")
+    assert (error.record, error.expected) == (BAD, containing("png"))
     assert "100000" in error.got.replace(",", "")
 
 
@@ -150,9 +150,9 @@ def repeated(data: bytes, times: int) -> bytes:
 def test_i7_jpeg_that_goes_over_its_pixels_again_and_again_is_refused(folder, caplog):
     whole = jpeg(PICTURE, progressive=True)
     assert whole.count(b"\xff\xda") == 10
-    check_refused(folder, repeated(whole, 10_000), "at most 100 scans", "a jpeg of 10010", "", caplog)
+    check_refused(folder, repeated(whole, 10_000), [100, "scans"], ["jpeg", 10010], caplog=caplog)
     hidden = put_behind_start(repeated(whole, 91), segment(0xE2, bytes(65_533)) * 3)
-    check_refused(folder, hidden, "at most 100 scans", "a jpeg of 101", "", caplog)
+    check_refused(folder, hidden, [100, "scans"], ["jpeg", 101], caplog=caplog)
     # Scans of thumbnails and of what lies behind the end are none of its own.
     many = segment(0xE1, b"\xff\xda" * 1000)
     write_photos(folder, [put_behind_start(whole, many) + b"\xff\xda" * 1000])
@@ -172,8 +172,7 @@ def test_i7_segments_of_a_jpeg_are_not_looked_at(folder):
 
 def test_i7_jpeg_whose_profile_is_not_all_there_is_refused(folder, caplog):
     data = put_behind_start(jpeg(PICTURE), segment(0xE2, b"ICC_PROFILE\0\1\3" + bytes(500)))
-    got = "a damaged one (Corrupt JPEG data: bad ICC marker)"
-    check_refused(folder, data, "a whole jpeg", got, "", caplog)
+    check_refused(folder, data, ["jpeg"], ["damaged", "ICC"], caplog=caplog)
 
 
 # Feeds the data sets that are named, one after the other, and prints how many records each gave, and how far

@@ -26,6 +26,7 @@ from pictures import (
     turned,
     turned_jpeg,
 )
+from raising import containing
 from refused_images import BAD, WAYS, check_refused, load, with_bad
 
 
@@ -121,12 +122,12 @@ def test_i5_png_with_a_bit_turned_anywhere_never_gives_pixels():
     [
         (jpeg(scene())[:-2], "Premature end of JPEG file"),
         (jpeg(scene())[:700], "Premature end of JPEG file"),
-        (jpeg(scene())[:400], "it ends before its pixels do"),
+        (jpeg(scene())[:400], "pixels"),
         (jpeg(scene())[:-60] + b"\xff\xd9", "Corrupt JPEG data: premature end of data segment"),
     ],
 )
 def test_i5_truncated_jpeg_is_refused(folder, caplog, data, reason):
-    check_refused(folder, data, "a whole jpeg", f"a damaged one ({reason})", "", caplog)
+    check_refused(folder, data, ["jpeg"], ["damaged", reason], caplog=caplog)
 
 
 @pytest.mark.parametrize("length", [40, 200, -1, -12, -13])
@@ -138,27 +139,25 @@ def test_i5_truncated_png_is_refused(folder, length):
         sizes = [len(inputs["n"]) for inputs, _ in load(split, cache, num_threads, resize, {})]
         assert sizes == [2, 2]
         (error,) = split.rejected
-        assert (error.record, error.expected) == (BAD, "a whole png")
-        assert error.got.startswith("a damaged one (")
+        assert (error.record, error.expected, error.got) == (BAD, containing("png"), containing("damaged"))
 
 
 def test_i5_image_that_ends_in_its_header_is_refused(folder, caplog):
-    got = "one that ends, or is damaged, before it tells its size"
-    check_refused(folder, png(scene())[:20], "a whole png", got, "", caplog)
-    check_refused(folder, jpeg(scene())[:40], "a whole jpeg", got, "", caplog)
+    check_refused(folder, png(scene())[:20], ["png"], ["damaged", "size"], caplog=caplog)
+    check_refused(folder, jpeg(scene())[:40], ["jpeg"], ["damaged", "size"], caplog=caplog)
 
 
 @pytest.mark.parametrize(
     ("data", "got"),
     [
-        (b"", "no bytes"),
-        (b"photo.jpg", "9 bytes that begin with b'phot'"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "41 bytes that begin with b'<svg'"),
-        (b"II*\0" + bytes(60), "64 bytes that begin with b'II*\\x00'"),
+        (b"", ["no bytes"]),
+        (b"photo.jpg", ["9 bytes", "b'phot'"]),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", ["41 bytes", "b'<svg'"]),
+        (b"II*\0" + bytes(60), ["64 bytes", "b'II*\\x00'"]),
     ],
 )
 def test_i6_what_is_no_image_is_refused(folder, caplog, data, got):
-    check_refused(folder, data, "an image (jpeg or png)", got, "", caplog)
+    check_refused(folder, data, ["image", "jpeg", "png"], got, caplog=caplog)
 
 
 PICTURE = scene(24, 32)

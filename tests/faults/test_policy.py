@@ -6,6 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CorruptRecordError, OptionError, TooManySkippedError
+from raising import containing, raises_with
 from record_files import example, flip, open_split, write_plain
 from wire.frame import write_record
 
@@ -39,8 +40,7 @@ def test_skip_passes_over_bad_records_and_logs_each_once(path, caplog):
         assert rows_of(split) == SOUND
         assert rows_of(split) == SOUND
         assert split.columns()["row"].values.tolist() == SOUND
-    assert len(caplog.messages) == len(BAD)
-    assert caplog.messages[0].startswith(f"skipped: {path}: payload CRC of record 2 at byte ")
+    assert caplog.messages == [containing(path, "payload", row) for row in BAD]
     assert split.num_skipped == len(BAD)
     assert split.rejected == []
 
@@ -83,7 +83,7 @@ def test_record_asked_for_by_its_number_is_raised_under_every_policy(path, polic
 
 @pytest.mark.parametrize("use", [list, lambda split: list(split.records()), lambda split: split.columns()])
 def test_raise_names_the_first_bad_record(path, use):
-    with pytest.raises(CorruptRecordError, match=r"payload CRC of record 2 at byte "):
+    with raises_with(CorruptRecordError, path=str(path), record=2, field="payload"):
         use(open_split(path))
 
 
@@ -103,7 +103,7 @@ def test_one_record_above_the_ceiling_is_an_error_that_names_it(path, policy, ce
         error = caught.value
         assert isinstance(error, RuntimeError)
         assert (error.path, error.record, error.got) == (str(path), BAD[ceiling], ceiling + 1)
-        assert error.expected == f"at most {ceiling} (max_skipped)"
+        assert error.expected == containing(ceiling, "max_skipped")
         assert isinstance(error.__cause__, CorruptRecordError)
         assert error.__cause__.record == BAD[ceiling]
         assert split.num_skipped == ceiling
@@ -130,7 +130,7 @@ def test_file_in_which_every_payload_is_damaged_opens_and_raises(tmp_path):
     path.write_bytes(b"".join(flip(write_record(example(row=row)), 14) for row in range(3)))
     dataset = ps.open(path)
     assert (dataset.payload, len(dataset["all"])) == ("empty", 3)
-    with pytest.raises(CorruptRecordError, match="payload CRC of record 0"):
+    with raises_with(CorruptRecordError, path=str(path), record=0, field="payload"):
         list(dataset["all"])
     skipping = open_split(path, on_error="skip")
     assert (list(skipping), skipping.num_skipped) == ([], 3)
@@ -138,9 +138,9 @@ def test_file_in_which_every_payload_is_damaged_opens_and_raises(tmp_path):
 
 @pytest.mark.parametrize("policy", ["ignore", "", None, "Raise"])
 def test_policy_that_is_none_is_refused_listing_the_choices(path, policy):
-    with pytest.raises(OptionError) as caught:
+    choices = containing("'raise'", "'skip'", "'collect'")
+    with raises_with(OptionError, what=containing("on_error"), expected=choices, got=repr(policy)):
         ps.open(path, on_error=policy)
-    assert str(caught.value) == f"on_error: expected one of 'raise', 'skip', 'collect', got {policy!r}."
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -155,4 +155,4 @@ def test_records_above_max_record_bytes_are_bad_records(tmp_path, on_error):
         list(split.records())
     error = caught.value
     assert (error.record, error.offset, error.field) == (1, 26, "length")
-    assert (error.expected, error.got) == ("at most 10 bytes", "11 bytes")
+    assert (error.expected, error.got) == (containing(10), containing(11))

@@ -8,6 +8,7 @@ from core_reading import check_payloads
 from oracle_protobuf import RefusedError, protobuf_example
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError
 from penstock.schema.schema import Schema
+from raising import containing, raises_with
 from record_files import open_split, write_plain
 from wire.example import write_feature
 from wire.fields import write_delimited as delimited
@@ -163,11 +164,8 @@ def test_w11_the_default_does_not_apply_to_an_empty_list(tmp_path, kind):
     assert list(split[1]["a"]) == []
     assert split.columns()["a"].present.tolist() == [True, True]
     scalar = ps.fields.Bytes(default=b"d") if kind == "bytes" else ps.fields.Number(dtype, default=9)
-    with pytest.raises(
-        FieldError, match=r"field 'a': number of values of record 1 .*expected 1, got 0"
-    ) as caught:
+    with raises_with(FieldError, path=str(path), record=1, field="a", expected=1, got=0):
         open_split(path, fields={"a": scalar})[1]
-    assert (caught.value.field, caught.value.expected, caught.value.got) == ("a", 1, 0)
 
 
 REQUIRED = {
@@ -186,19 +184,17 @@ def test_w12_a_required_field_that_is_missing_is_named(tmp_path, payload, field)
         split[1]
     error = caught.value
     assert (error.path, error.record, error.offset, error.field) == (str(path), 1, len(SOUND) + 16, "a")
-    assert str(error) == (
-        f"{path}: field 'a' is missing of record 1 at byte {len(SOUND) + 16}: expected a value, got none. "
-        "Declare it with a default, or with optional=True."
-    )
+    assert error.what == containing("'a'")
+    assert error.advice == containing("default", "optional=True")
 
 
 MISFITS = {
     "kind of a number": (ps.fields.Number("int64"), floats(0), ("kind", "int64", "float")),
     "kind of a list": (ps.fields.Sequence("int64"), strings(b"x"), ("kind", "int64", "bytes")),
     "kind of a tensor": (ps.fields.Tensor((1,), "int64"), floats(0), ("kind", "int64", "float")),
-    "two for a number": (ps.fields.Number("int64"), ints(1, 2), ("number of values", 1, 2)),
-    "none for a number": (ps.fields.Number("int64"), ints(), ("number of values", 1, 0)),
-    "two for a tensor": (ps.fields.Tensor((1,), "int64"), ints(1, 2), ("number of values", 1, 2)),
+    "two for a number": (ps.fields.Number("int64"), ints(1, 2), ("values", 1, 2)),
+    "none for a number": (ps.fields.Number("int64"), ints(), ("values", 1, 0)),
+    "two for a tensor": (ps.fields.Tensor((1,), "int64"), ints(1, 2), ("values", 1, 2)),
 }
 
 
@@ -213,20 +209,16 @@ def test_w13_a_wrong_kind_or_count_names_file_record_and_what_was_found(tmp_path
     what, expected, got = fault
     assert (error.path, error.record, error.offset, error.field) == (str(path), 1, len(SOUND) + 16, "a")
     assert (error.expected, error.got) == (expected, got)
-    assert str(error).startswith(
-        f"{path}: field 'a': {what} of record 1 at byte {len(SOUND) + 16}: expected {expected}, got {got}. "
-    )
+    assert error.what == containing("'a'", what)
     assert not check_payloads([example(a=feature)]).refused
 
 
 def test_w13_a_raw_tensor_of_another_size_names_both_sizes(tmp_path):
     path = write_plain(tmp_path / "a.tfrecord", [example(a=strings(b"1234")), example(a=strings(b"123"))])
     split = open_split(path, fields={"a": ps.fields.Tensor((4,), "uint8", "raw")})
-    with pytest.raises(
-        FieldError, match=r"field 'a': bytes of the raw tensor .*expected 4, got 3\."
-    ) as caught:
+    what = containing("'a'", "bytes")
+    with raises_with(FieldError, what=what, record=1, field="a", expected=4, got=3):
         split[1]
-    assert (caught.value.record, caught.value.expected, caught.value.got) == (1, 4, 3)
 
 
 def test_w13_of_two_faults_that_of_the_first_field_of_the_schema_is_named(tmp_path):
@@ -234,6 +226,5 @@ def test_w13_of_two_faults_that_of_the_first_field_of_the_schema_is_named(tmp_pa
     path = write_plain(tmp_path / "a.tfrecord", [example(a=ints(1), b=ints(1)), payload])
     for names, kind in ((["a", "b"], FieldError), (["b", "a"], CorruptRecordError)):
         split = open_split(path, schema=Schema(dict.fromkeys(names, ps.fields.Number("int64"))))
-        with pytest.raises(kind, match=f"field '{names[0]}': ") as caught:
+        with raises_with(kind, what=containing(repr(names[0])), record=1, field=names[0]):
             split[1]
-        assert (caught.value.record, caught.value.field) == (1, names[0])

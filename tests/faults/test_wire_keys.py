@@ -35,7 +35,7 @@ def test_w26_a_key_that_is_no_utf8_is_refused(tmp_path, key):
     ):
         with pytest.raises(RefusedError):
             protobuf_example(payload)
-        check_refused(tmp_path, payload, NOT_UTF8, detail=f" (it begins with {key[:64]!r})")
+        check_refused(tmp_path, payload, NOT_UTF8, detail=repr(key[:64]))
 
 
 @pytest.mark.parametrize("key", named(NOT_TEXT))

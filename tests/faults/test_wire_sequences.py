@@ -8,6 +8,7 @@ from oracle_protobuf import RefusedError, protobuf_sequence_example
 from penstock.errors import FieldError, MissingFieldError
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Ragged
+from raising import containing, raises_with
 from record_files import open_split, write_plain
 from sequence_rows import STEPS, open_each_way, record, steps_of
 from wire.example import Feature
@@ -41,9 +42,7 @@ def test_w30_lists_of_no_steps_are_there_and_absent_ones_are_not(tmp_path):
     assert [column.offsets.tolist() for column in columns.values()] == [[0, 0, 1, 1], [0, 1, 1, 1]]
     assert [sorted(sample) for sample in split] == [["a", "b"], ["a", "b"], ["c"]]
     one = ps.fields.Sequence("int64", (), "feature_list")
-    with pytest.raises(
-        MissingFieldError, match=r"field 'a' is missing of record 2 .*expected a value, got none"
-    ):
+    with raises_with(MissingFieldError, path=str(path), record=2, field="a"):
         open_split(path, schema=Schema({"a": one}))[2]
 
 
@@ -61,11 +60,9 @@ def test_w30_an_unset_step_is_an_error_where_steps_have_a_number_of_values(tmp_p
     sound = [ints(*range(count))]
     path = write_plain(tmp_path / "unset.tfrecord", [record(a=sound), record(a=[*sound, UNSET])])
     split = open_split(path, fields={"a": ps.fields.Sequence("int64", shape, "feature_list")})
-    with pytest.raises(
-        FieldError, match=f"number of values in a step of record 1 .*expected {count}, got 0"
-    ) as caught:
+    what = containing("values", "step")
+    with raises_with(FieldError, what=what, record=1, field="a", expected=count, got=0):
         split[1]
-    assert (caught.value.field, caught.value.expected, caught.value.got) == ("a", count, 0)
 
 
 def test_w30_lists_may_differ_in_their_numbers_of_steps(tmp_path):
@@ -99,7 +96,7 @@ def test_w30_a_step_of_another_number_of_values_is_named(tmp_path, values):
     assert steps_of(split, "a") == [[[1, 2]], [[3, 4]]]
     (error,) = split.rejected
     assert (error.record, error.field, error.expected, error.got) == (1, "a", 2, len(values))
-    assert "field 'a': number of values in a step of record 1" in str(error)
+    assert error.what == containing("'a'", "values", "step")
 
 
 def test_w30_steps_of_strings_are_read(tmp_path):
@@ -113,10 +110,10 @@ def test_w30_steps_of_strings_are_read(tmp_path):
     assert column.values.tolist() == [b"x", b"yz"]
 
 
-def test_w30_steps_of_two_kinds_are_left_out_and_are_an_error_if_told(tmp_path):
+def test_w30_steps_of_two_kinds_are_left_out_and_are_an_error_if_declared(tmp_path):
     path = write_plain(tmp_path / "mixed.tfrecord", [record(a=[ints(1), floats(0)], b=[ints(1)])])
     assert list(ps.open(path).schema) == ["b"]
-    with pytest.raises(FieldError, match=r"field 'a': kind of record 0 .*expected int64, got float"):
+    with raises_with(FieldError, record=0, field="a", expected="int64", got="float"):
         open_split(path, fields={"a": STEPS})[0]
 
 

@@ -126,8 +126,8 @@ def test_progress_bar_shows_on_a_terminal_alone(tmp_path) -> None:
     ours, theirs = pty.openpty()
     # The bar begins after two seconds: a slower clock would only make the test slow, so the wait is cut here.
     program = (
-        "import sys, penstock.cli.progress as progress\n"
-        "progress._SILENT_SECONDS = 0.01\n"
+        "import sys, penstock.cli.terminal as terminal\n"
+        "terminal._SILENT_SECONDS = 0.01\n"
         "from penstock.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
@@ -195,6 +195,6 @@ def test_command_loads_no_framework() -> None:
 def test_demo_runs_and_ends_well(tmp_path) -> None:
     done = run("demo", "--data", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert "308 of 309 records are there" in done.stdout
+    assert "kept 308 records in repaired" in done.stdout
     (folder,) = tmp_path.iterdir()
-    assert done.stdout.endswith(f"Everything is in {folder}: look around, then delete it.\n")
+    assert done.stdout.splitlines()[-1].startswith(f"Everything is in {folder}.")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.main import main
-from penstock.cli.wording import escape
+from penstock.foundation.terminal import escape
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 MANIFEST = CORPUS / "MANIFEST.jsonl"

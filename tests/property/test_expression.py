@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from penstock.errors import OptionError
+from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Number, Sequence, Text
 from penstock.filter import arithmetic
 from penstock.filter.expression import Expression, parse_expression
@@ -204,11 +204,11 @@ def test_numbers_are_compared_exactly(sign, rows):
 @given(st.sampled_from("+-*/%"), NUMBER_ROWS)
 def test_numbers_are_combined_exactly_and_divided_by_zero_not_at_all(sign, rows):
     with np.errstate(all="ignore"):
-        found, nowhere = arithmetic.combine(sign, *map(as_array, rows))
-    nowhere = [False] * len(found) if nowhere is None else nowhere.tolist()
-    for a, b, value, is_nowhere in zip(*rows, found.tolist(), nowhere, strict=True):
-        assert is_nowhere == (sign in "/%" and b == 0)
-        if not is_nowhere:
+        found, undefined = arithmetic.combine(sign, *map(as_array, rows))
+    undefined = [False] * len(found) if undefined is None else undefined.tolist()
+    for a, b, value, is_undefined in zip(*rows, found.tolist(), undefined, strict=True):
+        assert is_undefined == (sign in "/%" and b == 0)
+        if not is_undefined:
             expected = COMBINE[sign](a, b)
             assert value == expected or (math.isnan(value) and math.isnan(expected))
 
@@ -237,3 +237,26 @@ def test_mask_of_a_row_does_not_depend_on_the_rows_beside_it(condition, rows):
     expression = parse(f"({condition.text}) or t == '\\0'")
     alone = [expression.evaluate(make_columns([row])).tolist()[0] for row in rows]
     assert expression.evaluate(make_columns(rows)).tolist() == alone
+
+
+# Parts of filters, of Python that is not part of the language, and of neither.
+FILTER_PARTS = (
+    'i j f s tokens len ( ) [ ] { } , < <= == != + - * / % and or not in is None True 3 .5 1e3 "a" `i`'
+)
+OTHER_PARTS = (
+    r"""** // 007 0x1f 1j b"a" "\x41" "\q" ' " ` `` = := : ; . ... ! && | ~ @ if lambda f"{i}" \ # é ² $ ?"""
+)
+PARTS = st.sampled_from([*FILTER_PARTS.split(), *OTHER_PARTS.split(), "\0", "\n", "\f", "\ud800"])
+
+
+@settings(max_examples=200)
+@given(
+    st.text(max_size=30)
+    | st.lists(PARTS, max_size=12).map(" ".join)
+    | st.lists(PARTS, max_size=8).map("".join)
+)
+def test_any_text_is_a_filter_or_refused_by_an_error_of_penstock(text):
+    try:
+        assert parse_expression(text, SCHEMA).text == text
+    except (OptionError, UnknownNameError) as error:
+        assert str(error)  # noqa: PT017

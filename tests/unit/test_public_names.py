@@ -80,6 +80,10 @@ def test_public_fields_are_these():
     ]
 
 
+def test_package_says_that_it_is_typed():
+    assert (Path(penstock.__file__).parent / "py.typed").is_file()
+
+
 # Options of stages and commands, which no public function takes.
 INTERNAL_OPTIONS = {"BenchOptions", "EncodeOptions", "InspectOptions", "SourceOptions", "SplitOptions"}
 

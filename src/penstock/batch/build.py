@@ -31,9 +31,8 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import OptionError
 from penstock.filter.expression import parse_expression
-from penstock.filter.filtering import filter_rows
-from penstock.filter.lengths import row_lengths
-from penstock.filter.weighing import class_weights, example_weights
+from penstock.filter.scan import filter_rows, row_lengths
+from penstock.filter.weights import class_weights, example_weights
 from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import unknown_name
 from penstock.read.bitmap import both, choose_part

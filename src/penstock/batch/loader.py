@@ -20,6 +20,7 @@ from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
 from penstock.batch.supply import Supply
 from penstock.errors import OptionError, StateError, importing
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
 
@@ -268,7 +269,7 @@ class Loader:
             model.fit(dataset, epochs=3, shuffle=False)
             ```
         """
-        with importing("to_tf()"):
+        with importing("to_tf()", "tensorflow"):
             from penstock.bridge.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
 
         return make_dataset(self)
@@ -293,7 +294,7 @@ class Loader:
             model.fit(feed, epochs=3, callbacks=[feed.callback])
             ```
         """
-        with importing("to_keras()"):
+        with importing_keras("to_keras()"):
             from penstock.bridge.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
 
         return make_feed(self)

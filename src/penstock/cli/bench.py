@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Final
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self, TextIO
 
 from penstock.batch.options import Shuffling
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.cli.live import LiveView
 from penstock.cli.planning import add_declaring, read_declaration
 from penstock.cli.reading import add_json, add_reading, read_options
-from penstock.cli.wording import escape, write_count, write_size
+from penstock.cli.terminal import format_count, format_size, print_message, print_table
+from penstock.foundation.terminal import LiveLines, escape
 from penstock.jobs.bench.advice import share_busy
-from penstock.jobs.bench.bench import prepare_bench
+from penstock.jobs.bench.bench import Look, prepare_bench
 from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
-from penstock.jobs.bench.report import BenchReport
-from penstock.jobs.table import format_table, terminal_width
+from penstock.jobs.bench.report import BenchReport, subtract
 
 SUMMARY = "measure how fast a data set is loaded, and what holds it up"
 DESCRIPTION = """\
@@ -32,6 +38,11 @@ _STAGES: Final = {
     "transform": "transforming",
     "consumer": "the consumer",
 }
+_SECONDS_BETWEEN: Final = 0.25
+_NUM_RECENT: Final = 5  # drawings that "now" is measured over: one second
+_MAX_BAR_CHARS: Final = 40
+_MAX_READY: Final = 32  # the most batches that a loader makes ahead
+_LABEL_CHARS: Final = 11
 _ORDERS: Final = {
     False: "in stored order",
     True: "shuffled",
@@ -125,9 +136,9 @@ def run(args: argparse.Namespace) -> int:
         batches=args.batches,
         consumer_seconds=args.consumer_seconds,
     )
-    with LiveView(not args.json) as view:
-        bench = prepare_bench(args.paths, options, view.say)
-        view.watch(f"split {bench.split.name!r}", bench.look)
+    with LoaderDisplay(not args.json) as display:
+        bench = prepare_bench(args.paths, options, display.show_stage)
+        display.watch(f"split {bench.split.name!r}", bench.look)
         report = bench.run()
     if args.json:
         print(json.dumps(report.to_json(), allow_nan=False))
@@ -144,16 +155,16 @@ def print_report(report: BenchReport) -> None:
         phases[_name_phase(report, report.later, "second")] = report.later
     header = ["", "records/s", "MB/s", *STAGES, "busy", "waiting"]
     rows = [[name, *_write_figures(stats)] for name, stats in phases.items()]
-    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
+    print_table(header, rows, right=header[1:])
     print("Stages: thread time a record. Busy: of the threads' time. Waiting: of the consumer's time.\n")
     if report.disk_bytes:
-        read = write_size(report.disk_bytes)
+        read = format_size(report.disk_bytes)
         print(f"The first epoch got {read} from the disk; what else it read was in the kernel's cache.")
     elif report.disk_bytes is not None:
         print("The first epoch found all that it read in the kernel's cache.")
     if report.measured.is_crowded:
         print("Other programs kept the cores busy: alone it would be faster.")
-    print(f"Peak memory: {write_size(report.peak_bytes)}, mapped files included.")
+    print(f"Peak memory: {format_size(report.peak_bytes)}, mapped files included.")
     print(f"Bottleneck: {_STAGES[report.bottleneck]}.")
     print(f"Advice: {report.advice}")
 
@@ -161,12 +172,12 @@ def print_report(report: BenchReport) -> None:
 def _print_setting(report: BenchReport) -> None:
     measured = report.measured
     how = "not compressed" if report.compression == "none" else f"compressed ({report.compression})"
-    records = write_count(measured.num_records, "record")
-    print(f"split {escape(repr(report.split))}: {records}, {write_size(report.num_bytes)}, {how}")
-    threads = write_count(report.judged.num_threads, "thread") if report.judged.num_threads else "no threads"
+    records = format_count(measured.num_records, "record")
+    print(f"split {escape(repr(report.split))}: {records}, {format_size(report.num_bytes)}, {how}")
+    threads = format_count(report.judged.num_threads, "thread") if report.judged.num_threads else "no threads"
     fitted = "" if report.fit_seconds is None else f", pipeline fitted in {report.fit_seconds:.1f} s"
     print(
-        f"{write_count(len(report.fields), 'field')}{fitted}; batches of {measured.batch_size:,}, "
+        f"{format_count(len(report.fields), 'field')}{fitted}; batches of {measured.batch_size:,}, "
         f"{_ORDERS[measured.shuffle]}, {threads}"
     )
     if measured.consumer_seconds:
@@ -185,7 +196,7 @@ def _name_phase(report: BenchReport, stats: LoaderStats, name: str) -> str:
 
 def _write_figures(stats: LoaderStats) -> list[str]:
     records = max(1, stats.records)
-    spent = (stats.read_seconds, stats.decode_seconds, stats.transform_seconds)
+    spent = _list_stage_seconds(stats)
     return [
         f"{stats.records_per_second:,.0f}",
         f"{stats.megabytes_per_second:,.1f}",
@@ -193,3 +204,117 @@ def _write_figures(stats: LoaderStats) -> list[str]:
         f"{share_busy(stats):.0%}",
         f"{stats.wait_share:.0%}",
     ]
+
+
+class LoaderDisplay:
+    """Shows what a loader does on a terminal, four times per second, from a thread of its own.
+
+    Messages of the log are held until the display is gone.
+
+    Args:
+        is_wanted: Whether to show anything at all.
+        stream: The stream to write to; stderr by default.
+        clock: Returns the time in seconds.
+        size: Returns the size of the terminal; that of `stream` by default.
+    """
+
+    def __init__(
+        self,
+        is_wanted: bool = True,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] | None = None,
+    ) -> None:
+        self._lines = LiveLines(stream, clock=clock, size=size)
+        self._clock = clock
+        self._is_shown = is_wanted and self._lines.is_live
+        self._recent: deque[tuple[float, Look]] = deque(maxlen=_NUM_RECENT)
+        self._is_ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._log = _HeldLog()
+
+    def show_stage(self, text: str) -> None:
+        """Show what is done before the loader starts."""
+        if self._is_shown:
+            self._lines.draw([text])
+
+    def watch(self, title: str, look: Callable[[], Look]) -> None:
+        """Start to show what `look` returns, under a title; it is called from another thread."""
+        if self._is_shown:
+            self._recent.append((self._clock(), look()))
+            self._thread = threading.Thread(target=self._draw_often, args=(title, look), daemon=True)
+            self._thread.start()
+
+    def draw(self, title: str, look: Look) -> None:
+        """Show what the loader does now."""
+        self._recent.append((self._clock(), look))
+        (then, before), (now, _) = self._recent[0], self._recent[-1]
+        recent = subtract(look.stats, before.stats)
+        seconds = (now - then) or 1.0
+        lines = [
+            f"{title}: epoch {look.epoch + 1}, batch {look.step:,} of {look.num_steps:,}",
+            _format_rate("now", recent.records / seconds, recent.bytes_read / seconds),
+            _format_rate("mean", look.stats.records_per_second, 1e6 * look.stats.megabytes_per_second),
+            *self._draw_bars(recent, seconds),
+            self._draw_ready(look.stats.num_ready),
+        ]
+        spent = _list_stage_seconds(recent)
+        self._lines.draw(lines, bold=3 + spent.index(max(spent)) if any(spent) else None)
+
+    def _draw_often(self, title: str, look: Callable[[], Look]) -> None:
+        while not self._is_ended.wait(_SECONDS_BETWEEN) and not self._lines.is_broken:
+            self.draw(title, look())
+
+    def _draw_bars(self, recent: LoaderStats, seconds: float) -> list[str]:
+        """Draw the share of the threads' time that each stage took, and the consumer's share of waiting."""
+        threads = max(1, recent.num_threads)
+        spent = zip(STAGES, _list_stage_seconds(recent), strict=True)
+        shares = {name: each / threads / seconds for name, each in spent}
+        shares["waiting"] = recent.wait_seconds / seconds
+        width = max(1, min(_MAX_BAR_CHARS, self._lines.width - _LABEL_CHARS - len(" 100%")))
+        return [
+            f"{name:{_LABEL_CHARS}}{self._lines.bar(share, width)} {min(1.0, share):4.0%}"
+            for name, share in shares.items()
+        ]
+
+    def _draw_ready(self, num_ready: int) -> str:
+        bar = self._lines.bar(1.0, min(num_ready, _MAX_READY)) + " " * bool(num_ready)
+        return f"{'ready':{_LABEL_CHARS}}{bar}{num_ready} {'batch' if num_ready == 1 else 'batches'}"
+
+    def __enter__(self) -> Self:
+        if self._is_shown:
+            logging.getLogger("penstock").addHandler(self._log)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        if not self._is_shown:
+            return
+        logging.getLogger("penstock").removeHandler(self._log)
+        self._lines.clear()
+        for line in self._log.lines:
+            print_message(line)
+
+
+class _HeldLog(logging.Handler):
+    """Keeps the messages of the log, to be shown later."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message."""
+        self.lines.append(record.getMessage())
+
+
+def _format_rate(label: str, records: float, num_bytes: float) -> str:
+    return f"{label:{_LABEL_CHARS}}{records:,.0f} records/s, {format_size(num_bytes)}/s"
+
+
+def _list_stage_seconds(stats: LoaderStats) -> tuple[float, float, float]:
+    return stats.read_seconds, stats.decode_seconds, stats.transform_seconds

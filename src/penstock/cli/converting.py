@@ -16,12 +16,18 @@ from itertools import islice
 from typing import Any, Final
 
 from penstock.cli.overrides import read_overrides
-from penstock.cli.progress import ProgressBar, write_seconds
-from penstock.cli.wording import complain, escape, write_count, write_size
+from penstock.cli.terminal import (
+    ProgressBar,
+    format_count,
+    format_duration,
+    format_size,
+    print_message,
+    print_table,
+)
 from penstock.errors import OptionError
+from penstock.foundation.terminal import escape
 from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
 from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
-from penstock.jobs.table import format_table, terminal_width
 from penstock.plan.plan_file import dump_yaml
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.conversion import Progress
@@ -143,7 +149,7 @@ def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"out": out, "rows": done.num_rows, "bytes": done.num_bytes}))
     else:
-        print(f"{write_count(done.num_rows, 'row')}, {write_size(done.num_bytes)} in {escape(out)}")
+        print(f"{format_count(done.num_rows, 'row')}, {format_size(done.num_bytes)} in {escape(out)}")
     return 0
 
 
@@ -161,12 +167,12 @@ class ConversionDisplay(ProgressBar):
 def _write_line(progress: Progress, seconds: float) -> str:
     rate = progress.num_bytes / seconds if seconds else 0.0
     parts = [f"{progress.stage} {progress.num_rows:,} rows"]
-    sizes = write_size(progress.num_bytes)
+    sizes = format_size(progress.num_bytes)
     if progress.total_bytes:
-        sizes += f" of {write_size(progress.total_bytes)}"
-    parts.append(f"{sizes}  {write_size(rate)}/s")
+        sizes += f" of {format_size(progress.total_bytes)}"
+    parts.append(f"{sizes}  {format_size(rate)}/s")
     if progress.total_bytes and rate:
-        parts.append(f"{write_seconds((progress.total_bytes - progress.num_bytes) / rate)} left")
+        parts.append(f"{format_duration((progress.total_bytes - progress.num_bytes) / rate)} left")
     parts += [f"{name} {count:,}" for name, count in progress.splits.items()]
     if progress.num_rejects:
         parts.append(f"{progress.num_rejects:,} rejected")
@@ -185,22 +191,22 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
         ]
         for name, field in islice(manifest.schema.items(), _MOST_FIELDS)
     ]
-    print("\n".join(format_table(("field", "type", "role", "values"), fields, width=terminal_width())))
+    print_table(("field", "type", "role", "values"), fields)
     if num_more := len(manifest.schema) - len(fields):
         place = escape(shlex.quote(str(done.out)))
-        print(f"and {write_count(num_more, 'more field')}: 'penstock inspect {place}' lists all.")
+        print(f"and {format_count(num_more, 'more field')}: 'penstock inspect {place}' lists all.")
     print()
     rows = [
-        [name, f"{split.num_records:,}", f"{len(split.shards):,}", write_size(split.num_bytes)]
+        [name, f"{split.num_records:,}", f"{len(split.shards):,}", format_size(split.num_bytes)]
         for name, split in manifest.splits.items()
     ]
     header = ("split", "records", "shards", "size")
-    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
+    print_table(header, rows, right=header[1:])
     print()
     for note in _list_notes(done):
-        complain(f"note: {note}")
+        print_message(f"note: {note}")
     took = "" if seconds is None else f" in {seconds:.1f} s"
-    counts = f"{write_count(manifest.num_records, 'record')} from {write_count(done.num_rows, 'row')}"
+    counts = f"{format_count(manifest.num_records, 'record')} from {format_count(done.num_rows, 'row')}"
     print(f"{counts}{took}: {escape(shlex.quote(str(done.out)))}")
 
 
@@ -210,11 +216,11 @@ def _list_notes(done: Converted) -> list[str]:
     equal, apart = split.get("equal_rows"), split.get("duplicates")
     if equal and not (apart and split.get("notes")):
         moved = f" ({apart:,} of them were moved there)" if apart else ""
-        notes.append(f"{write_count(equal, 'row')} equal to an earlier one, and in its split{moved}")
+        notes.append(f"{format_count(equal, 'row')} equal to an earlier one, and in its split{moved}")
     rejects = done.manifest.rejects
     if rejects.get("count"):
         place = f", see {rejects['file']}" if rejects.get("file") else ""
-        notes.append(f"{write_count(rejects['count'], 'row')} rejected{place}")
+        notes.append(f"{format_count(rejects['count'], 'row')} rejected{place}")
     return notes
 
 

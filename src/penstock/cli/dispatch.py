@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol
 
 from penstock.cli import bench, convert, demo, evaluate, inspect, predict, repair, train, verify
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
-from penstock.cli.wording import complain
+from penstock.cli.terminal import print_message
 from penstock.errors import (
     MissingShardError,
     OptionError,
@@ -68,7 +68,7 @@ def dispatch(argv: Sequence[str]) -> int:
         end_work(status)
     except KeyboardInterrupt as error:
         end_work(status := INTERRUPTED)
-        complain(" ".join(["interrupted.", *getattr(error, "__notes__", ())]))
+        print_message(" ".join(["interrupted.", *getattr(error, "__notes__", ())]))
         _abandon_stdout()
     return status
 
@@ -86,17 +86,17 @@ def _run_and_explain(argv: Sequence[str]) -> int:
         _abandon_stdout()
         return 141
     except (PenstockError, OSError) as error:
-        complain(f"error: {error}")
+        print_message(f"error: {error}")
         _abandon_stdout()
         is_wrong_call = isinstance(error, _WRONG_CALLS) and not isinstance(error, MissingShardError)
         return 2 if is_wrong_call else 1
     except MemoryError:  # where the file is known, an OutOfMemoryError names it
-        complain("error: out of memory. Close other programs, or use a machine with more of it.")
+        print_message("error: out of memory. Close other programs, or use a machine with more of it.")
         return 1
     except Exception as error:  # a fault of ours: one line that says where, for a report
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename}:{place.lineno}"
-        complain(f"error: internal: {type(error).__name__}: {error} ({where}). Please report this.")
+        print_message(f"error: internal: {type(error).__name__}: {error} ({where}). Please report this.")
         return 1
     return status
 
@@ -133,7 +133,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        complain(f"error: {message}")
+        print_message(f"error: {message}")
         self.exit(2)
 
 
@@ -180,7 +180,7 @@ def _refuse_unknown(parser: _Parser, unknown: list[str]) -> NoReturn:
 
 
 def _abandon_stdout() -> None:
-    """Keep the interpreter from flushing to an output that has failed: it would complain at its end."""
+    """Keep the interpreter from flushing to an output that has failed: it would print_message at its end."""
     try:
         _flush_stdout()
     except OSError:

@@ -7,7 +7,7 @@ import argparse
 from penstock.cli.interrupt import loading
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_text_files
-from penstock.errors import importing
+from penstock.foundation.keras_backend import importing_keras
 from penstock.score.options import EvaluateOptions
 
 SUMMARY = "say how good a trained model is, and which inputs matter"
@@ -69,7 +69,7 @@ def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, text: 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print, and return the exit status."""
     # Keras and TensorFlow are loaded when it runs: `--help` is there at once.
-    with loading(), importing("penstock evaluate", "train"):
+    with loading(), importing_keras("penstock evaluate"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
         import_quietly("penstock.training.run")

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from penstock.cli.modelfile import load_model
-from penstock.cli.progress import ProgressBar
+from penstock.cli.terminal import ProgressBar
 from penstock.cli.verdict import print_evaluation
 from penstock.jobs.predict.evaluate import READING, run_evaluation
 from penstock.jobs.predict.options import make_predict_options

@@ -13,15 +13,21 @@ import numpy as np
 
 from penstock.cli.making import summarise_fields, write_making
 from penstock.cli.planning import add_declaring, read_declaration
-from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
-from penstock.cli.wording import complain, escape, write_count, write_size, write_value
+from penstock.cli.terminal import (
+    ProgressBar,
+    format_count,
+    format_size,
+    format_value,
+    print_message,
+    print_table,
+)
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
+from penstock.foundation.terminal import escape, shorten, terminal_width
 from penstock.jobs.check.file_check import FileCheck
 from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.check.tensorflow_code import write_parser
-from penstock.jobs.table import format_table, shorten, terminal_width
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
@@ -107,10 +113,8 @@ def run(args: argparse.Namespace) -> int:
     if not found.faults:
         return 0
     num_bad = sum(bool(file.faults) for file in found.files)
-    complain(
-        f"{write_count(len(found.faults), 'fault')} in {num_bad} of {write_count(len(found.files), 'file')}. "
-        f"Run 'penstock verify {shlex.join(args.paths)}'."
-    )
+    faults, files = format_count(len(found.faults), "fault"), format_count(len(found.files), "file")
+    print_message(f"{faults} in {num_bad} of {files}. Run 'penstock verify {shlex.join(args.paths)}'.")
     return 1
 
 
@@ -142,12 +146,13 @@ def print_inspection(found: Inspection) -> None:
         [
             *_row(name, entry, fields.get(name), has_roles),
             *([statistics.get(name, "")] if statistics else []),
-            "–" if name not in examples else write_value(examples[name]),
+            "–" if name not in examples else format_value(examples[name]),
         ]
         for name, entry in found.entries.items()
     ]
     if rows:
-        print("\n".join(format_table(header, rows, width=terminal_width(), right=("missing",))), end="\n\n")
+        print_table(header, rows, right=("missing",))
+        print()
     for number in range(found.num_samples):
         _print_sample(found, number)
     if len(found.splits) > 1:
@@ -155,9 +160,9 @@ def print_inspection(found: Inspection) -> None:
     compression = {"none": "not compressed", "mixed": "some compressed"}.get(
         found.compression, found.compression
     )
-    records = write_count(found.survey.records, "record") + _PAYLOADS[found.survey.payload]
-    files = write_count(len(found.files), "file")
-    print(f"{files}, {records}, {write_size(found.num_bytes)}, {compression}")
+    records = format_count(found.survey.records, "record") + _PAYLOADS[found.survey.payload]
+    files = format_count(len(found.files), "file")
+    print(f"{files}, {records}, {format_size(found.num_bytes)}, {compression}")
     if found.manifest is not None:
         print("\n".join(write_making(found.manifest)))
 
@@ -191,7 +196,7 @@ def _write_range(low: int, high: int) -> str:
 
 def _sum_up(files: Iterable[FileCheck]) -> str:
     records = [file.num_sound for file in files]
-    return f"{write_count(sum(records), 'record')} in {write_count(len(records), 'file')}"
+    return f"{format_count(sum(records), 'record')} in {format_count(len(records), 'file')}"
 
 
 def _print_sample(found: Inspection, number: int) -> None:
@@ -200,12 +205,12 @@ def _print_sample(found: Inspection, number: int) -> None:
         payload = found.payloads[number]
         text = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in payload[:width])
         print(
-            f"payload {number + 1} ({write_size(len(payload))}):",
+            f"payload {number + 1} ({format_size(len(payload))}):",
             shorten(text, max(20, width - 24)),
             end="\n\n",
         )
     if number < len(found.samples):
-        sample = {escape(name) or "''": write_value(value) for name, value in found.samples[number].items()}
+        sample = {escape(name) or "''": format_value(value) for name, value in found.samples[number].items()}
         indent = max(map(len, sample), default=0)
         print(f"sample {number + 1}" if sample else f"sample {number + 1}: no fields")
         for name, value in sample.items():
@@ -230,7 +235,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, bytes):
-        return write_value(value)
+        return format_value(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.cli.wording import escape, write_count, write_value
+from penstock.cli.terminal import format_count, format_value
+from penstock.foundation.terminal import escape
 from penstock.shards.manifest import Manifest
 from penstock.statistics.statistics import Statistics
 from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
@@ -76,7 +77,7 @@ def _summarise(field: FieldStatistics) -> str:
         return f"{_write_range(field.widths)} x {_write_range(field.heights)} pixels"
     if field.values is not None and field.values.mean is not None:
         lengths = "" if field.lengths is None else f", {_write_range(field.lengths)} long"
-        return f"{write_value(field.values.mean)} ± {write_value(field.values.deviation)}{lengths}"
+        return f"{format_value(field.values.mean)} ± {format_value(field.values.deviation)}{lengths}"
     for part, unit in ((field.characters, "characters"), (field.lengths, "values"), (field.bytes, "bytes")):
         if part is not None and part.mean is not None:
             return f"{_write_range(part)} {unit}"
@@ -85,13 +86,13 @@ def _summarise(field: FieldStatistics) -> str:
 
 def _write_frequencies(part: Frequencies) -> str:
     shown = [
-        f"{write_value(value)} ({number:,})" for value, number in zip(part.values, part.counts, strict=True)
+        f"{format_value(value)} ({number:,})" for value, number in zip(part.values, part.counts, strict=True)
     ]
     about = "" if part.is_complete else "at least "
     more = ", …" if part.num_distinct > _MOST_VALUES else ""
-    return f"{about}{write_count(part.num_distinct, 'value')}: {', '.join(shown[:_MOST_VALUES])}{more}"
+    return f"{about}{format_count(part.num_distinct, 'value')}: {', '.join(shown[:_MOST_VALUES])}{more}"
 
 
 def _write_range(part: Distribution) -> str:
-    low, high = write_value(part.min), write_value(part.max)
+    low, high = format_value(part.min), format_value(part.max)
     return low if low == high else f"{low} to {high}"

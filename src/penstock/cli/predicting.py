@@ -13,10 +13,11 @@ import time
 from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
-from penstock.cli.progress import ProgressBar, write_seconds
 from penstock.cli.quiet import import_quietly
-from penstock.cli.wording import complain, escape, write_count, write_size
-from penstock.errors import OptionError, importing
+from penstock.cli.terminal import ProgressBar, format_count, format_duration, format_size, print_message
+from penstock.errors import OptionError
+from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.terminal import escape
 from penstock.jobs.predict.options import PredictOptions, make_predict_options
 from penstock.jobs.predict.predict import PredictProgress, run_prediction
 from penstock.jobs.predict.predictions import Predictions
@@ -36,7 +37,7 @@ def run_predict(args: argparse.Namespace) -> int:
             got="none",
             advice="Without a file, the predictions themselves are printed: as CSV.",
         )
-    with importing("penstock predict", "train"):
+    with importing_keras("penstock predict"):
         import_quietly("penstock.training.run")
     options = _read_arguments(args)
     data = args.paths[0] if len(args.paths) == 1 else args.paths
@@ -51,8 +52,8 @@ def run_predict(args: argparse.Namespace) -> int:
         return status
     _tell(done)
     if args.out is not None:
-        size = write_size(done.out.stat().st_size) if done.out is not None else ""
-        print(f"{write_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
+        size = format_size(done.out.stat().st_size) if done.out is not None else ""
+        print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
     return status
 
 
@@ -90,7 +91,7 @@ def _write_line(progress: PredictProgress, seconds: float) -> str:
     parts = [f"predict {progress.num_rows:,} rows  {rate:,.0f}/s"]
     if progress.total_bytes and progress.num_bytes and seconds:
         left = seconds * (progress.total_bytes - progress.num_bytes) / progress.num_bytes
-        parts.append(f"{progress.num_bytes / progress.total_bytes:.0%}  {write_seconds(left)} left")
+        parts.append(f"{progress.num_bytes / progress.total_bytes:.0%}  {format_duration(left)} left")
     if progress.num_skipped:
         parts.append(f"{progress.num_skipped:,} left out")
     return "  ".join(parts)
@@ -98,12 +99,12 @@ def _write_line(progress: PredictProgress, seconds: float) -> str:
 
 def _tell(done: Predictions) -> None:
     for note in done.notes:
-        complain(f"note: {note}")
+        print_message(f"note: {note}")
     for error in done.rejected[:_MOST_NAMED]:
-        complain(f"row left out: {error}")
+        print_message(f"row left out: {error}")
     if done.num_skipped:
-        total = write_count(done.num_rows + done.num_skipped, "row")
-        complain(f"note: {done.num_skipped:,} of {total} left out")
+        total = format_count(done.num_rows + done.num_skipped, "row")
+        print_message(f"note: {done.num_skipped:,} of {total} left out")
 
 
 def _to_json(done: Predictions, seconds: float) -> dict[str, Any]:

@@ -14,13 +14,12 @@ from typing import Any, Final
 
 from penstock.cli.converting import ConversionDisplay
 from penstock.cli.overrides import read_overrides
-from penstock.cli.wording import complain
+from penstock.cli.terminal import print_message
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.jobs.table import format_plan, terminal_width
-from penstock.jobs.train.raw_data import RawData, list_more_notes, list_plan_warnings
+from penstock.jobs.train.raw_data import RawData, format_plan, list_more_notes, list_plan_warnings
 from penstock.plan.declaration import Told
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
@@ -70,16 +69,16 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
     def show_plan(plan: Plan) -> None:
         shown.extend(list_plan_warnings(plan))
         if not is_silent:
-            print("\n".join(format_plan(plan, width=terminal_width())), end="\n\n", flush=True)
+            print("\n".join(format_plan(plan)), end="\n\n", flush=True)
             for warning in shown:
-                complain(f"warning: {warning}")
+                print_message(f"warning: {warning}")
 
     display = ConversionDisplay()
     with display:
         done = raw.convert(out, show_plan, display.tell)
     more = list_more_notes(done)
     for note in () if is_silent else more:
-        complain(f"note: {note}")
+        print_message(f"note: {note}")
     return open_dataset(done.out), [*shown, *more]
 
 

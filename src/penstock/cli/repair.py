@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.terminal import ProgressBar, format_count, format_size, print_message, print_table
 from penstock.cli.verify import word_fault
-from penstock.cli.wording import complain, escape, write_count, write_size
 from penstock.errors import OptionError
+from penstock.foundation.terminal import escape
 from penstock.jobs.check.repair import Repair, repair
-from penstock.jobs.table import format_table, terminal_width
 
 SUMMARY = "copy what is good of damaged files"
 DESCRIPTION = """\
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_repair(done)
     for fault in done.failures:
-        complain(f"not repaired: {word_fault(fault)}")
+        print_message(f"not repaired: {word_fault(fault)}")
     return 1 if done.failures or done.missing else 0
 
 
@@ -61,7 +60,7 @@ def print_repair(done: Repair) -> None:
         [
             f"{file.num_kept:,}",
             f"{file.num_lost:,}",
-            write_size(file.num_bytes_lost),
+            format_size(file.num_bytes_lost),
             escape(str(file.path)),
         ]
         for file in done.files
@@ -69,14 +68,14 @@ def print_repair(done: Repair) -> None:
     ]
     header = ("kept", "lost", "bytes lost", "file")
     if rows:
-        print("\n".join(format_table(header, rows, width=terminal_width(), right=header[:3])))
+        print_table(header, rows, right=header[:3])
     if done.losses:
         print("\nlost:")
     for loss in done.losses:
         print(f"  {word_fault(loss.fault)}")
-    kept = f"kept {write_count(done.num_kept, 'record')} in {escape(str(done.out))}"
+    kept = f"kept {format_count(done.num_kept, 'record')} in {escape(str(done.out))}"
     if done.losses:
-        print(f"\n{kept}; LOST {write_count(done.num_lost, 'record')} ({write_size(done.num_bytes_lost)})")
+        print(f"\n{kept}; LOST {format_count(done.num_lost, 'record')} ({format_size(done.num_bytes_lost)})")
         account = "losses.jsonl, which says why, is"
         contents = "their bytes, and losses.jsonl that says why, are" if done.num_bytes_lost else account
         print(f"{contents} in {escape(str(done.quarantine))}")

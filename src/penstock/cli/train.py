@@ -9,7 +9,7 @@ from penstock.cli.interrupt import loading
 from penstock.cli.planning import add_planning
 from penstock.cli.reading import add_json
 from penstock.cli.splitting import add_splitting, add_text_files
-from penstock.errors import importing
+from penstock.foundation.keras_backend import importing_keras
 from penstock.storage.paths import refuse_missing
 from penstock.training.options import TrainOptions
 
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         if not any(sign in path for sign in "*?["):
             refuse_missing(Path(path))
     # Keras and TensorFlow are loaded when it runs: `--help` is there at once, and so are the simplest errors.
-    with loading(), importing("penstock train", "train"):
+    with loading(), importing_keras("penstock train"):
         from penstock.cli.quiet import import_quietly  # noqa: PLC0415
 
         import_quietly("penstock.jobs.train.train")

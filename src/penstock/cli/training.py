@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from penstock.cli.modelfile import load_model
 from penstock.cli.planning import flatten, read_declaration
-from penstock.cli.wording import complain, escape, write_count
+from penstock.cli.terminal import format_count, print_message, print_table
 from penstock.dataset import open as open_dataset
 from penstock.errors import (
     CorruptRecordError,
@@ -27,9 +27,9 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
+from penstock.foundation.terminal import escape
 from penstock.jobs.predict.evaluate import USUAL_SPLIT
 from penstock.jobs.stored_data import Declaration, is_stored
-from penstock.jobs.table import format_table, terminal_width
 from penstock.jobs.train.train import (
     TrainJob,
     can_reuse_data,
@@ -84,7 +84,7 @@ def run_train(args: argparse.Namespace) -> int:
         if not paths:
             advice = "Name the folder of a run, or what to train on."
             raise NoSuchPathError(f"holds no run (there is no {CONFIG_NAME})", path=folder, advice=advice)
-        complain(f"{folder} holds no run yet: it begins")
+        print_message(f"{folder} holds no run yet: it begins")
     try:
         make_options(**job.choices)  # before anything is converted
     except PenstockError as error:
@@ -153,16 +153,16 @@ def _advise(folder: Path, error: BaseException, removed: list[Path], *, was_ther
     elif isinstance(error, KeyboardInterrupt):
         error.add_note(f"To continue, run the same command with --resume --out {named}.")
     elif can_reuse_data(error, folder):
-        complain(
+        print_message(
             f"the converted data is kept in {folder / DATA_NAME}: once the cause is fixed, add "
             f"--resume --out {named} to the command to use it"
         )
     elif folder / DATA_NAME in removed:
-        complain(f"{folder / DATA_NAME} is removed: the corrected command converts again")
+        print_message(f"{folder / DATA_NAME} is removed: the corrected command converts again")
     elif (
         was_there and not has_run and not (isinstance(error, OptionError | CorruptRecordError) and error.path)
     ):
-        complain(
+        print_message(
             f"{folder / DATA_NAME} is from an earlier call: to convert again, remove it, or name another "
             "folder with --out"
         )
@@ -226,7 +226,7 @@ def _find_data(
     data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=args.json or not is_training)
     if is_training:
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
-        complain(f"converted to {folder / DATA_NAME}: {counts}")
+        print_message(f"converted to {folder / DATA_NAME}: {counts}")
     return data, dict(raw.tables), warnings
 
 
@@ -276,8 +276,8 @@ def _print_model(model: Any, *, is_json: bool) -> None:
         for layer in model.layers
     ]
     header = ["layer", "kind", "output", "parameters"]
-    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[3:])))
-    print(f"\n{write_count(num_weights, 'parameter')} in {write_count(len(rows), 'layer')}")
+    print_table(header, rows, right=header[3:])
+    print(f"\n{format_count(num_weights, 'parameter')} in {format_count(len(rows), 'layer')}")
 
 
 def _shape(layer: Any) -> Any:
@@ -315,7 +315,7 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
         shown = [name for name in shown if name != DATA_LOSS]
     rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
-    print("\n".join(format_table(header, rows, width=terminal_width(), right=header[1:])))
+    print_table(header, rows, right=header[1:])
     name = escape(shlex.quote(str(run.folder)))
     own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
     split = _find_unseen(run)

@@ -6,11 +6,10 @@ In: an `Evaluation`. Out: lines on stdout: scores, classes, which input matters,
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any, Final
 
-from penstock.cli.wording import escape, write_count
-from penstock.jobs.table import format_table, terminal_width
+from penstock.cli.terminal import format_count, print_table
+from penstock.foundation.terminal import escape
 from penstock.model.task import Task
 from penstock.score.evaluation import Evaluation, write_interval, write_score
 from penstock.score.scores import Number
@@ -38,7 +37,7 @@ _SLICE_SCORES: Final = ("accuracy", "auc", "f1", "log_loss", "rmse", "mae", "r2"
 
 def print_evaluation(found: Evaluation) -> None:
     """Print all that was found."""
-    print(f"{escape(found.name)}: {write_count(found.records, 'record')}")
+    print(f"{escape(found.name)}: {format_count(found.records, 'record')}")
     for target, task in found.tasks.items():
         _print_scores(found, target, task)
         if task.labels:
@@ -62,7 +61,7 @@ def _print_scores(found: Evaluation, target: str, task: Task) -> None:
         [name, write_score(value), write_interval(found.intervals[target].get(name)), _MEANINGS[name]]
         for name, value in found.targets[target].items()
     ]
-    _print_table(["score", "value", "95 % interval", "what it says"], rows, right=["value"])
+    print_table(["score", "value", "95 % interval", "what it says"], rows, right=["value"])
 
 
 def _print_classes(found: Evaluation, target: str) -> None:
@@ -78,7 +77,7 @@ def _print_classes(found: Evaluation, target: str) -> None:
     if rows:
         print()
         header = ["class", "records", "precision", "recall", "f1", "auc"]
-        _print_table(header, rows, right=header[1:])
+        print_table(header, rows, right=header[1:])
     if len(classes) > len(rows):
         print(f"… and {len(classes) - len(rows)} more: --json has them.")
 
@@ -91,11 +90,11 @@ def _print_confusion(found: Evaluation, target: str) -> None:
     print()
     header = ["true class", *(f"taken for {label}" if len(labels) < 4 else f"→ {label}" for label in labels)]
     rows = [[label, *(f"{each:,}" for each in row)] for label, row in zip(labels, matrix, strict=True)]
-    _print_table(header, rows, right=header[1:])
+    print_table(header, rows, right=header[1:])
 
 
 def _print_importance(found: Evaluation) -> None:
-    records = write_count(found.importance_records, "record")
+    records = format_count(found.importance_records, "record")
     for target, drops in found.importance_by_target.items():
         score = found.main_scores[target]
         of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
@@ -115,7 +114,7 @@ def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:
     for name, drop in ordered[:_MOST_BARS]:
         length = round(_BAR_CHARS * max(drop or 0.0, 0.0) / most) if most else 0
         rows.append([escape(name), write_score(drop), sign * length])
-    _print_table([first, second, ""], rows, right=[second])
+    print_table([first, second, ""], rows, right=[second])
     if len(ordered) > len(rows):
         print(f"… and {len(ordered) - len(rows)} that matter less: --json has them.")
 
@@ -134,7 +133,7 @@ def _print_slices(found: Evaluation, name: str) -> None:
             ]
             for each in found.slices[name]
         ]
-        _print_table(header, rows, right=header[1:])
+        print_table(header, rows, right=header[1:])
 
 
 def _print_mistakes(found: Evaluation, target: str) -> None:
@@ -155,7 +154,7 @@ def _print_mistakes(found: Evaluation, target: str) -> None:
         ]
         for each in mistakes
     ]
-    _print_table(header, rows, right=["record", measure])
+    print_table(header, rows, right=["record", measure])
 
 
 def _write_answer(value: Any) -> str:
@@ -168,7 +167,3 @@ def _write_input(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_write_input, value))}]"
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:
-    print("\n".join(format_table(header, rows, width=terminal_width(), right=right)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from penstock.cli.progress import ProgressBar
 from penstock.cli.reading import add_json, add_reading, read_options
-from penstock.cli.wording import escape, write_count, write_size
+from penstock.cli.terminal import ProgressBar, format_count, format_size
+from penstock.foundation.terminal import escape
 from penstock.jobs.check.file_check import Fault
 from penstock.jobs.check.verify import Verification, verify
 
@@ -42,10 +42,10 @@ def print_verification(found: Verification) -> None:
     """Print a line a fault, the sum of all, and what was not looked into."""
     for fault in found.faults:
         print(word_fault(fault))
-    files = write_count(len(found.files), "file")
-    summary = f"{files}, {write_count(found.num_records, 'record')}, {write_size(found.num_bytes)}"
+    files = format_count(len(found.files), "file")
+    summary = f"{files}, {format_count(found.num_records, 'record')}, {format_size(found.num_bytes)}"
     where = f" in {found.num_bad_files} of them" if len(found.files) > 1 and found.num_bad_files else ""
-    print(f"{summary}: {write_count(len(found.faults), 'fault') + where if found.faults else 'sound'}")
+    print(f"{summary}: {format_count(len(found.faults), 'fault') + where if found.faults else 'sound'}")
     if found.num_other:
         print(
             "1 record that is no Example: only its frame was checked"

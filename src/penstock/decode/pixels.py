@@ -83,7 +83,9 @@ class EncodedImages:
         self._rules = rules
         self._view = column.arena.data
         starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
-        formats, widths, heights, orientations, scans = _native.read_pictures(column.arena, starts, stops)
+        formats, widths, heights, orientations, scans = _native.read_image_headers(
+            column.arena, starts, stops
+        )
         self._starts, self._stops = starts.tolist(), stops.tolist()
         self._formats = formats.tolist()
         self._sizes = list(zip(heights.tolist(), widths.tolist(), strict=True))
@@ -184,7 +186,7 @@ def has_turned(column: Column) -> bool:
     if not isinstance(column, Bytes):
         raise TypeError(f"{column!r} holds no images")
     starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
-    orientations = _native.read_pictures(column.arena, starts, stops)[3]
+    orientations = _native.read_image_headers(column.arena, starts, stops)[3]
     return bool((orientations >= _FIRST_TURNED).any())
 
 

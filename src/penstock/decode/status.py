@@ -1,6 +1,7 @@
 """What the core's statuses mean.
 
-In: the numbers of native/status.h. Out: words, and the errors that name file, record, offset and field.
+In: the numbers of native/record/status.h. Out: words, and the errors that name file, record, offset
+and field.
 """
 
 from __future__ import annotations

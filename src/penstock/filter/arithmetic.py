@@ -1,7 +1,7 @@
-"""Numbers of a filter: added, divided and compared as Python would do it with each.
+"""Arithmetic and comparison of numbers, with the results that Python gives for each row.
 
-In: arrays of int64, of float64, or of Python's whole numbers where 64 bits do not hold them. Out: likewise,
-and masks. Every row is computed by its own values alone: what a block holds beside it changes nothing.
+In: arrays of int64, of float64, or of Python integers where 64 bits are not enough. Out: such arrays, and
+masks. The result of a row depends on its own values alone, not on the other rows of its block.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.types import Mask
 Numbers: TypeAlias = NDArray[Any]
 
 _INT64 = np.iinfo(np.int64)
-# Whole numbers up to here are doubles, too.
+# Integers up to this one are exact as doubles.
 _EXACT: Final = 1 << 53
-_FEW_VALUES: Final = 8  # comparing with each takes less time than looking up each number
+_FEW_VALUES: Final = 8  # comparing with each is faster than looking up each number
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -34,7 +34,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def as_numbers(values: NDArray[Any]) -> Numbers:
-    """Return numbers of any type as those of this module."""
+    """Return numbers of any type as one of the array types of this module."""
     if values.dtype.kind == "f":
         return values.astype(np.float64, copy=False)
     if values.dtype == np.uint64 and _largest(values) > _INT64.max:
@@ -47,12 +47,12 @@ def as_number(value: float, precision: str | None = None) -> Numbers:
 
     Args:
         value: The number.
-        precision: The type of the field that it is compared with: 0.1 is then what a record holds for 0.1.
+        precision: The type of the field that it is compared with, to which the number is rounded.
     """
     if precision is not None:
         with np.errstate(over="ignore"):
             rounded = float(np.dtype(precision).type(_as_double(value)))
-        # What is too large for the field stays as it is, and so is not equal to infinity.
+        # A number too large for the field is not rounded, so that it is not equal to infinity.
         if math.isfinite(rounded):
             return np.array([rounded])
     if isinstance(value, float):
@@ -61,7 +61,7 @@ def as_number(value: float, precision: str | None = None) -> Numbers:
 
 
 def combine(sign: str, left: Numbers, right: Numbers) -> tuple[Numbers, Mask | None]:
-    """Return the result of + - * / or %, and where there is none: that of a division by zero."""
+    """Return the result of + - * / or %, and the rows without one because of a division by zero."""
     if sign in ("/", "%"):
         return _divide(sign, left, right)
     if _has_floats(left) or _has_floats(right):
@@ -73,12 +73,12 @@ def combine(sign: str, left: Numbers, right: Numbers) -> tuple[Numbers, Mask | N
 
 
 def compare(sign: str, left: Numbers, right: Numbers) -> Mask:
-    """Return where a comparison holds."""
+    """Return the rows for which a comparison is true."""
     if _has_floats(left) != _has_floats(right):
         whole = right if _has_floats(left) else left
-        if _largest(whole) > _EXACT:  # rounded to doubles, some might be equal to what they are not
+        if _largest(whole) > _EXACT:  # rounding to doubles could make different numbers equal
             left, right = left.astype(object), right.astype(object)
-    mask: Mask = _COMPARE[sign](left, right).astype(np.bool_, copy=False)
+    mask: Mask = COMPARISONS[sign](left, right).astype(np.bool_, copy=False)
     return mask
 
 
@@ -97,15 +97,15 @@ def is_among(numbers: Numbers, values: Sequence[float], precision: str | None = 
 def _divide(sign: str, left: Numbers, right: Numbers) -> tuple[Numbers, Mask | None]:
     zero: Mask = compare("==", right, as_number(0))
     right = np.where(zero, np.ones(1, right.dtype), right)
-    nowhere = zero if zero.any() else None
+    undefined = zero if zero.any() else None
     if _has_floats(left) or _has_floats(right):
         left, right = _as_doubles(left), _as_doubles(right)
     elif object in (left.dtype, right.dtype) or (sign == "/" and max(map(_largest, (left, right))) > _EXACT):
         pairs = zip(*np.broadcast_arrays(left.astype(object), right.astype(object)), strict=True)
         if sign == "%":
-            return np.array([a % b for a, b in pairs], object), nowhere
-        return np.array([_quotient(a, b) for a, b in pairs], np.float64), nowhere
-    return (np.true_divide if sign == "/" else np.remainder)(left, right), nowhere
+            return np.array([a % b for a, b in pairs], object), undefined
+        return np.array([_quotient(a, b) for a, b in pairs], np.float64), undefined
+    return (np.true_divide if sign == "/" else np.remainder)(left, right), undefined
 
 
 def _quotient(left: int, right: int) -> float:
@@ -120,7 +120,7 @@ def _has_floats(numbers: Numbers) -> bool:
 
 
 def _largest(numbers: Numbers) -> int:
-    """Return how far whole numbers go from zero."""
+    """Return the largest absolute value of integers."""
     return max(abs(int(numbers.min())), abs(int(numbers.max()))) if len(numbers) else 0
 
 
@@ -131,7 +131,7 @@ def _as_doubles(numbers: Numbers) -> NDArray[np.float64]:
 
 
 def _as_double(number: float) -> float:
-    """Return a number as a double; beyond all doubles that is infinite."""
+    """Return a number as a double; infinite if it is too large for one."""
     try:
         return float(number)
     except OverflowError:

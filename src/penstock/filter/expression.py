@@ -1,24 +1,22 @@
-"""Filters: which rows of some columns an expression is true for.
+"""Filters: the rows of some columns for which an expression is true.
 
-In: `age < 3 and breed == "siamese"` and a schema. Out: an `Expression`, which names the fields it needs and
-gives a mask for their columns.
+In: `age < 3 and breed == "siamese"` and a schema. Out: an `Expression`, which has the names of the fields
+that it needs, and makes a mask from their columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.errors import OptionError, UnknownNameError
-from penstock.filter import grammar
 from penstock.filter.arithmetic import combine
-from penstock.filter.operand import Cells, Kind, Operand, make_field, make_length, make_value
-from penstock.filter.token import Value, refuse_at
-from penstock.filter.truth import (
+from penstock.filter.logic import (
     Run,
     both_known,
     both_true,
@@ -31,30 +29,48 @@ from penstock.filter.truth import (
     is_not_zero,
     one_true,
 )
+from penstock.filter.operand import Cells, Operand, make_field, make_length, make_value
+from penstock.filter.syntax import Syntax, Value, refuse_at
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.types import Columns, Mask
 
 _WANTED = {"number": "a number", "string": "a string", "truth": "True or False"}
+# The operators that the tokens of a filter can make; `Syntax` lets no others through.
+_ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Mod: "%",
+}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
 
 
 @dataclass(frozen=True)
 class Expression:
     """A condition on the fields of a record.
 
-    Fields stand by their names, in backticks where a name has other signs than letters, digits and `_`. There
-    are `and`, `or`, `not`; comparisons, which may be chained; `in ("a", "b")`; `+ - * / %` on numbers;
+    Fields are written by name, in backticks where a name has characters other than letters, digits and `_`.
+    There are `and`, `or`, `not`; comparisons, which may be chained; `in ("a", "b")`; `+ - * / %` on numbers;
     `len(tokens)`, which counts the values of a sequence, the characters of a text, the bytes of anything
     else; `is None` and `is not None`. They mean what they mean in Python, and a number by itself is true if
     it is not zero.
 
-    A value that is missing is not compared: what would come of it is unknown, and so is what comes of that,
-    up to `and` and `or`, where the other side may decide. A row is taken where the whole is true. Division by
-    zero gives no value, either. A number that is compared with a field of float32 is first rounded as the
-    field's own values are.
+    The result of a comparison with a missing value is unknown, and so is every result computed from it, up to
+    `and` and `or`, where the other side may decide. A row is taken where the whole expression is true. The
+    result of a division by zero is missing. A number that is compared with a field of float32 is first
+    rounded to float32.
 
     Attributes:
-        text: As it was written.
+        text: The text of the expression.
         names: The fields that it needs, in the order of the text.
     """
 
@@ -63,7 +79,7 @@ class Expression:
     _run: Run
 
     def evaluate(self, columns: Columns) -> Mask:
-        """Return the rows that the expression is true for."""
+        """Return the rows for which the expression is true."""
         num_rows = len(columns[self.names[0]])
         with np.errstate(all="ignore"):
             found: Mask = self._run(columns).values
@@ -74,8 +90,9 @@ def parse_expression(text: str, schema: Schema) -> Expression:
     """Read a filter.
 
     Raises:
-        OptionError: It is no expression, or compares what cannot be compared; the message names the place.
-        UnknownNameError: There is no such field; the message names the nearest.
+        OptionError: The text is not an expression, or compares what cannot be compared; the message has the
+            position in the text.
+        UnknownNameError: There is no such field; the advice names the nearest one.
 
     Example:
         >>> from penstock.fields import Category, Number
@@ -85,23 +102,32 @@ def parse_expression(text: str, schema: Schema) -> Expression:
     """
     if not isinstance(text, str):
         raise OptionError("filter", expected="a str", got=show(text), advice="Write it as 'age < 3'.")
-    compiler = _Compiler(text, schema)
-    run = compiler.truth(grammar.parse(text))
+    try:
+        compiler = _Compiler(Syntax(text), schema)
+        run = compiler.compile()
+    except (MemoryError, RecursionError):
+        # The limits of `Syntax` suffice, but where the caller's own stack is almost full.
+        raise OptionError(
+            f"filter {show(text)}", expected="a shorter expression", got=f"{len(text)} characters"
+        ) from None
     if not compiler.names:
         raise OptionError(f"filter {show(text)}", expected="the name of a field", got="none")
     return Expression(text, tuple(compiler.names), run)
 
 
 class _Compiler:
-    """Turns nodes into operands, and refuses those that do not go together."""
+    """Turns the nodes of a syntax tree into operands, and refuses all that the language does not have."""
 
-    def __init__(self, text: str, schema: Schema) -> None:
-        self._text = text
+    def __init__(self, syntax: Syntax, schema: Schema) -> None:
+        self._syntax = syntax
         self._schema = schema
         self.names: dict[str, None] = {}  # a set in the order of the text
 
-    def truth(self, node: grammar.Node) -> Run:
-        """Compile what must be true or false."""
+    def compile(self) -> Run:
+        """Compile the whole expression."""
+        return self._condition(self._syntax.tree)
+
+    def _condition(self, node: ast.expr) -> Run:
         operand = self._compile(node)
         if operand.kind == "truth":
             return operand.run
@@ -109,89 +135,112 @@ class _Compiler:
             raise self._refuse(operand, "a comparison")
         return lambda columns: is_not_zero(operand.run(columns))
 
-    def _compile(self, node: grammar.Node) -> Operand:
-        ways: dict[type, Callable[[Any], Operand]] = {
-            grammar.Literal: self._literal,
-            grammar.Name: self._name,
-            grammar.Length: self._length,
-            grammar.Chain: self._chain,
-            grammar.Comparison: self._comparison,
-            grammar.Membership: self._membership,
-            grammar.Absence: self._absence,
-            grammar.Negation: self._negation,
-            grammar.Junction: self._junction,
-        }
-        return ways[type(node)](node)
-
-    def _literal(self, node: grammar.Literal) -> Operand:
-        return make_value(node.at, node.value)
-
-    def _name(self, node: grammar.Name) -> Operand:
-        self._note(node)
-        return make_field(node.at, node.name, self._schema[node.name])
-
-    def _absence(self, node: grammar.Absence) -> Operand:
-        operand = self._compile(node.operand)
-        return _test(node.at, lambda columns: is_missing(operand.run(columns)))
-
-    def _negation(self, node: grammar.Negation) -> Operand:
-        run = self.truth(node.operand)
-        return _test(node.at, lambda columns: invert(run(columns)))
-
-    def _junction(self, node: grammar.Junction) -> Operand:
-        runs = [self.truth(each) for each in node.operands]
-        join = both_true if node.word == "and" else one_true
-        return _test(node.at, lambda columns: reduce(join, (run(columns) for run in runs)))
-
-    def _note(self, node: grammar.Name) -> None:
-        if node.name not in self._schema:
-            error = unknown_name(node.name, self._schema)
-            what = f"filter {show(self._text)} at character {node.at + 1}: {error.what}"
-            raise UnknownNameError(what, field=node.name, got=error.got, advice=error.advice)
-        self.names[node.name] = None
-
-    def _length(self, node: grammar.Length) -> Operand:
-        self._note(node.operand)
-        name = node.operand.name
-        operand = make_length(node.at, name, self._schema[name])
-        if operand is None:
-            raise self._refuse(
-                make_field(node.operand.at, name, self._schema[name]), "a sequence, a text or bytes"
-            )
+    def _number(self, node: ast.expr) -> Operand:
+        operand = self._compile(node)
+        if operand.kind != "number":
+            raise self._refuse(operand, _WANTED["number"])
         return operand
 
-    def _chain(self, node: grammar.Chain) -> Operand:
-        first = self._need("number", node.first)
-        rest = [(sign, self._need("number", each)) for sign, each in node.rest]
+    def _compile(self, node: ast.expr) -> Operand:
+        compile_node = self._NODES.get(type(node))
+        if compile_node is None:
+            raise self._syntax.refuse(node, "a field, a value or a comparison")
+        return compile_node(self, node)
 
-        def run(columns: Columns) -> Cells:
-            cells = first.run(columns)
-            for sign, operand in rest:
-                other = operand.run(columns)
-                values, nowhere = combine(sign, cells.values, other.values)
-                known = both_known(cells.known, other.known)
-                cells = Cells(values, known if nowhere is None else both_known(known, ~nowhere))
-            return cells
+    def _name_or_value(self, node: ast.Name) -> Operand:
+        token = self._syntax.token(node)
+        if token.kind == "value":
+            return make_value(token.start, token.value)
+        return make_field(token.start, token.text, self._schema[self._field_name(node)])
 
-        if first.constant is None or any(each.constant is None for _, each in rest):
-            return Operand(node.at, "a number", "number", run)
+    def _field_name(self, node: ast.Name) -> str:
+        token = self._syntax.token(node)
+        if token.text not in self._schema:
+            error = unknown_name(token.text, self._schema)
+            what = f"filter {show(self._syntax.text)} at character {token.start + 1}: {error.what}"
+            raise UnknownNameError(what, field=token.text, got=error.got, advice=error.advice)
+        self.names[token.text] = None
+        return token.text
+
+    def _length(self, node: ast.Call) -> Operand:
+        syntax = self._syntax
+        start = syntax.first_token(node)  # that of `len`: `Syntax` lets no other calls through
+        if len(node.args) != 1:
+            raise syntax.refuse(node, "len with the name of one field")
+        argument = node.args[0]
+        # Just `len(name)`: no parentheses around the name, and no comma after it.
+        is_plain = syntax.first_token(argument) == start + 2 and syntax.tokens[start + 3].text == ")"
+        if not is_plain or not isinstance(argument, ast.Name) or syntax.token(argument).kind != "name":
+            raise syntax.refuse(argument, "the name of a field")
+        name = self._field_name(argument)
+        operand = make_length(syntax.start(node), name, self._schema[name])
+        if operand is None:
+            expected = "a sequence, a text or bytes"
+            raise self._refuse(make_field(syntax.start(argument), name, self._schema[name]), expected)
+        return operand
+
+    def _arithmetic(self, node: ast.BinOp) -> Operand:
+        # The tree of a + b * c - d has its first operand deepest; nothing here calls itself on the way there.
+        steps: list[ast.BinOp] = []
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp):
+            steps.append(left)
+            left = left.left
+        first = self._number(left)
+        rest: list[tuple[str, Operand]] = []
+        for step in reversed(steps):
+            sign, operand = _ARITHMETIC[type(step.op)], self._number(step.right)
+            if rest or first.constant is None or operand.constant is None:
+                rest.append((sign, operand))
+            else:
+                first = self._fold(self._syntax.start(step), sign, first, operand)
+        return _chain(self._syntax.start(node), first, rest) if rest else first
+
+    def _fold(self, start: int, sign: str, left: Operand, right: Operand) -> Operand:
+        """Compute the result of two constants."""
         with np.errstate(all="ignore"):
-            cells = run({})
+            cells = _chain(start, left, [(sign, right)]).run({})
         if cells.known is not None:
-            raise refuse_at(self._text, node.at, expected="a number", got="a division by zero")
-        return make_value(node.at, cells.values.tolist()[0])
+            raise refuse_at(self._syntax.text, start, expected="a number", got="a division by zero")
+        return make_value(start, cells.values.tolist()[0])
 
-    def _comparison(self, node: grammar.Comparison) -> Operand:
-        left = self._compile(node.first)
+    def _unary(self, node: ast.UnaryOp) -> Operand:
+        start = self._syntax.start(node)
+        if isinstance(node.op, ast.Not):
+            run = self._condition(node.operand)
+            return _test(start, lambda columns: invert(run(columns)))
+        operand, sign = self._number(node.operand), "-" if isinstance(node.op, ast.USub) else "+"
+        zero = make_value(start, 0)
+        if operand.constant is not None:
+            return self._fold(start, sign, zero, operand)
+        return _chain(start, zero, [(sign, operand)])
+
+    def _junction(self, node: ast.BoolOp) -> Operand:
+        runs = [self._condition(each) for each in node.values]
+        join = both_true if isinstance(node.op, ast.And) else one_true
+        start = self._syntax.start(node)
+        return _test(start, lambda columns: reduce(join, (run(columns) for run in runs)))
+
+    def _comparison(self, node: ast.Compare) -> Operand:
+        start = self._syntax.start(node)
+        if not all(type(op) in _COMPARISONS for op in node.ops):
+            if len(node.ops) > 1:
+                raise self._syntax.refuse(node, "'in' and 'is' apart from comparisons", "Join them by 'and'.")
+            is_in = isinstance(node.ops[0], ast.In | ast.NotIn)
+            run = (self._membership if is_in else self._absence)(node.left, node.comparators[0])
+            if isinstance(node.ops[0], ast.NotIn | ast.IsNot):
+                return _test(start, lambda columns: invert(run(columns)))
+            return _test(start, run)
+        left = self._compile(node.left)
         tests = []
-        for sign, each in node.rest:
+        for op, each in zip(node.ops, node.comparators, strict=True):
             right = self._compile(each)
-            tests.append(self._pair(sign, left, right))
+            tests.append(self._pair(_COMPARISONS[type(op)], left, right))
             left = right
-        return _test(node.at, lambda columns: reduce(both_true, (test(columns) for test in tests)))
+        return _test(start, lambda columns: reduce(both_true, (test(columns) for test in tests)))
 
     def _pair(self, sign: str, left: Operand, right: Operand) -> Run:
-        """Compile a comparison of two."""
+        """Compile a comparison of two operands."""
         left, right = _count_truth(left, right), _count_truth(right, left)
         for operand in (left, right):
             if operand.kind == "other":
@@ -203,41 +252,81 @@ class _Compiler:
         if left.kind == "string":
             return compare_strings(sign, left, right)
         if sign not in ("==", "!="):
-            raise self._refuse(right, f"a number or a string behind {sign}")
+            raise self._refuse(right, f"a number or a string after {sign}")
         return compare_truths(sign, left, right)
 
-    def _membership(self, node: grammar.Membership) -> Operand:
-        operand = self._compile(node.operand)
+    def _absence(self, left: ast.expr, right: ast.expr) -> Run:
+        operand = self._compile(left)
+        if not isinstance(right, ast.Constant):  # None is the only constant in the tree
+            raise self._syntax.refuse(right, "None")
+        return lambda columns: is_missing(operand.run(columns))
+
+    def _membership(self, left: ast.expr, right: ast.expr) -> Run:
+        operand = self._compile(left)
         if operand.kind not in ("number", "string"):
             raise self._refuse(operand, "a number or a string", _advise(operand))
         values: list[Value] = []
-        for each in node.values:
-            value = _count_truth(make_value(each.at, each.value), operand)
+        for node in self._elements(right):
+            value = _count_truth(self._value(node), operand)
             if value.kind != operand.kind or value.constant is None:
                 raise self._refuse(value, f"{_WANTED[operand.kind]} to compare with {operand.what}")
             values.append(value.constant)
-        return _test(node.at, find_among(operand, values))
+        return find_among(operand, values)
 
-    def _need(self, kind: Kind, node: grammar.Node) -> Operand:
-        operand = self._compile(node)
-        if operand.kind != kind:
-            raise self._refuse(operand, _WANTED[kind])
-        return operand
+    def _elements(self, node: ast.expr) -> Sequence[ast.expr]:
+        """Return the nodes of the values in parentheses, of which one alone is no tuple to Python."""
+        if self._syntax.tokens[self._syntax.first_token(node) - 1].code != "in":
+            return [node]
+        if not isinstance(node, ast.Tuple | ast.List | ast.Set) or not node.elts:
+            raise self._syntax.refuse(node, "values in parentheses")
+        return node.elts
+
+    def _value(self, node: ast.expr) -> Operand:
+        inner = node
+        while isinstance(inner, ast.UnaryOp) and not isinstance(inner.op, ast.Not):
+            inner = inner.operand
+        if not isinstance(inner, ast.Name) or self._syntax.token(inner).kind != "value":
+            raise self._syntax.refuse(node, "a value")
+        return self._compile(node)
 
     def _refuse(self, operand: Operand, expected: str, advice: str = "") -> OptionError:
-        return refuse_at(self._text, operand.at, expected=expected, got=operand.what, advice=advice)
+        return refuse_at(self._syntax.text, operand.start, expected=expected, got=operand.what, advice=advice)
+
+    _NODES: ClassVar[dict[type[ast.expr], Callable[[_Compiler, Any], Operand]]] = {
+        ast.Name: _name_or_value,
+        ast.Call: _length,
+        ast.BinOp: _arithmetic,
+        ast.UnaryOp: _unary,
+        ast.BoolOp: _junction,
+        ast.Compare: _comparison,
+    }
 
 
-def _test(at: int, run: Run) -> Operand:
-    return Operand(at, "a comparison", "truth", run)
+def _chain(start: int, first: Operand, rest: Sequence[tuple[str, Operand]]) -> Operand:
+    """Return the result of arithmetic from left to right."""
+
+    def run(columns: Columns) -> Cells:
+        cells = first.run(columns)
+        for sign, operand in rest:
+            other = operand.run(columns)
+            values, undefined = combine(sign, cells.values, other.values)
+            known = both_known(cells.known, other.known)
+            cells = Cells(values, known if undefined is None else both_known(known, ~undefined))
+        return cells
+
+    return Operand(start, "a number", "number", run)
+
+
+def _test(start: int, run: Run) -> Operand:
+    return Operand(start, "a comparison", "truth", run)
 
 
 def _count_truth(operand: Operand, other: Operand) -> Operand:
     """Return True as 1 and False as 0 where the other one is a number."""
     if other.kind == "number" and isinstance(operand.constant, bool):
-        return make_value(operand.at, int(operand.constant), operand.what)
+        return make_value(operand.start, int(operand.constant), operand.what)
     return operand
 
 
 def _advise(operand: Operand) -> str:
-    return "" if operand.kind != "other" else "Of a sequence there is len(…); of any field, `is None`."
+    return "" if operand.kind != "other" else "Use len(…) for sequences, or 'is None' for any field."

@@ -1,7 +1,7 @@
-"""What a filter computes with: fields and values, as arrays with what is known of them.
+"""Operands of a filter: fields and constants as arrays, with the rows that have a value.
 
-In: a field of the schema, or a value that stands in the text. Out: an `Operand`, which gives its cells for
-some columns.
+In: a field of the schema, or a value in the text. Out: an `Operand`, which makes cells from columns. What a
+filter can do with each type of field is in one table, `_RULES`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.filter.arithmetic import as_number, as_numbers
-from penstock.filter.token import Value
+from penstock.filter.syntax import Value
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -26,11 +26,11 @@ Kind: TypeAlias = Literal["number", "string", "truth", "other"]
 
 
 class Cells(NamedTuple):
-    """A value a row, or one for all rows.
+    """One value per row, or one for all rows.
 
     Attributes:
-        values: Numbers, strings (`Bytes`) or a mask, which is False where nothing is known.
-        known: Which rows have a value; None if all do.
+        values: Numbers, strings (`Bytes`) or a mask, which is False where the value is unknown.
+        known: The rows with a value; None if all have one.
     """
 
     values: Any
@@ -42,15 +42,15 @@ class Operand:
     """A part of an expression.
 
     Attributes:
-        at: Its place in the text.
-        what: It in words, for errors.
-        kind: What its values are; nothing but their absence can be asked of "other" ones.
-        run: Gives the cells of some columns.
-        constant: The value, where it is the same for all rows.
-        precision: Of a field of floats: how the field holds them, where that is not as doubles.
+        start: Its position in the text.
+        what: Its description in errors.
+        kind: What its values are; those of "other" can only be tested for being missing.
+        run: Makes the cells from columns.
+        constant: The value, if it is the same for all rows.
+        precision: The type of a field of floats that is narrower than float64.
     """
 
-    at: int
+    start: int
     what: str
     kind: Kind
     run: Callable[[Columns], Cells]
@@ -58,24 +58,25 @@ class Operand:
     precision: str | None = None
 
 
-def make_value(at: int, value: Value, what: str | None = None) -> Operand:
-    """Make the operand of a value."""
+def make_value(start: int, value: Value, what: str | None = None) -> Operand:
+    """Make the operand of a constant."""
     kind: Kind = "number"
-    cells = Cells(as_number(value)) if not isinstance(value, bool | bytes) else Cells(None)
     if isinstance(value, bool):
         kind, cells = "truth", Cells(np.array([value]))
     elif isinstance(value, bytes):
         stops = np.array([len(value)], np.int64)
         kind, cells = "string", Cells(Bytes(np.frombuffer(value, np.uint8), np.zeros(1, np.int64), stops))
-    return Operand(at, what or f"the {_KINDS[kind]} {_show(value)}", kind, lambda _: cells, value)
+    else:
+        cells = Cells(as_number(value))
+    noun = "value" if kind == "truth" else kind
+    return Operand(start, what or f"the {noun} {_show(value)}", kind, lambda _: cells, value)
 
 
-def make_field(at: int, name: str, field: Field) -> Operand:
+def make_field(start: int, name: str, field: Field) -> Operand:
     """Make the operand of a field's value."""
-    kind = _kind_of(field)
-    precision = None
-    if kind == "number" and isinstance(field, Number | Tensor) and field.dtype in ("float16", "float32"):
-        precision = field.dtype
+    rules = _RULES[type(field)]
+    kind = rules.kind(field)
+    dtype = getattr(field, "dtype", None)
 
     def run(columns: Columns) -> Cells:
         column = columns[name]
@@ -87,44 +88,53 @@ def make_field(at: int, name: str, field: Field) -> Operand:
             return Cells(values if known is None else values & known, known)
         return Cells(as_numbers(values), known)
 
-    return Operand(at, f"field {show(name)}, {_describe(field)}", kind, run, precision=precision)
+    return Operand(
+        start,
+        f"field {show(name)}, {rules.noun}{f' of type {dtype}' if rules.shows_dtype else ''}",
+        kind,
+        run,
+        precision=dtype if kind == "number" and dtype in ("float16", "float32") else None,
+    )
 
 
-def make_length(at: int, name: str, field: Field) -> Operand | None:
+def make_length(start: int, name: str, field: Field) -> Operand | None:
     """Make the operand of a field's length; None if it has none."""
-    measure: Callable[[Column], NDArray[np.int64]]
-    if isinstance(field, Sequence):
-        measure = count_values
-    elif isinstance(field, Text | Category) and field.kind == "bytes":
-        measure = _count_characters
-    elif isinstance(field, BytesField | Image):
-        measure = count_bytes
-    else:
+    rules = _RULES[type(field)]
+    measure = rules.measure
+    if measure is None or rules.kind(field) == "number":
         return None
 
     def run(columns: Columns) -> Cells:
         return Cells(measure(columns[name]), find_known(field, columns[name]))
 
-    return Operand(at, f"len({name})", "number", run)
+    return Operand(start, f"len({name})", "number", run)
 
 
 def find_known(field: Field, column: Column) -> Mask | None:
-    """Return which rows of a column have a value: of a field with a default, all."""
+    """Return the rows of a column that have a value: all, if the field has a default."""
     return None if field.default is not None else column.present
 
 
 def count_values(column: Column) -> NDArray[np.int64]:
-    """Return how many values, or steps, each row of a sequence has."""
+    """Return the number of values or steps in each row of a sequence."""
     return np.diff(cast("Ragged", column).offsets)
 
 
 def count_bytes(column: Column) -> NDArray[np.int64]:
-    """Return how many bytes each row has."""
+    """Return the number of bytes in each row."""
     strings = cast("Bytes", column)
     return strings.stops - strings.starts
 
 
-_KINDS = {"number": "number", "string": "string", "truth": "value"}
+def _count_characters(column: Column) -> NDArray[np.int64]:
+    strings = cast("Bytes", column)
+    if len(strings.arena) == 0 or strings.arena.max() < 0x80:  # ASCII, in a tenth of the time
+        return strings.stops - strings.starts
+    # Of the bytes of a character in UTF-8, all but the first are 10xxxxxx.
+    sums = np.zeros(len(strings.arena) + 1, np.int64)
+    np.cumsum((strings.arena & 0xC0) != 0x80, out=sums[1:])
+    lengths: NDArray[np.int64] = sums[strings.stops] - sums[strings.starts]
+    return lengths
 
 
 def _show(value: Value) -> str:
@@ -136,29 +146,38 @@ def _show(value: Value) -> str:
         return show(value)
 
 
-def _kind_of(field: Field) -> Kind:
-    if isinstance(field, Number):
-        return "number"
-    if isinstance(field, Category | Text | BytesField):
-        return "number" if field.kind == "int64" else "string"
-    if isinstance(field, Tensor) and field.shape == ():
-        return "truth" if field.dtype == "bool" else "number"
-    return "other"
+class _Rules(NamedTuple):
+    """What a filter can do with the fields of one type.
+
+    Attributes:
+        noun: The type in errors.
+        kind: Returns the kind of the values of a field.
+        measure: Returns the `len` of each row; None if the type has none.
+        shows_dtype: Whether errors name the dtype of the field, too.
+    """
+
+    noun: str
+    kind: Callable[[Any], Kind]
+    measure: Callable[[Column], NDArray[np.int64]] | None = None
+    shows_dtype: bool = False
 
 
-def _describe(field: Field) -> str:
-    noun = {"bytes": "a string of bytes", "text": "a text", "image": "an image"}.get(field.type_name)
-    if isinstance(field, Number | Category):
-        return f"a {field.type_name} of type {field.dtype}"
-    return noun or f"a {field.type_name}"
+def _kind_of_category(field: Category) -> Kind:
+    return "number" if field.kind == "int64" else "string"
 
 
-def _count_characters(column: Column) -> NDArray[np.int64]:
-    strings = cast("Bytes", column)
-    if len(strings.arena) == 0 or strings.arena.max() < 0x80:  # ASCII, at a tenth of the cost
-        return strings.stops - strings.starts
-    # Of the bytes of a character in UTF-8, all but the first are 10xxxxxx.
-    sums = np.zeros(len(strings.arena) + 1, np.int64)
-    np.cumsum((strings.arena & 0xC0) != 0x80, out=sums[1:])
-    lengths: NDArray[np.int64] = sums[strings.stops] - sums[strings.starts]
-    return lengths
+def _kind_of_tensor(field: Tensor) -> Kind:
+    if field.shape != ():
+        return "other"
+    return "truth" if field.dtype == "bool" else "number"
+
+
+_RULES: dict[type[Field], _Rules] = {
+    Number: _Rules("a number", lambda _: "number", shows_dtype=True),
+    Category: _Rules("a category", _kind_of_category, _count_characters, shows_dtype=True),
+    Text: _Rules("a text", lambda _: "string", _count_characters),
+    BytesField: _Rules("a string of bytes", lambda _: "string", count_bytes),
+    Image: _Rules("an image", lambda _: "other", count_bytes),
+    Sequence: _Rules("a sequence", lambda _: "other", count_values),
+    Tensor: _Rules("a tensor", _kind_of_tensor),
+}

@@ -1,1 +1,1 @@
-"""Concepts without a stage: wording, JSON forms, option checks, YAML, threads, generated code."""
+"""Concepts without a stage, which every other folder may import."""

@@ -18,7 +18,7 @@ from penstock.batch.build import LoadedSplit
 from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
 from penstock.filter.expression import parse_expression
-from penstock.filter.filtering import filter_rows
+from penstock.filter.scan import filter_rows
 from penstock.foundation.wording import count, show
 from penstock.model.outputs import find_losses, name_loss
 from penstock.model.ports import find_outputs, is_graph, name_outputs

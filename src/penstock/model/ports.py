@@ -85,14 +85,16 @@ def find_inputs(model: keras.Model) -> dict[str, Any] | None:
         OptionError: Its inputs are nested, or it has none yet.
     """
     if isinstance(model, keras.Sequential):
-        if not model.built or model._functional is None:
+        try:
+            inputs = model.inputs
+        except AttributeError:  # as long as no input is declared
             raise OptionError(
                 f"inputs of {name_model(model)}",
-                expected="a first layer that says what it takes",
+                expected="a first layer that declares its input",
                 got="a Sequential without one",
                 advice="Begin it with keras.Input(shape, name='…'), named by the field.",
-            )
-        return {each.name: each for each in model.inputs}
+            ) from None
+        return {each.name: each for each in inputs}
     if not isinstance(model, Functional):
         return None
     given = model.input

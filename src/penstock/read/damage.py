@@ -1,7 +1,7 @@
 """Damage of a file's frames in words.
 
-In: what the core's walk found (native/walk.h). Out: `Damage`, which says where and what, and the error to
-raise for it.
+In: what the core's scanner found (native/record/frame_scanner.h). Out: `Damage`, with kind and position,
+and the error to raise for it.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
 def _walk_stream(
     chunks: Iterator[bytes], limits: tuple[int, bool]
 ) -> tuple[NDArray[np.uint64], list[_native.Damage], CorruptRecordError | None]:
-    walk = _native.IndexWalk(*limits)
+    walk = _native.IndexScanner(*limits)
     failure = None
     try:
         for chunk in chunks:

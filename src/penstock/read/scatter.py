@@ -40,7 +40,7 @@ class Scatter:
 
     def __init__(self, rows: Rows, num_threads: int = 1) -> None:
         self.rows = rows
-        self._places = _native.Places(rows.starts)
+        self._places = _native.RowLocations(rows.starts)
         self._known: set[int] = set()
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
@@ -129,7 +129,7 @@ class Scatter:
         """Ask the kernel to bring these rows into memory while something else is done."""
         if self._maps:  # then all of every file was announced when it was mapped
             return
-        _native.announce(self.segments(wanted))
+        _native.prefetch(self.segments(wanted))
 
     def _mapping(self, number: int, file: OpenFile) -> _native.Mapping:
         mapping = self._mappings.get(number)

@@ -83,7 +83,7 @@ class Frequency:
         if len(values):
             frequency.histogram = Histogram.of(values)
             if frequency.histogram is None:
-                tally = _native.Tally(max_values)
+                tally = _native.ValueCounter(max_values)
                 tally.add_ints(np.ascontiguousarray(values), None)
                 frequency._take(tally)
         return frequency
@@ -103,7 +103,7 @@ class Frequency:
         if is_long.any():
             frequency.is_complete = not (is_long if keep is None else is_long & keep).any()
             keep = ~is_long if keep is None else keep & ~is_long
-        tally = _native.Tally(max_values)
+        tally = _native.ValueCounter(max_values)
         tally.add_strings(arena, np.ascontiguousarray(starts), np.ascontiguousarray(stops), keep)
         frequency._take(tally)
         return frequency
@@ -177,7 +177,7 @@ class Frequency:
         values, counts = self.histogram.entries()
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
-    def _take(self, tally: _native.Tally) -> None:
+    def _take(self, tally: _native.ValueCounter) -> None:
         values, counts, num_overflowed = tally.take()
         known: Iterable[Any] = values if isinstance(values, list) else values.tolist()
         self._counts = dict(zip(known, counts.tolist(), strict=True))

@@ -72,7 +72,7 @@ class Counted(NamedTuple):
 
 def count_values(name: str, source: FitSource) -> Counted:
     """Count the values of strings or ints, or of lists of them."""
-    tally = _native.Tally(MOST_COUNTED)
+    tally = _native.ValueCounter(MOST_COUNTED)
     num_missing = 0
     for column in source.columns(name):
         if column.present is not None:

@@ -9,17 +9,18 @@ import penstock as ps
 from graph_rows import fit_some
 from penstock.errors import MissingPackageError
 from penstock.transform import Keep
+from raising import raises_with
 from record_files import example, write_plain
 
 
 @pytest.mark.parametrize(
     ("method", "package", "install"),
     [
-        ("to_tf", "tensorflow", "tensorflow"),
-        ("to_keras", "keras", "keras"),
+        ("to_tf", "tensorflow", "'penstock[tensorflow]'"),
+        ("to_keras", "keras", "'penstock[train]'"),
         ("to_torch", "torch", "'penstock[torch]'"),
         ("to_jax", "jax", "'penstock[jax]'"),
-        ("to_tf_graph", "tensorflow", "tensorflow"),
+        ("to_tf_graph", "tensorflow", "'penstock[tensorflow]'"),
     ],
 )
 def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method, package, install):
@@ -30,8 +31,5 @@ def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method,
     split, pipeline = data["train"], fit_some(data, n=Keep())
     is_graph = method == "to_tf_graph"
     bridge = partial(split.to_tf_graph, pipeline) if is_graph else getattr(split.loader(pipeline), method)
-    with pytest.raises(MissingPackageError) as caught:
+    with raises_with(MissingPackageError, f"{method}() {package!r} {install}"):
         bridge()
-    assert str(caught.value) == (
-        f"{method}() needs the package {package!r}, which is not installed. Run: pip install {install}."
-    )

@@ -8,6 +8,7 @@ import pytest
 from penstock.batch.batch_plan import BucketPlan, Ticket
 from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import SplitOrder
+from raising import raises_with
 
 LENGTHS = np.random.default_rng(5).integers(0, 40, 500).astype(np.int32)
 
@@ -101,7 +102,7 @@ def test_number_of_steps_is_that_of_the_tickets_in_any_epoch_and_order():
 def test_step_that_is_not_there_is_refused():
     plan = make_plan()
     num_steps = plan.num_steps(0)
-    with pytest.raises(IndexError, match=f"epoch 0 has no batch {num_steps}"):
+    with raises_with(IndexError, f"epoch 0 batch {num_steps}"):
         plan.picks(Ticket(0, num_steps))
 
 

@@ -11,6 +11,7 @@ from penstock.bridge.graph.files import GraphOptions, find_source
 from penstock.bridge.graph.program import make_program
 from penstock.errors import OptionError, SchemaError
 from penstock.transform import Augment, Encode, Image, Keep, Output, Pad, Scale, Tokenize
+from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
 
 
@@ -33,17 +34,12 @@ def test_map_is_refused_by_the_name_of_its_field(rows):
         [Output("double", "int64")],
         name="twice",
     )
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'int' TensorFlow Penstock 'twice'", field="int"):
         write_code(rows, pipeline)
-    assert caught.value.field == "int"
-    assert str(caught.value) == (
-        "field 'int' as TensorFlow operations: expected transforms of Penstock, got the map 'twice'. "
-        "Feed it by loader(…).to_tf(), which runs Penstock's own transforms, or leave the field out."
-    )
 
 
 def test_hash_is_refused(rows):
-    with pytest.raises(OptionError, match="field 'kind' as TensorFlow operations: expected a vocabulary, as"):
+    with raises_with(OptionError, "TensorFlow", field="kind"):
         write_code(rows, fit_some(rows, kind=Encode("hash", num_bins=9)))
 
 
@@ -51,14 +47,14 @@ def test_tokenizer_of_a_file_is_refused(rows):
     tokenizers = pytest.importorskip("tokenizers")
     words = tokenizers.models.WordLevel({"fox": 0, "[UNK]": 1}, "[UNK]")
     given = tokenizers.Tokenizer(words).to_str()
-    with pytest.raises(OptionError, match=r"field 'text' .* as TensorFlow has no such tokenizer"):
+    with raises_with(OptionError, "TensorFlow", field="text"):
         write_code(rows, fit_some(rows, text=Tokenize(tokenizer=given)))
 
 
 def test_default_of_a_list_is_refused_as_an_empty_list_looks_like_a_missing_one(tmp_path):
     path = write_plain(tmp_path / "train.tfrecord", [example(ints=[1, 2])])
     data = ps.open(path, fields={"ints": ps.fields.Sequence("int64", default=(7,))})
-    with pytest.raises(OptionError, match=r"field 'ints' .* takes an empty list for a missing one, got"):
+    with raises_with(OptionError, "empty list", field="ints"):
         write_code(data, fit_some(data, ints=Pad()))
 
 
@@ -68,39 +64,41 @@ def test_damaged_record_is_refused_before_anything_is_read(tmp_path):
     pipeline = fit_some(data, n=Keep())
     path.write_bytes(flip(path.read_bytes(), 2))
     damaged = ps.open(path, schema=data.schema, on_error="skip")
-    with pytest.raises(
-        OptionError, match="expected sound files, as TensorFlow ends at the first damaged record"
-    ):
+    with raises_with(OptionError, expected=containing("TensorFlow")):
         write_code(damaged, pipeline)
 
 
 def test_field_of_another_type_than_was_fitted_is_refused(rows):
     pipeline = fit_some(rows, int=Keep())
     schema = ps.Schema({**rows.schema, "int": ps.fields.Category("int64")})
-    with pytest.raises(SchemaError, match="field 'int': expected type number"):
+    with raises_with(
+        SchemaError,
+        field="int",
+        expected=containing("(scalar int64)"),
+        got=containing("category", "(scalar int64)"),
+    ):
         write_code(ps.open(rows.paths, schema=schema), pipeline)
 
 
 def test_pipeline_of_nothing_is_refused(rows):
-    with pytest.raises(OptionError, match="pipeline: expected a field at least, got none"):
+    with raises_with(OptionError, "pipeline"):
         write_code(rows, fit_some(rows))
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "facts"),
     [
-        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
-        ({"shuffle": "block"}, "shuffle: expected True or False, got 'block'"),
-        ({"seed": 2**63}, "seed: expected at most 9223372036854775807"),
-        ({"seed": -1}, "seed: expected a whole number of at least 0"),
-        ({"last": "pad"}, "last: expected 'short' or 'drop', got 'pad'. Batches that are padded"),
-        ({"shuffle_records": 0}, "shuffle_records: expected a whole number of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size 1 0"),
+        ({"shuffle": "block"}, "shuffle True False 'block'"),
+        ({"seed": 2**63}, "seed 9223372036854775807"),
+        ({"seed": -1}, "seed 0"),
+        ({"last": "pad"}, "last 'short' 'drop' 'pad'"),
+        ({"shuffle_records": 0}, "shuffle_records 1 0"),
     ],
 )
-def test_choice_that_cannot_be_is_refused(options, text):
-    with pytest.raises(OptionError) as caught:
+def test_choice_that_cannot_be_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         GraphOptions(**options)
-    assert str(caught.value).startswith(text)
 
 
 def test_fields_of_any_name_have_variables_of_their_own(tmp_path):
@@ -134,7 +132,7 @@ def test_constants_say_what_was_chosen(rows):
         "SEED = 5",
         "SHUFFLE_RECORDS = 10000",
     ]
-    assert "dataset = dataset.batch(BATCH_SIZE, drop_remainder=True)" in lines
+    assert mentions(lines, "dataset.batch(BATCH_SIZE, drop_remainder=True)")
 
 
 def test_window_of_the_shuffle_holds_fewer_of_large_records(tmp_path):

@@ -14,6 +14,7 @@ from penstock.errors import FieldError, OptionError, SchemaError, StateError, Un
 from penstock.read.order import SplitOrder
 from penstock.transform import Output
 from penstock.types import Bytes, Ragged
+from raising import containing, raises_with
 from record_files import example, write_plain
 
 TOTAL = 25
@@ -80,7 +81,7 @@ def test_epochs_in_one_iteration_are_those_of_as_many_iterations(split):
 def test_endless_iteration_goes_on(split):
     loader = split.loader(batch_size=10, repeat=None, shuffle=True)
     assert loader.is_endless
-    with pytest.raises(TypeError, match="a loader with repeat=None has no length: an iteration never ends"):
+    with raises_with(TypeError, "repeat=None length"):
         len(loader)
     batches = iter(loader)
     found = [batch[0]["n"].tolist() for _, batch in zip(range(9), batches, strict=False)]
@@ -241,9 +242,9 @@ def test_state_at_a_step_is_the_state_that_was_there(split):
     assert [fresh.state_at(step) for step in range(8)] == states
     assert fresh.state_at(3, epoch=2)["epoch"] == 2
     assert fresh.position == (0, 0)
-    with pytest.raises(OptionError, match=r"step: expected 0 to 7, got 8\."):
+    with raises_with(OptionError, "step", expected=containing(0, 7), got="8"):
         fresh.state_at(8)
-    with pytest.raises(OptionError, match=r"step: expected a whole number of at least 0, got -1\."):
+    with raises_with(OptionError, "step", expected=containing(0), got="-1"):
         fresh.state_at(-1)
 
 
@@ -274,7 +275,7 @@ def test_state_with_a_very_long_filter_is_a_digest_that_still_tells_differences(
     assert len(json.dumps(loader.state_dict())) < 1024
     assert set(loader.state_dict()["order"]) == {"digest"}
     other = split.loader(batch_size=4, filter=longer + " and n < 20")
-    with pytest.raises(StateError, match="the order of records of the state, 'digest': expected '"):
+    with raises_with(StateError, "state 'digest'"):
         other.load_state_dict(loader.state_dict())
 
 
@@ -306,9 +307,8 @@ def test_restored_iteration_over_several_epochs_ends_with_the_first(split, repea
 def test_step_that_no_epoch_has_is_refused(split):
     loader = split.loader(batch_size=4)
     state = {**loader.state_dict(), "step": 8}
-    with pytest.raises(StateError) as caught:
+    with raises_with(StateError, "0 7 8"):
         loader.load_state_dict(state)
-    assert str(caught.value) == "step of the state: expected 0 to 7, got 8. No loader was ever there."
     assert loader.position == (0, 0)
 
 
@@ -331,7 +331,7 @@ def test_where_names_the_records_of_a_batch(split, folder):
             shard = 0 if place.row < 10 else 1 if place.row < 13 else 2
             assert place.path == str(folder / f"train-{shard:05}-of-00003.tfrecord")
             assert place.record == place.row - (0, 10, 13)[shard]
-    with pytest.raises(OptionError, match=r"step: expected 0 to 6, got 7\."):
+    with raises_with(OptionError, "step", expected=containing(0, 6), got="7"):
         loader.where(7)
 
 
@@ -439,25 +439,27 @@ def flat_rows(loader):
 def test_field_that_is_not_there_is_refused_by_name(split, tmp_path):
     write_plain(tmp_path / "test-00000-of-00001.tfrecord", [example(n=1, y=1)])
     other = ps.open(tmp_path / "test-00000-of-00001.tfrecord")["test"]
-    with pytest.raises(UnknownNameError, match=r"x"):
+    with raises_with(UnknownNameError, field="x", got="'x'"):
         other.loader(ps.Pipeline.fit(split))
-    with pytest.raises(UnknownNameError, match="nn"):
+    with raises_with(UnknownNameError, field="nn", got="'nn'"):
         split.loader(filter="nn > 3")
-    with pytest.raises(UnknownNameError, match="lenght"):
+    with raises_with(UnknownNameError, field="lenght", got="'lenght'"):
         split.loader(bucket_by="lenght")
-    with pytest.raises(OptionError, match="length of field 'n'"):
+    with raises_with(OptionError, "length 'n'"):
         split.loader(bucket_by="n")
 
 
 def test_data_of_other_types_is_refused_before_the_first_batch(split, tmp_path):
     write_plain(tmp_path / "test-00000-of-00001.tfrecord", [payload(1, n=2.5)])
     other = ps.open(tmp_path / "test-00000-of-00001.tfrecord")["test"]
-    with pytest.raises(SchemaError, match="field 'n'"):
+    with raises_with(
+        SchemaError, field="n", expected=containing("(scalar int64)"), got=containing("(scalar float32)")
+    ):
         other.loader(ps.Pipeline.fit(split))
 
 
 def test_loader_cannot_be_pickled_and_says_what_to_do(split):
-    with pytest.raises(TypeError, match="make the loader anew, and send its state_dict"):
+    with raises_with(TypeError, "state_dict"):
         pickle.dumps(split.loader())
 
 
@@ -493,7 +495,7 @@ def test_endless_iteration_that_was_left_is_followed_by_the_next_epoch(split):
 
 
 def test_fewer_records_a_batch_than_ranks_are_refused(split):
-    with pytest.raises(OptionError, match=r"batch_size: expected at least 4, a record a rank, got 3\."):
+    with raises_with(OptionError, "batch_size", expected=containing(4), got=3):
         split.loader(batch_size=3, shard=(0, 4))
 
 
@@ -503,5 +505,5 @@ def test_transform_that_refuses_all_of_a_batch_is_an_error_whatever_the_policy(t
     some = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cat"], unknown="error"))
     assert [len(inputs["kind"]) for inputs, _ in split.loader(some, batch_size=20)] == [10]
     none = ps.Pipeline.fit(split, kind=ps.transform.Encode(vocabulary=["cow"], unknown="error"))
-    with pytest.raises(FieldError, match=r"of record 19 at byte 665: expected a value that .* got 'dog'"):
+    with raises_with(FieldError, "665", field="kind", record=19, got="'dog'"):
         list(split.loader(none, batch_size=20))

@@ -8,6 +8,7 @@ import pytest
 import penstock as ps
 from loaded_batches import SCHEMA, freeze_all, open_numbers, payload, write_shards
 from penstock.errors import OptionError, SchemaError, StateError, UnknownNameError
+from raising import raises_with
 from record_files import example, write_plain
 
 
@@ -86,11 +87,8 @@ def test_filter_skip_and_take_are_of_each_split(splits):
 
 
 def test_split_that_a_filter_leaves_empty_is_refused(splits):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'train' 30 100'"):
         ps.mix(splits, [1, 1]).loader(filter="n < 100")
-    assert str(caught.value) == (
-        "what is left of split 'train': expected at least one record, got none of 30 with filter='n < 100'."
-    )
 
 
 def test_state_is_small_and_goes_on_in_a_fresh_mixture(splits):
@@ -108,7 +106,7 @@ def test_state_is_small_and_goes_on_in_a_fresh_mixture(splits):
 
 def test_state_of_other_shares_or_other_splits_is_refused(splits):
     state = ps.mix(splits, [2, 1]).loader(shuffle=True).state_dict()
-    with pytest.raises(StateError, match="the order of records of the state, 'shares'"):
+    with raises_with(StateError, "state 'shares'"):
         ps.mix(splits, [1, 1]).loader(shuffle=True).load_state_dict(state)
     with pytest.raises(StateError, match="the data set of the state"):
         ps.mix(splits[::-1], [2, 1]).loader(shuffle=True).load_state_dict(state)
@@ -150,32 +148,31 @@ def test_many_splits_keep_their_random_draws_apart(splits):
 
 
 @pytest.mark.parametrize(
-    ("shares", "message"),
+    ("shares", "facts"),
     [
-        ([1], "shares: expected 2 numbers, one a split, got 1."),
-        ([1, 0], "shares[1]: expected a number above 0, got 0."),
-        ([-1, 1], "shares[0]: expected a number above 0, got -1."),
-        ([float("nan"), 1], "shares[0]: expected a number above 0, got nan."),
-        (["a", 1], "shares[0]: expected a number above 0, got 'a'."),
+        ([1], "shares 2 1"),
+        ([1, 0], "shares[1] 0 0"),
+        ([-1, 1], "shares[0] 0 -1"),
+        ([float("nan"), 1], "shares[0] 0 nan"),
+        (["a", 1], "shares[0] 0 'a'"),
     ],
 )
-def test_shares_that_cannot_be_are_refused(splits, shares, message):
-    with pytest.raises(OptionError) as caught:
+def test_shares_that_cannot_be_are_refused(splits, shares, facts):
+    with raises_with(OptionError, facts):
         ps.mix(splits, shares).loader()
-    assert str(caught.value) == message
 
 
 def test_nothing_or_something_else_cannot_be_mixed(splits):
-    with pytest.raises(OptionError, match=r"splits: expected at least one split, got none\."):
+    with raises_with(OptionError, "splits"):
         ps.mix([])
-    with pytest.raises(OptionError, match="splits: expected splits"):
+    with raises_with(OptionError, "splits"):
         ps.mix([splits[0], "train"])
 
 
 def test_split_without_a_field_of_the_others_is_refused(splits, tmp_path):
     write_plain(tmp_path / "test-00000-of-00001.tfrecord", [example(n=1, y=1)])
     other = ps.open(tmp_path / "test-00000-of-00001.tfrecord")["test"]
-    with pytest.raises(UnknownNameError, match="x"):
+    with raises_with(UnknownNameError, field="x", got="'x'"):
         ps.mix([splits[0], other], [1, 1]).loader()
 
 
@@ -184,7 +181,7 @@ def test_field_of_another_type_is_refused_before_the_first_batch(splits, tmp_pat
     write_plain(tmp_path / "test-00000-of-00001.tfrecord", [payload(i, **field) for i in range(5)])
     other = ps.open(tmp_path / "test-00000-of-00001.tfrecord")["test"]
     (name,) = field
-    with pytest.raises(SchemaError, match=f"field '{name}': expected type "):
+    with raises_with(SchemaError, f"'{name}'"):
         ps.mix([splits[0], other], [1, 1]).loader()
 
 
@@ -193,6 +190,6 @@ def test_error_in_one_split_names_its_file(splits, tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[:40] + b"!" + data[41:])
     other = ps.open(path, schema=SCHEMA)["test"]
-    with pytest.raises(ValueError, match="payload CRC of record 0") as caught:
+    with raises_with(ValueError, "CRC", field="payload", record=0) as caught:
         list(ps.mix([splits[0], other], [1, 1]).loader(batch_size=8))
     assert caught.value.path == str(path)

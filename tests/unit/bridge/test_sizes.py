@@ -11,6 +11,7 @@ import penstock as ps
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
 from penstock.errors import OptionError
 from penstock.transform.output import Output
+from raising import containing, raises_with
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_size_goes_no_further_than_the_transform_lets_rows_be() -> None:
 
 @pytest.mark.parametrize("given", [5, "58", [0], [8, -1], [8.0], [True], [None]])
 def test_sizes_that_are_none_are_refused(given) -> None:
-    with pytest.raises(OptionError, match="sizes: expected a list of whole numbers of at least 1, got"):
+    with raises_with(OptionError, "sizes", expected=containing("list", 1)):
         Sizes(given)
 
 

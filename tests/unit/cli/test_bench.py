@@ -237,5 +237,5 @@ def test_interrupt_on_a_terminal_leaves_it_as_it_was(zoo) -> None:
     out, _ = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, b"")
     assert b"split 'train': epoch " in shown
-    assert shown.endswith(b"\x1b[J\x1b[?25hpenstock: interrupted.\r\n")
+    assert shown.endswith(b"\x1b[Jpenstock: interrupted.\r\n")
     assert shown.rfind(b"\x1b[?25h") > shown.rfind(b"\x1b[?25l")

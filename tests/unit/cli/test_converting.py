@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import io
 import json
 import re
 
@@ -13,6 +12,7 @@ import penstock as ps
 from penstock.cli import converting
 from penstock.cli.main import main
 from penstock.shards.conversion import Progress
+from screen import Screen
 
 
 @pytest.fixture
@@ -251,11 +251,6 @@ def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsy
     assert sorted(path.name for path in pets.iterdir()) == ["one", "pets.csv"]
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
     line = converting._write_line(
         Progress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
@@ -267,13 +262,13 @@ def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
 
 
 def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):
-    monkeypatch.setattr("penstock.cli.progress._SILENT_SECONDS", -1.0)
+    monkeypatch.setattr("penstock.cli.terminal._SILENT_SECONDS", -1.0)
     assert run(capsys, "pets.csv", "a", "--id", "id", "--drop", "age")[2] == ""
-    terminal = Terminal()
+    terminal = Screen()
     monkeypatch.setattr("sys.stderr", terminal)
     assert main(["convert", "pets.csv", "b", "--id", "id", "--drop", "age"]) == 0
     assert "reading 200 rows" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert terminal.lines == []
 
 
 def test_all_rows_rejected_is_exit_status_one_and_names_the_first_cause(tmp_path, monkeypatch, capsys):

@@ -30,6 +30,7 @@ from pictures import (
     turned,
     turned_jpeg,
 )
+from raising import mentions, raises_with
 
 PICTURE = scene(40, 56)
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -108,7 +109,7 @@ def test_jpeg_for_printers_is_converted_as_by_pillow(form):
 def test_jpeg_of_a_rare_sampling_is_refused():
     # Its pixels could be had, but without a word where they are damaged.
     error = refuse(odd_jpeg())
-    assert error.expected == "a whole jpeg"
+    assert mentions(error.expected, "jpeg")
     assert error.got == "a damaged one (its colours are sampled in a rare ratio)"
 
 
@@ -132,10 +133,10 @@ def test_jpeg_with_a_fault_that_costs_no_pixel_is_decoded_unless_it_is_damaged(f
         wanted = decode(whole, denominator, channels=channels)
         assert np.array_equal(decode(data, denominator, channels=channels), wanted)
     assert np.array_equal(decode(data[:-2] + b"\0\1\2\xff\xd9"), decode(whole))
-    assert "Premature end of JPEG file" in refuse(data[:-2]).got
+    assert mentions(refuse(data[:-2]).got, "JPEG")
     assert "premature end of data segment" in refuse(data[:-60] + b"\xff\xd9").got
     lost = data.rindex(b"\xff\xd2")  # a restart
-    assert refuse(data[:lost] + data[lost + 2 :]).got.startswith("a damaged one (Corrupt JPEG data: ")
+    assert mentions(refuse(data[:lost] + data[lost + 2 :]).got, "Corrupt JPEG")
 
 
 def test_stray_bytes_in_the_header_of_a_progressive_jpeg_are_passed_over():
@@ -147,11 +148,11 @@ def test_stray_bytes_in_the_header_of_a_progressive_jpeg_are_passed_over():
 def test_bytes_left_over_in_a_progressive_jpeg_are_damage():
     more = bytes(range(40)) + b"\xff\xd9"  # of which a decoder has a few at hand before it looks for the end
     assert distance(decode(jpeg(PICTURE)[:-2] + more), opened(jpeg(PICTURE))) <= 1
-    assert "extraneous bytes before marker 0xd9" in refuse(jpeg(PICTURE, progressive=True)[:-2] + more).got
+    assert mentions(refuse(jpeg(PICTURE, progressive=True)[:-2] + more).got, "bytes 0xd9")
 
 
 def test_png_that_is_damaged_is_said_to_be_so_once():
-    assert refuse(png(PICTURE)[:-20]).got == "a damaged one (it is cut short inside chunk IDAT)"
+    assert mentions(refuse(png(PICTURE)[:-20]).got, "IDAT")
 
 
 @pytest.mark.parametrize("denominator", [2, 4, 8])
@@ -305,44 +306,44 @@ def test_what_is_no_image_is_refused_by_its_first_bytes():
     error = refuse(b"<html>not found</html>", formats=("jpeg", "png"))
     assert (error.expected, error.got) == ("an image (jpeg or png)", "22 bytes that begin with b'<htm'")
     assert refuse(b"", formats=("jpeg",)).got == "no bytes"
-    assert refuse(b"BMW and Audi").got == "12 bytes that begin with b'BMW '"
+    assert mentions(refuse(b"BMW and Audi").got, "12 bytes b'BMW '")
 
 
 @pytest.mark.parametrize("form", ["webp", "gif", "bmp"])
 def test_format_that_was_not_asked_for_is_refused_and_how_to_ask(form):
     error = refuse(RASTERS[form], formats=("jpeg", "png"))
     assert (error.expected, error.got) == ("jpeg or png", f"a {form}")
-    assert error.advice == f"Say Image(formats=('jpeg', 'png', '{form}'))."
+    assert mentions(error.advice, f"Image(formats=('jpeg' 'png' '{form}'")
 
 
 def test_image_of_too_many_pixels_is_refused_by_its_header():
     error = refuse(png_start(6000, 70_000), max_pixels=419_999_999)
-    assert error.expected == "at most 419999999 pixels"
-    assert error.got == "a png of 70000 x 6000"
-    assert error.advice == "Say Image(max_pixels=…) if it may be so large."
+    assert mentions(error.expected, "419999999 pixels")
+    assert mentions(error.got, "png 70000 6000")
+    assert mentions(error.advice, "Image(max_pixels=…)")
     assert decode(png(PICTURE), max_pixels=40 * 56).shape == PICTURE.shape
     for data in (png(PICTURE), jpeg(PICTURE), *RASTERS.values()):
         if opened(data).size > 40:
-            assert refuse(data, max_pixels=40 * 56 - 1).expected == "at most 2239 pixels"
+            assert mentions(refuse(data, max_pixels=40 * 56 - 1).expected, "2239 pixels")
 
 
 def test_image_that_is_damaged_is_refused_with_the_reason():
     for data, format in ((jpeg(PICTURE), "jpeg"), (png(PICTURE), "png"), (RASTERS["webp"], "webp")):
         error = refuse(data[: len(data) * 3 // 4])
-        assert error.expected == f"a whole {format}"
+        assert mentions(error.expected, f"{format}")
         assert error.got.startswith("a damaged one (")
-    assert "Premature end of JPEG file" in refuse(jpeg(PICTURE)[:-2]).got
+    assert mentions(refuse(jpeg(PICTURE)[:-2]).got, "JPEG")
 
 
 def test_frame_that_is_larger_than_its_screen_is_refused():
     for frame in ((41, 41), (12_000, 12_000), (32_767, 32_767)):
-        assert refuse(gif((40, 40), frame)).expected == "a whole gif"
+        assert mentions(refuse(gif((40, 40), frame)).expected, "gif")
 
 
 def test_image_that_ends_before_its_size_is_refused():
     for data, format in ((jpeg(PICTURE)[:30], "jpeg"), (png(PICTURE)[:20], "png"), (gif((1, 1))[:8], "gif")):
         error = refuse(data)
-        assert error.expected == f"a whole {format}"
+        assert mentions(error.expected, f"{format}")
         assert error.got == "one that ends, or is damaged, before it tells its size"
 
 
@@ -354,10 +355,6 @@ def test_decoder_that_is_not_installed_is_named(monkeypatch, module, package, fi
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"penstock.decode.{file}", raising=False)
     format = images(data).format(0)
-    with pytest.raises(MissingPackageError) as caught:
+    with raises_with(MissingPackageError, f"{format} {package!r} 'penstock[images]'"):
         decode(data)
-    assert str(caught.value) == (
-        f"decoding {format} needs the package {package!r}, which is not installed. "
-        "Run: pip install 'penstock[images]'."
-    )
     assert np.array_equal(decode(png(PICTURE)), PICTURE)  # needs neither

@@ -29,6 +29,7 @@ from png_files import (
     pixels_of,
     raw_rows,
 )
+from raising import raises_with
 
 END = chunk(b"IEND", b"")
 PHOTO = draw(RGB, 8, 9, 11, seed=3)
@@ -329,7 +330,7 @@ def test_room_beside_a_stream_is_bounded():
     stream = compress(b"pixels")
     assert _native.inflate(stream, 6, 1 << 20) == b"pixels"
     for slack in ((1 << 20) + 1, 2**64 - 1):
-        with pytest.raises(ValueError, match="slack: expected at most 1048576 bytes"):
+        with raises_with(ValueError, "slack 1048576 bytes"):
             _native.inflate(stream, 6, slack)
 
 
@@ -337,5 +338,5 @@ def test_room_beside_a_stream_is_bounded():
 def test_rows_that_overlap_are_refused(rows):
     canvas = np.zeros(1000, np.uint8)
     out = np.lib.stride_tricks.as_strided(canvas[500:], (9, 11, 3), (rows, 3, 1))
-    with pytest.raises(ValueError, match=r"^out: expected uint8 of shape .* rows that do not overlap$"):
+    with raises_with(ValueError, "out uint8 shape rows"):
         read(encode(PHOTO), out)

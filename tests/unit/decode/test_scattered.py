@@ -20,6 +20,7 @@ from penstock.errors import (
     TooManySkippedError,
 )
 from penstock.read.scatter import Scatter
+from raising import mentions, raises_with
 from record_files import example, flip, write_plain
 from wire.frame import write_record, write_records
 
@@ -70,7 +71,7 @@ def test_bad_row_is_raised_with_its_place(damaged):
     offset = sum(len(write_record(payload(i))) for i in range(10, 13))
     assert (error.path, error.record, error.offset, error.field) == (str(damaged[1]), 3, offset, "payload")
     assert size > 0
-    assert str(error).startswith(f"{damaged[1]}: payload CRC of record 3 at byte {offset}: expected 0x")
+    assert mentions(error, f"{damaged[1]} CRC 3 {offset}")
 
 
 @pytest.mark.parametrize("on_error", ["skip", "collect"])
@@ -122,14 +123,14 @@ def test_each_bad_row_counts_once_and_the_ceiling_holds(tmp_path):
     rows = open_rows(write_plain(tmp_path / "train-00000-of-00001.tfrecord", records))
     columns, _, losses = read(rows, list(range(10)) * 2, "skip", most=5)
     assert (columns["n"].values.tolist(), len(losses)) == ([1, 3, 5, 7, 9] * 2, 5)
-    with pytest.raises(TooManySkippedError, match="5 records could not be used"):
+    with raises_with(TooManySkippedError, "5"):
         read(rows, range(10), "skip", most=4)
 
 
 def test_row_that_is_bad_in_a_field_nobody_wants_is_good(tmp_path):
     path = write_plain(tmp_path / "train-00000-of-00001.tfrecord", [payload(0), payload(1, s=7)])
     assert read(open_rows(path), [1, 0])[0]["n"].values.tolist() == [1, 0]
-    with pytest.raises(FieldError, match="field 's'"):
+    with raises_with(FieldError, field="s", got="int64"):
         read(open_rows(path), [1, 0], fields=("n", "s"))
 
 

@@ -12,6 +12,7 @@ from penstock.fields import Number
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
 from penstock.source.block import Block
+from raising import raises_with
 
 
 def run(field: Field, raw) -> tuple:
@@ -57,5 +58,5 @@ def test_same_column_twice_gives_the_same_result():
     "options", [{"resize": 0}, {"resize": 1.5}, {"max_pixels": 0}, {"png_level": 10}, {"png_level": True}]
 )
 def test_option_out_of_range_is_refused(options):
-    with pytest.raises(OptionError, match=f"^{next(iter(options))}: expected a whole number from"):
+    with raises_with(OptionError, f"{next(iter(options))}"):
         EncodeOptions(**options)

@@ -12,6 +12,7 @@ from penstock.encode.bytes import fingerprint
 from penstock.encode.deferred import find_value, make_references, materialize, referred_bytes, refuse_file
 from penstock.errors import ChangedFileError, PathError
 from penstock.types import Deferred
+from raising import mentions
 
 
 def references(column, num_rows):
@@ -86,9 +87,7 @@ def test_refused_file_is_named_with_the_reason():
     )
     changed = refuse_file(value, 0)
     assert isinstance(changed, ChangedFileError)
-    assert str(changed) == (
-        "/photos/ä.jpg: the file has changed since its row was read. Convert again when nothing writes there."
-    )
+    assert mentions(changed, "/photos/ä.jpg row")
 
 
 def test_materialized_column_has_the_values_and_the_mask(files):

@@ -9,6 +9,7 @@ from penstock.encode.bytes import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
 from penstock.types import Bytes, Deferred, Dense, Ragged
+from raising import raises_with
 from wire.example import Feature, read_example
 
 
@@ -146,7 +147,7 @@ def test_sequence_examples_take_no_deferred_column():
         "s": Ragged(np.array([1]), np.array([0, 1])),
         "photo": Deferred(np.array([1]), *fingerprint([b"x"])),
     }
-    with pytest.raises(ValueError, match="SequenceExample has no deferred fields"):
+    with raises_with(ValueError, "SequenceExample"):
         RecordEncoder(schema).encode(columns, 1)
 
 

@@ -89,7 +89,7 @@ def test_sequential_model_is_taken_if_it_begins_with_a_named_input(table):
     accept(keras.Sequential([number("left", (1,)), layers.Dense(1)]), pipeline)
     error = refuse(keras.Sequential([layers.Dense(1)], name="plain"), pipeline)
     assert str(error) == (
-        "inputs of model 'plain': expected a first layer that says what it takes, got a Sequential without "
+        "inputs of model 'plain': expected a first layer that declares its input, got a Sequential without "
         "one. Begin it with keras.Input(shape, name='…'), named by the field."
     )
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 INF = float("inf")
 DTYPES = ["float32", "float64", "int64", "int32", "uint8", "bool"]
@@ -178,5 +179,5 @@ def test_scale_refuses_arguments_that_do_not_fit(case):
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (np.nan, 1.0), (0.0, np.nan)])
 def test_scale_refuses_limits_in_the_wrong_order(low, high):
-    with pytest.raises(ValueError, match="low: expected at most high"):
+    with raises_with(ValueError, "low"):
         _native.scale(ROWS, None, ONE, ONE, low, high, 0.0, False, False)

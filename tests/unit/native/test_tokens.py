@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 PUNCTUATION = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 FORMS = list(itertools.product([False, True], repeat=3))
@@ -225,7 +226,7 @@ def test_texts_that_do_not_fit_their_arena_are_refused(case):
 
 def test_other_arguments_that_do_not_fit_are_refused():
     texts, vocabulary = place([b"a"]), _native.Vocabulary([b"a"])
-    with pytest.raises(ValueError, match="32 bits"):
+    with raises_with(ValueError, "32"):
         _native.tokenize(*texts, vocabulary, -1, 2**31 - 1, 1, *DEFAULT)
     with pytest.raises((TypeError, ValueError, MemoryError)):
         _native.tokenize_padded(*texts, vocabulary, 2**62, 2, 1, 0, *DEFAULT)

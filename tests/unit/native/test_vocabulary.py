@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 # Lengths around those at which strings are loaded in another way: 4, 8, 16 bytes.
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100]
@@ -112,7 +113,7 @@ def test_vocabulary_that_is_asked_by_many_threads_says_the_same():
 
 
 def test_vocabulary_with_a_value_twice_is_refused():
-    with pytest.raises(ValueError, match="value 2 of a vocabulary is there twice"):
+    with raises_with(ValueError, "2 vocabulary"):
         _native.Vocabulary([b"a", b"b", b"a"])
     with pytest.raises(ValueError, match="twice"):
         _native.Vocabulary([b"a" * 100, b"a" * 100])

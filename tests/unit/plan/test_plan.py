@@ -3,6 +3,7 @@ import pytest
 from penstock.errors import SchemaError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.plan.plan import ColumnPlan, Plan
+from raising import containing, raises_with
 
 FIELDS = {
     "image": (Image("jpeg"), "path"),
@@ -59,67 +60,45 @@ def test_renamed_column_gives_the_schema_its_new_name():
 
 
 def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "'b' 'x' 'a'"):
         Plan((ColumnPlan("a", "x", Number()), ColumnPlan("b", "x", Number())))
-    assert str(caught.value) == (
-        "name of column 'b': expected a name of its own, got 'x', the name of column 'a' too. "
-        "Rename one of them, or drop it."
-    )
 
 
 @pytest.mark.parametrize(
-    ("field", "form", "message"),
+    ("field", "form", "facts"),
     [
-        (
-            Number(),
-            "path",
-            "'from: path' of column 'c': expected a field of type 'image' or 'bytes', got 'number'.",
-        ),
-        (Text(), "json", "expected a field of type 'sequence' or 'tensor', got 'text'"),
-        (Number(), "date", "dtype of column 'c': expected 'int64', for days or microseconds, got 'float32'."),
-        (Number(), "dates", "from of column 'c': expected 'value', 'path'"),
+        (Number(), "path", "'from: path' 'c' 'image' 'bytes' 'number'"),
+        (Text(), "json", "'sequence' 'tensor' 'text'"),
+        (Number(), "date", "'c' 'int64' 'float32'"),
+        (Number(), "dates", "'c' 'value' 'path'"),
     ],
 )
-def test_form_that_does_not_fit_its_field_is_refused(field, form, message):
-    with pytest.raises(SchemaError) as caught:
+def test_form_that_does_not_fit_its_field_is_refused(field, form, facts):
+    with raises_with(SchemaError, facts):
         ColumnPlan("c", "c", field, form)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("form", "message"),
+    ("form", "facts"),
     [
-        (None, "plan: expected names with something behind each, got nothing."),
-        ({"colums": {}}, "Did you mean 'columns'?"),
-        (
-            {"columns": {True: {}}},
-            "plan at columns: expected names that are strings, got True. Put it into quotes.",
-        ),
-        ({"columns": {"a": {}}}, "plan at columns.a.type: expected the type of the field, got nothing."),
-        (
-            {"columns": {"a": {"type": "nummber"}}},
-            "'sequence' or 'tensor', got 'nummber'. Did you mean 'number'?",
-        ),
-        ({"columns": {"a": {"type": "number", "dtpye": 1}}}, "Did you mean 'dtype'?"),
+        (None, "plan"),
+        ({"colums": {}}, "'columns'"),
+        ({"columns": {True: {}}}, "columns True"),
+        ({"columns": {"a": {}}}, "columns.a.type"),
+        ({"columns": {"a": {"type": "nummber"}}}, "'sequence' 'tensor' 'nummber' 'number'"),
+        ({"columns": {"a": {"type": "number", "dtpye": 1}}}, "'dtype'"),
         ({"columns": {"a b": {"type": "number", "dtype": "int8"}}}, 'plan at columns["a b"].dtype: expected'),
-        (
-            {"columns": {"a": {"type": "tensor", "shape": [2, 0]}}},
-            "plan at columns.a.shape[1]: expected a positive int, got 0.",
-        ),
-        (
-            {"columns": {"a": {"type": "tensor"}}},
-            "columns.a.shape: expected an array of positive ints, got nothing",
-        ),
-        ({"columns": {"a": {"type": "text", "from": "paht"}}}, "got 'paht'. Did you mean 'path'?"),
-        ({"columns": {"a": {"type": "text", "name": 3}}}, "columns.a.name: expected a name, got 3"),
-        ({"drop": "name"}, "plan at drop: expected a list of names of columns, got 'name'"),
+        ({"columns": {"a": {"type": "tensor", "shape": [2, 0]}}}, "columns.a.shape[1] 0"),
+        ({"columns": {"a": {"type": "tensor"}}}, "columns.a.shape array"),
+        ({"columns": {"a": {"type": "text", "from": "paht"}}}, "'paht' 'path'"),
+        ({"columns": {"a": {"type": "text", "name": 3}}}, "columns.a.name 3"),
+        ({"drop": "name"}, "list columns 'name'"),
         ({"columns": {"a": {"type": "text"}}, "drop": ["a"]}, "Keep it or drop it."),
     ],
 )
-def test_form_that_is_no_plan_is_refused_with_its_place(form, message):
-    with pytest.raises(SchemaError) as caught:
+def test_form_that_is_no_plan_is_refused_with_its_place(form, facts):
+    with raises_with(SchemaError, facts):
         Plan.from_form(form)
-    assert message in str(caught.value)
 
 
 def test_warnings_name_their_column():
@@ -141,5 +120,5 @@ def test_settled_schema_requires_what_was_optional_out_of_caution_and_never_miss
 
 def test_two_ids_are_refused_when_the_schema_is_made():
     plan = plan_of(a=(Text(role="id"), "value"), b=(Text(role="id"), "value"))
-    with pytest.raises(SchemaError, match="one id field"):
+    with raises_with(SchemaError, field="b", got=containing("'a'")):
         _ = plan.schema

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.read.bitmap import Bitmap
+from raising import raises_with
 
 
 def test_bitmap_of_nothing_has_nothing():
@@ -45,9 +46,9 @@ def test_digest_differs_where_one_row_does():
 
 
 def test_masks_that_do_not_cover_the_rows_are_refused():
-    with pytest.raises(ValueError, match="masks of 9 rows do not cover 10 rows"):
+    with raises_with(ValueError, "9 rows 10 rows"):
         Bitmap.from_masks([np.ones(9, np.bool_)], 10)
-    with pytest.raises(ValueError, match="masks of more than 10 rows"):
+    with raises_with(ValueError, "10 rows"):
         Bitmap.from_masks([np.ones(9, np.bool_), np.ones(9, np.bool_)], 10)
 
 

@@ -17,6 +17,7 @@ from penstock.errors import (
 )
 from penstock.read import declared_shard
 from penstock.read.opening import OpenedFiles
+from raising import containing, mentions, raises_with
 from record_files import PAYLOADS, example, row_numbers, write_plain
 
 
@@ -99,7 +100,7 @@ def test_file_that_the_manifest_does_not_name_is_left_out_with_a_note(folder, ca
         pets = ps.open(folder)
     assert len(pets["train"]) == 5
     assert pets.notes["train-00002-of-00003.tfrecord"] == "left out: the file is not in the manifest"
-    assert "file 'train-00002-of-00003.tfrecord': left out" in caplog.text
+    assert mentions(caplog.text, "'train-00002-of-00003.tfrecord'")
 
 
 def test_folder_without_a_manifest_opens_as_bare_files(folder):
@@ -121,8 +122,8 @@ def test_data_set_whose_conversion_has_not_ended_is_named_as_such(tmp_path):
 
 def test_manifest_that_is_none_is_refused(folder):
     (folder / "penstock.json").write_text('{"format": 1')
-    with pytest.raises(
-        ManifestError, match=r"penstock\.json: the manifest is no JSON: expected a JSON object"
+    with raises_with(
+        ManifestError, "penstock.json manifest JSON", field="$", expected=containing("JSON", "object")
     ):
         ps.open(folder)
 
@@ -136,11 +137,11 @@ def test_roles_and_fields_are_told_over_the_schema_of_the_manifest(folder):
 
 
 def test_field_that_is_not_there_cannot_be_told(folder):
-    with pytest.raises(UnknownNameError, match=r"no field 'rows'. Did you mean 'row'\?"):
+    with raises_with(UnknownNameError, field="rows", advice=containing("'row'")):
         ps.open(folder, target="rows")
-    with pytest.raises(UnknownNameError, match="no field 'rows'"):
+    with raises_with(UnknownNameError, field="rows", got="'rows'"):
         ps.open(folder, fields={"rows": ps.fields.Number("int64")})
-    with pytest.raises(SchemaError, match="field 'row'"):
+    with raises_with(SchemaError, field="row", got=containing(6, "int64")):
         ps.open(folder, fields={"row": ps.fields.Text()})
 
 
@@ -174,7 +175,7 @@ def test_several_data_sets_of_schemas_that_do_not_go_together_show_the_differenc
     write_dataset(tmp_path / "b", {"train": [[example(row="x")]]}, ps.Schema({"row": ps.fields.Text()}))
     with pytest.raises(SchemaError, match="schemas that do not go together") as caught:
         ps.open([tmp_path / "a", tmp_path / "b"])
-    assert "field 'row'" in str(caught.value)
+    assert mentions(caught.value, "'row'")
     assert str(tmp_path / "b") in str(caught.value)
 
 
@@ -197,18 +198,18 @@ def test_split_of_no_shards_and_data_set_of_no_records_open(tmp_path):
 def test_folder_with_a_manifest_and_no_shards_says_that_one_is_missing(folder):
     for file in folder.glob("*.tfrecord"):
         file.unlink()
-    with pytest.raises(MissingShardError, match=r"shard train-00000-of-00002\.tfrecord is"):
+    with raises_with(MissingShardError, "train-00000-of-00002.tfrecord"):
         ps.open(folder)
 
 
 def test_compression_that_is_told_must_be_that_of_the_shards(folder):
-    with pytest.raises(CorruptRecordError, match="compression: expected gzip, got none"):
+    with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         ps.open(folder, options=ps.options.ReadOptions(compression="gzip"))
 
 
 def test_limit_of_records_holds_for_indexed_ones(folder):
     pets = ps.open(folder, options=ps.options.ReadOptions(max_record_bytes=10))
-    with pytest.raises(CorruptRecordError, match="above max_record_bytes"):
+    with raises_with(CorruptRecordError, "max_record_bytes", field="length"):
         pets["train"][0]
 
 
@@ -221,7 +222,9 @@ def test_shard_of_a_later_write_with_the_size_of_the_first_is_found_out_by_its_b
     write_shard(tmp_path, name, [long, short])
     (tmp_path / "penstock.json").write_bytes(manifest)
     (tmp_path / "index" / f"{name}.idx").write_bytes(index)
-    with pytest.raises(CorruptRecordError, match="not the one that was indexed"):
+    with raises_with(
+        CorruptRecordError, field="length", expected=containing("length", 31), got=containing("length", 36)
+    ):
         ps.open(tmp_path)["train"][0]
     assert (tmp_path / "index" / f"{name}.idx").exists()
     assert json.loads(manifest)["format"] == 1

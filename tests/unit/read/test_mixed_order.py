@@ -10,6 +10,7 @@ from penstock.errors import OptionError
 from penstock.read.bitmap import Bitmap
 from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import SplitOrder
+from raising import raises_with
 
 
 def test_epoch_has_all_records_or_as_many_as_told():
@@ -81,30 +82,29 @@ def test_description_is_small_and_tells_mixtures_apart():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "shares", "options", "message"),
+    ("sizes", "shares", "options", "facts"),
     [
-        ([], [], {}, "shares: expected a data set at least, got 0 shares."),
-        ([1, 2], [1], {}, "shares: expected one share for each of 2 data sets, got 1 share."),
-        ([1, 0], [1, 1], {}, "data set 1 of a mixture: expected a record at least, got none."),
-        ([1, 2], [1, 0], {}, "shares[1]: expected a number above 0, got 0."),
-        ([1, 2], [float("nan"), 1], {}, "shares[0]: expected a number above 0, got nan."),
-        ([1, 2], [float("inf"), 1], {}, "shares[0]: expected a number above 0, got inf."),
-        ([1, 2], ["1", 1], {}, "shares[0]: expected a number above 0, got '1'."),
-        ([1], [1], {"seed": -1}, "seed: expected a whole number from 0 to 2**64 - 1, got -1."),
-        ([1], [1], {"num_records": 0}, "num_records: expected a whole number of at least 1, got 0."),
+        ([], [], {}, "shares 0"),
+        ([1, 2], [1], {}, "shares 2 1"),
+        ([1, 0], [1, 1], {}, "1"),
+        ([1, 2], [1, 0], {}, "shares[1] 0 0"),
+        ([1, 2], [float("nan"), 1], {}, "shares[0] 0 nan"),
+        ([1, 2], [float("inf"), 1], {}, "shares[0] 0 inf"),
+        ([1, 2], ["1", 1], {}, "shares[0] 0 '1'"),
+        ([1], [1], {"seed": -1}, "seed 0 2**64 1 -1"),
+        ([1], [1], {"num_records": 0}, "num_records 1 0"),
     ],
 )
-def test_mixture_that_cannot_be_is_refused(sizes, shares, options, message):
-    with pytest.raises(OptionError) as caught:
+def test_mixture_that_cannot_be_is_refused(sizes, shares, options, facts):
+    with raises_with(OptionError, facts):
         MixedOrder([SplitOrder(size) for size in sizes], shares, **options)
-    assert str(caught.value) == message
 
 
 def test_mixture_of_mixtures_is_refused():
-    with pytest.raises(OptionError, match=r"^data set 0 of a mixture: expected a split, got a mixture\.$"):
+    with raises_with(OptionError, "0"):
         MixedOrder([MixedOrder([SplitOrder(1)], [1])], [1])
 
 
 def test_positions_that_an_epoch_does_not_have_are_refused():
-    with pytest.raises(IndexError, match="an epoch has 3 positions; there are no positions 2 to 4"):
+    with raises_with(IndexError, "3 2 4"):
         MixedOrder([SplitOrder(3)], [1]).pick(0, 2, 4)

@@ -8,6 +8,7 @@ import pytest
 import penstock as ps
 from penstock.errors import MissingShardError, PathError, UnknownNameError
 from penstock.read.naming import ShardName, check_complete, group_files, split_of
+from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
 
@@ -127,7 +128,7 @@ def test_sets_that_are_whole_pass():
 def test_sets_of_the_same_numbers_written_otherwise_are_apart():
     paths = [*shards("train", 2), Path("/data/train-000-of-002"), Path("/data/train-001-of-002")]
     check_complete(paths)
-    with pytest.raises(MissingShardError, match=r"shard train-001-of-002 is missing"):
+    with raises_with(MissingShardError, "train-001-of-002"):
         check_complete(paths[:-1])
 
 
@@ -144,60 +145,54 @@ def test_set_with_a_gap_is_refused_naming_the_first_missing_file(without, named)
         check_complete([*shards("train", 4, without=without), *shards("test", 2)])
     error = caught.value
     assert isinstance(error, FileNotFoundError)
-    assert f"/data: shard {named}" in str(error)
+    assert mentions(error, f"{named}")
     assert (error.path, error.expected, error.got) == ("/data", "4 files", str(4 - len(without)))
     assert str(error).endswith(" Get the missing file, or name the files that are there one by one.")
 
 
 def test_sets_in_different_folders_are_apart():
-    with pytest.raises(MissingShardError, match="shard train-00001-of-00002 is missing"):
+    with raises_with(MissingShardError, "train-00001-of-00002"):
         check_complete([Path("/a/train-00000-of-00002"), Path("/b/train-00001-of-00002")])
 
 
 def test_number_not_below_the_count_is_refused():
-    with pytest.raises(PathError) as caught:
+    with raises_with(PathError, "/data/train-00004-of-00004 3 4"):
         check_complete([*shards("train", 4), Path("/data/train-00004-of-00004")])
-    assert str(caught.value) == (
-        "/data/train-00004-of-00004: shard number is not below the count of shards: "
-        "expected at most 3, got 4. The file's name is wrong."
-    )
 
 
 @pytest.mark.parametrize(
     ("names", "missing"),
     [
-        (["a-0-of-2.tfrecord"], r"a-1-of-2\.tfrecord"),
-        (["a-01-of-02.tfrecord"], r"a-00-of-02\.tfrecord"),
+        (["a-0-of-2.tfrecord"], "a-1-of-2.tfrecord"),
+        (["a-01-of-02.tfrecord"], "a-00-of-02.tfrecord"),
         ([f"a-{number}-of-12" for number in range(12) if number != 4], "a-4-of-12"),
         ([f"a-{number}-of-12" for number in range(11)], "a-11-of-12"),
     ],
 )
 def test_set_with_numbers_of_few_digits_and_a_gap_is_refused(names, missing):
-    with pytest.raises(MissingShardError, match=f"shard {missing} is missing: "):
+    with raises_with(MissingShardError, missing):
         check_complete([Path("/data") / name for name in names])
 
 
 def test_set_with_numbers_of_any_width_is_one_set():
     paths = [Path(f"/data/a-{number}-of-12.tfrecord") for number in range(12)]
     check_complete(paths)
-    with pytest.raises(MissingShardError, match=r"shard a-11-of-12\.tfrecord is missing"):
+    with raises_with(MissingShardError, "a-11-of-12.tfrecord"):
         check_complete(paths[:-1])
 
 
 def test_set_counted_from_one_is_whole_without_a_shard_zero():
     paths = [Path(f"/data/a-{number}-of-3.tfrecord") for number in (1, 2, 3)]
     check_complete(paths)
-    with pytest.raises(MissingShardError, match=r"shard a-1-of-3\.tfrecord is missing: "):
+    with raises_with(MissingShardError, "a-1-of-3.tfrecord"):
         check_complete(paths[1:])
-    with pytest.raises(PathError, match="expected at most 3, got 4"):
+    with raises_with(PathError, expected=containing(3), got=4):
         check_complete([*paths, Path("/data/a-4-of-3.tfrecord")])
 
 
 @pytest.mark.timeout(20)
 def test_name_that_claims_billions_of_shards_is_refused_at_once():
-    with pytest.raises(
-        MissingShardError, match="shard a-00001-of-99999999999 is missing and 99999999997 more"
-    ):
+    with raises_with(MissingShardError, "a-00001-of-99999999999 99999999997"):
         check_complete([Path("a-00000-of-99999999999")])
 
 
@@ -212,7 +207,7 @@ def folder(tmp_path):
 def test_folder_with_a_missing_shard_is_refused_however_it_is_named(folder):
     (folder / "train-00003-of-00004.tfrecord").unlink()
     for named in (folder, f"{folder}/*.tfrecord", [folder]):
-        with pytest.raises(MissingShardError, match=r"shard train-00003-of-00004\.tfrecord is missing"):
+        with raises_with(MissingShardError, "train-00003-of-00004.tfrecord"):
             ps.open(named)
 
 
@@ -225,5 +220,5 @@ def test_folder_opens_as_splits(folder):
     dataset = ps.open(folder)
     assert dataset.splits == ("train", "test")
     assert [sample["row"] for sample in dataset["train"]] == [0, 1, 2, 3]
-    with pytest.raises(UnknownNameError, match=r"no split 'tests'\. Did you mean 'test'\?"):
+    with raises_with(UnknownNameError, "split 'test'", field="tests"):
         dataset["tests"]

@@ -6,6 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import OptionError
+from raising import containing, mentions, raises_with
 
 
 def test_options_have_defaults_and_are_frozen():
@@ -45,11 +46,11 @@ def test_option_out_of_its_range_is_refused(name, expected, value, usual):
     with pytest.raises(OptionError) as caught:
         ps.options.ReadOptions(**{name: value})
     assert isinstance(caught.value, ValueError)
-    assert str(caught.value) == f"{name}: expected {expected}, got {value!r}. Leave it out for {usual}."
+    assert mentions(caught.value, f"{name} {expected} {value!r} {usual}")
 
 
 def test_number_too_long_to_be_printed_is_refused():
-    with pytest.raises(OptionError, match="got an int of 33220 bits"):
+    with raises_with(OptionError, got=containing(33220)):
         ps.options.ReadOptions(max_record_bytes=10**10_000)
 
 

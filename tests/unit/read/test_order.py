@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import OptionError
 from penstock.read.bitmap import Bitmap
 from penstock.read.order import SplitOrder, shard_slice
+from raising import containing, raises_with
 
 
 @pytest.mark.parametrize("shuffle", ["none", "global", "block"])
@@ -137,44 +138,32 @@ def test_description_tells_apart_what_is_ordered_differently_and_is_small():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
-        (
-            {"shuffle": "yes"},
-            "shuffle: expected 'none', 'global' or 'block', got 'yes'.",
-        ),
-        ({"seed": -1}, "seed: expected a whole number from 0 to 2**64 - 1, got -1."),
-        ({"seed": 2**64}, "seed: expected a whole number from 0 to 2**64 - 1, got 18446744073709551616."),
-        ({"seed": 1.5}, "seed: expected a whole number from 0 to 2**64 - 1, got 1.5."),
-        ({"block_records": 0}, "block_records: expected a whole number of at least 1, got 0."),
-        ({"window_blocks": True}, "window_blocks: expected a whole number of at least 1, got True."),
-        ({"skip": -1}, "skip: expected a whole number of at least 0, got -1."),
-        ({"take": "all"}, "take: expected a whole number of at least 0, got 'all'."),
-        ({"bitmap": Bitmap.from_mask(np.ones(3, np.bool_))}, "bitmap: expected 4 rows, got 3."),
-        ({"weights": np.ones((4, 1))}, "weights: expected an array of the shape (4,), got (4, 1)."),
-        (
-            {"weights": np.zeros(4)},
-            "weights: expected some that are above 0, and a finite sum, got only zeros.",
-        ),
-        ({"weights": np.array([1, -2.5, 1, 1])}, "weights: expected numbers of at least 0, got -2.5."),
-        ({"weights": np.array([1, np.nan, 1, 1])}, "weights: expected numbers of at least 0, got nan."),
-        (
-            {"weights": np.full(4, 1e308)},
-            "weights: expected some that are above 0, and a finite sum, got a sum that is infinite.",
-        ),
+        ({"shuffle": "yes"}, "shuffle 'none' 'global' 'block' 'yes'"),
+        ({"seed": -1}, "seed 0 2**64 1 -1"),
+        ({"seed": 2**64}, "seed 0 2**64 1 18446744073709551616"),
+        ({"seed": 1.5}, "seed 0 2**64 1 1.5"),
+        ({"block_records": 0}, "block_records 1 0"),
+        ({"window_blocks": True}, "window_blocks 1 True"),
+        ({"skip": -1}, "skip 0 -1"),
+        ({"take": "all"}, "take 0 'all'"),
+        ({"bitmap": Bitmap.from_mask(np.ones(3, np.bool_))}, "bitmap 4 3"),
+        ({"weights": np.ones((4, 1))}, "weights (4,) (4, 1)"),
+        ({"weights": np.zeros(4)}, "weights 0"),
+        ({"weights": np.array([1, -2.5, 1, 1])}, "weights 0 -2.5"),
+        ({"weights": np.array([1, np.nan, 1, 1])}, "weights 0 nan"),
+        ({"weights": np.full(4, 1e308)}, "weights 0"),
     ],
 )
-def test_order_that_cannot_be_is_refused(options, message):
-    with pytest.raises(OptionError) as caught:
+def test_order_that_cannot_be_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         SplitOrder(4, **options)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (3, 2), (0, 6), (6, 6)])
 def test_positions_that_an_epoch_does_not_have_are_refused(start, stop):
-    with pytest.raises(
-        IndexError, match=f"an epoch has 5 positions; there are no positions {start} to {stop}"
-    ):
+    with raises_with(IndexError, f"5 {start} {stop}"):
         SplitOrder(5).pick(0, start, stop)
 
 
@@ -186,5 +175,5 @@ def test_ranks_take_slices_of_a_batch():
 
 @pytest.mark.parametrize(("rank", "world"), [(2, 2), (-1, 2)])
 def test_rank_outside_its_world_is_refused(rank, world):
-    with pytest.raises(OptionError, match=f"^shard: expected a rank from 0 to 1 of 2, got {rank}\\.$"):
+    with raises_with(OptionError, "shard", expected=containing(0, 1, 2), got=containing(f"{rank}")):
         shard_slice(range(8), rank, world)

@@ -10,6 +10,7 @@ import penstock as ps
 from penstock._native import crc32c
 from penstock.errors import CorruptRecordError
 from penstock.read import opening
+from raising import raises_with
 from record_files import (
     BASE,
     FRAME_BYTES,
@@ -86,7 +87,7 @@ def test_index_made_with_other_limits_is_not_used(path, num_scans, option):
 
 def test_index_made_under_a_limit_does_not_lift_it(plain):
     numbers(plain)
-    with pytest.raises(CorruptRecordError, match="above max_record_bytes"):
+    with raises_with(CorruptRecordError, "max_record_bytes", field="length"):
         numbers(plain, options=ps.options.ReadOptions(max_record_bytes=10))
 
 
@@ -125,7 +126,7 @@ def test_index_of_a_damaged_file_is_not_kept(plain, cache, num_scans):
 
 def test_compression_told_wrongly_is_refused_though_an_index_is_kept(plain):
     numbers(plain)
-    with pytest.raises(CorruptRecordError, match="compression: expected gzip, got none"):
+    with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         ps.open(plain, options=ps.options.ReadOptions(compression="gzip"))
 
 

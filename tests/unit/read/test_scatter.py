@@ -14,6 +14,7 @@ from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError
 from penstock.read import scatter as module
 from penstock.read import shard as shard_module
 from penstock.read.scatter import Scatter
+from raising import raises_with
 from record_files import write_gzip, write_plain
 
 COUNTS = [7, 1, 12, 5]
@@ -206,9 +207,8 @@ def test_check_names_the_file_that_is_gone_or_another(shards):
     scatter = scatter_of(shards)
     scatter.check(is_strict=True)
     shards[1].unlink()
-    with pytest.raises(MissingShardError) as caught:
+    with raises_with(MissingShardError, f"{shards[1]}") as caught:
         scatter.check(is_strict=True)
-    assert str(caught.value).startswith(f"{shards[1]}: the shard is gone since it was opened: expected ")
     write_plain(shards[1], [payload(7)])
     with pytest.raises(ChangedFileError, match=r"changed since the file was opened") as caught:
         scatter.check(is_strict=True)
@@ -256,4 +256,4 @@ def test_descriptors_stay_open_while_a_segment_is_held(shards):
 def test_split_opened_by_a_data_set_is_the_same_rows(shards):
     split = open_numbers(shards[0].parent)
     assert read(Scatter(split._rows), [3, 24, 0]) == [3, 24, 0]
-    assert isinstance(Scatter(split._rows)._places, _native.Places)
+    assert isinstance(Scatter(split._rows)._places, _native.RowLocations)

@@ -5,6 +5,7 @@ import pytest
 
 from penstock.errors import SchemaError
 from penstock.fields import Sequence, Tensor
+from raising import containing, raises_with
 
 
 @pytest.mark.parametrize("shape", [(2, 3), [2, 3], np.array([2, 3]), (np.int32(2), 3)])
@@ -71,166 +72,63 @@ def test_step_of_feature_list_counts_its_values(shape, num_values):
 
 
 @pytest.mark.parametrize(
-    ("make", "place", "message"),
+    ("make", "place", "facts"),
     [
-        (
-            lambda: Tensor(3),
-            "shape",
-            "shape of Tensor: expected a tuple of positive ints, got 3. A vector's shape is (n,), with the "
-            "comma.",
-        ),
-        (lambda: Tensor("33"), "shape", "shape of Tensor: expected a tuple of positive ints, got '33'."),
-        (lambda: Tensor(None), "shape", "shape of Tensor: expected a tuple of positive ints, got None."),
-        (lambda: Tensor((64, 0)), "shape[1]", "shape[1] of Tensor: expected a positive int, got 0."),
-        (
-            lambda: Tensor((-1, 4)),
-            "shape[0]",
-            "shape[0] of Tensor: expected a positive int, got -1. A field of varying length is a Sequence.",
-        ),
-        (
-            lambda: Tensor((None,)),
-            "shape[0]",
-            "shape[0] of Tensor: expected a positive int, got None. A field of varying length is a Sequence.",
-        ),
-        (lambda: Tensor((True,)), "shape[0]", "shape[0] of Tensor: expected a positive int, got True."),
-        (lambda: Tensor((1.0,)), "shape[0]", "shape[0] of Tensor: expected a positive int, got 1.0."),
-        (lambda: Tensor((1,) * 33), "shape", "shape of Tensor: expected at most 32 dimensions, got 33."),
-        (
-            lambda: Tensor((2**15, 2**15), "float16"),
-            "shape",
-            "shape of Tensor: expected at most 2147483647 bytes, got 2147483648. A record is at most 2 GiB.",
-        ),
-        (
-            lambda: Tensor((10**100,)),
-            "shape",
-            "shape of Tensor: expected at most 2147483647 bytes, got an int of 335 bits. A record is at "
-            "most 2 GiB.",
-        ),
-        (
-            lambda: Tensor((1,), "float32", None),
-            "encoding",
-            "encoding of Tensor: expected 'auto', 'list' or 'raw', got None.",
-        ),
-        (
-            lambda: Tensor((1,), "float64", "list"),
-            "encoding",
-            "encoding of Tensor: expected 'raw' for float64, got 'list'. A TFRecord's float lists hold "
-            "float32.",
-        ),
-        (
-            lambda: Tensor((2, 2), default=[1, 2]),
-            "default",
-            "default of Tensor: expected an array of shape (2, 2), got shape (2,).",
-        ),
-        (
-            lambda: Tensor((2,), default=[[1], [2, 3]]),
-            "default",
-            "default of Tensor: expected an array, got [[1], [2, 3]].",
-        ),
-        (
-            lambda: Tensor((2,), default=["a", "b"]),
-            "default",
-            "default of Tensor: expected values of float32, got values of str32.",
-        ),
-        (
-            lambda: Tensor((2,), "int8", default=[True, False]),
-            "default",
-            "default of Tensor: expected values of int8, got values of bool.",
-        ),
-        (
-            lambda: Tensor((2,), "int8", default=[1, 300]),
-            "default",
-            "default of Tensor: expected values that int8 can hold, got [1, 300].",
-        ),
-        (
-            lambda: Tensor((1,), "uint64", default=[-1]),
-            "default",
-            "default of Tensor: expected values that uint64 can hold, got [-1].",
-        ),
-        (
-            lambda: Tensor((1,), "int32", default=[float("nan")]),
-            "default",
-            "default of Tensor: expected values that int32 can hold, got [nan].",
-        ),
-        (
-            lambda: Tensor((1,), "float16", default=[1e6]),
-            "default",
-            "default of Tensor: expected values that float16 can hold, got [1000000.0].",
-        ),
-        (
-            lambda: Sequence("float64"),
-            "dtype",
-            "dtype of Sequence: expected 'int64', 'float32', 'string' or 'bytes', got 'float64'. A "
-            "TFRecord's float "
-            "lists hold float32; Tensor(shape, 'float64', 'raw') holds doubles.",
-        ),
-        (
-            lambda: Sequence("int64", (), "list"),
-            "stored",
-            "stored of Sequence: expected 'feature' or 'feature_list', got 'list'.",
-        ),
-        (
-            lambda: Sequence("int64", (3,)),
-            "shape",
-            "shape of Sequence: expected (), got (3,). Only steps have a shape: say stored='feature_list', "
-            "or declare "
-            "a Tensor.",
-        ),
-        (
-            lambda: Sequence("int64", None),
-            "shape",
-            "shape of Sequence: expected (), got None. Only steps have a shape: say stored='feature_list', "
-            "or declare "
-            "a Tensor.",
-        ),
-        (
-            lambda: Sequence("int64", (2, 2), "feature_list"),
-            "shape",
-            "shape of Sequence: expected (), (k,) or None, got (2, 2). A step is a flat list.",
-        ),
-        (
-            lambda: Sequence("int64", (0,), "feature_list"),
-            "shape[0]",
-            "shape[0] of Sequence: expected a positive int, got 0.",
-        ),
-        (lambda: Sequence(default=1), "default", "default of Sequence: expected a list, got 1."),
-        (
-            lambda: Sequence("string", default="ab"),
-            "default",
-            "default of Sequence: expected a list, got 'ab'.",
-        ),
-        (
-            lambda: Sequence(default=[1, "x"]),
-            "default[1]",
-            "default[1] of Sequence: expected an int, got 'x'.",
-        ),
+        (lambda: Tensor(3), "shape", "shape Tensor 3"),
+        (lambda: Tensor("33"), "shape", "shape Tensor '33'"),
+        (lambda: Tensor(None), "shape", "shape Tensor None"),
+        (lambda: Tensor((64, 0)), "shape[1]", "shape[1] Tensor 0"),
+        (lambda: Tensor((-1, 4)), "shape[0]", "shape[0] Tensor -1"),
+        (lambda: Tensor((None,)), "shape[0]", "shape[0] Tensor None"),
+        (lambda: Tensor((True,)), "shape[0]", "shape[0] Tensor True"),
+        (lambda: Tensor((1.0,)), "shape[0]", "shape[0] Tensor 1.0"),
+        (lambda: Tensor((1,) * 33), "shape", "shape Tensor 32 33"),
+        (lambda: Tensor((2**15, 2**15), "float16"), "shape", "shape Tensor 2147483647 2147483648"),
+        (lambda: Tensor((10**100,)), "shape", "shape Tensor 2147483647 335"),
+        (lambda: Tensor((1,), "float32", None), "encoding", "encoding Tensor 'auto' 'list' 'raw' None"),
+        (lambda: Tensor((1,), "float64", "list"), "encoding", "encoding Tensor 'raw' float64 'list'"),
+        (lambda: Tensor((2, 2), default=[1, 2]), "default", "default Tensor (2, 2) (2,)"),
+        (lambda: Tensor((2,), default=[[1], [2, 3]]), "default", "default Tensor [[1] [2, 3]"),
+        (lambda: Tensor((2,), default=["a", "b"]), "default", "default Tensor float32 str32"),
+        (lambda: Tensor((2,), "int8", default=[True, False]), "default", "default Tensor int8 bool"),
+        (lambda: Tensor((2,), "int8", default=[1, 300]), "default", "default Tensor int8 [1, 300]"),
+        (lambda: Tensor((1,), "uint64", default=[-1]), "default", "default Tensor uint64 [-1]"),
+        (lambda: Tensor((1,), "int32", default=[float("nan")]), "default", "default Tensor int32 [nan]"),
+        (lambda: Tensor((1,), "float16", default=[1e6]), "default", "default Tensor float16 [1000000.0]"),
+        (lambda: Sequence("float64"), "dtype", "dtype Sequence 'int64' 'float32' 'string' 'bytes' 'float64'"),
+        (lambda: Sequence("int64", (), "list"), "stored", "stored Sequence 'feature' 'feature_list' 'list'"),
+        (lambda: Sequence("int64", (3,)), "shape", "shape Sequence (3,) stored='feature_list'"),
+        (lambda: Sequence("int64", None), "shape", "shape Sequence None stored='feature_list'"),
+        (lambda: Sequence("int64", (2, 2), "feature_list"), "shape", "shape Sequence None (2, 2)"),
+        (lambda: Sequence("int64", (0,), "feature_list"), "shape[0]", "shape[0] Sequence 0"),
+        (lambda: Sequence(default=1), "default", "default Sequence 1"),
+        (lambda: Sequence("string", default="ab"), "default", "default Sequence 'ab'"),
+        (lambda: Sequence(default=[1, "x"]), "default[1]", "default[1] Sequence 'x'"),
         (
             lambda: Sequence("int64", (2,), "feature_list", default=[[1, 2], [3]]),
             "default[1]",
-            "default[1] of Sequence: expected a step of 2 values, got 1 values.",
+            "default[1] Sequence 2 1",
         ),
         (
             lambda: Sequence("int64", None, "feature_list", default=[[1, 2.5]]),
             "default[0][1]",
-            "default[0][1] of Sequence: expected an int, got 2.5.",
+            "default[0][1] Sequence 2.5",
         ),
     ],
 )
-def test_array_of_impossible_declaration_is_refused(make, place, message):
-    with pytest.raises(SchemaError) as caught:
+def test_array_of_impossible_declaration_is_refused(make, place, facts):
+    with raises_with(SchemaError, facts, field=place):
         make()
-    assert str(caught.value) == message
-    assert caught.value.field == place
 
 
 @pytest.mark.parametrize(
     "dtype", [np.complex64, np.longdouble, "complex64", "datetime64", object, np.dtype("V4")]
 )
 def test_tensor_dtype_that_no_record_holds_is_refused(dtype):
-    with pytest.raises(SchemaError, match=r"^dtype of Tensor: expected 'bool', 'int8', "):
+    with raises_with(SchemaError, "Tensor", field="dtype", expected=containing("'bool'", "'int8'")):
         Tensor((1,), dtype)
 
 
 def test_tensor_dtype_of_swapped_bytes_is_refused():
-    with pytest.raises(SchemaError, match=r"got '>f4', byte-swapped. Records hold little-endian values"):
+    with raises_with(SchemaError, field="dtype", got=containing("'>f4'")):
         Tensor((1,), np.dtype("<f4").newbyteorder(">"))

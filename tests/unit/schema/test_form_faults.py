@@ -9,6 +9,7 @@ from penstock.errors import SchemaError
 from penstock.schema import json_form
 from penstock.schema.json_form import load_fields
 from penstock.schema.schema import Schema
+from raising import containing, mentions, raises_with
 
 ROOT_FAULTS = [
     ([], "$", "an object", "[]"),
@@ -137,59 +138,44 @@ def test_form_with_fault_in_a_field_is_refused_with_its_place(declaration, place
         expected,
         got,
     )
-    assert str(caught.value).startswith(f"schema at $.fields.photo{place}: expected {expected}, got {got}.")
+    assert mentions(caught.value, f"$.fields.photo{place} {expected} {got}")
     assert declaration == before
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "facts"),
     [
         (
             {"a": {"type": "number", "role": "weight"}, "b": {"type": "number", "role": "weight"}},
-            "schema at $.fields.b.role: expected one weight field, got a second one beside 'a'. Give one "
-            "of them "
-            "another role.",
+            "$.fields.b.role weight 'a'",
         ),
-        (
-            {"a": {"type": "text", "role": "weight"}},
-            "schema at $.fields.a.role: expected numbers as weight, got a text field.",
-        ),
-        (
-            {"a": {"type": "text"}, "b": {"type": "text", "key": "a"}},
-            "schema at $.fields.b.key: expected a key of its own, got 'a', which is the key of 'a' too. "
-            "Read the key "
-            "once, and transform it later.",
-        ),
+        ({"a": {"type": "text", "role": "weight"}}, "$.fields.a.role weight text"),
+        ({"a": {"type": "text"}, "b": {"type": "text", "key": "a"}}, "$.fields.b.key 'a' 'a'"),
     ],
 )
-def test_form_with_fields_in_conflict_is_refused_with_the_place(fields, message):
-    with pytest.raises(SchemaError) as caught:
+def test_form_with_fields_in_conflict_is_refused_with_the_place(fields, facts):
+    with raises_with(SchemaError, facts):
         Schema.from_json({"version": 1, "fields": fields})
-    assert str(caught.value) == message
 
 
 def test_form_of_future_version_is_refused_with_advice():
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "$.version 1 2"):
         load_fields({"version": 2, "fields": {"a": {"type": "hologram"}}})
-    assert str(caught.value) == (
-        "schema at $.version: expected at most 1, got 2. A newer Penstock wrote this schema: upgrade this "
-        "one."
-    )
 
 
 def test_form_as_text_is_refused_with_advice():
-    with pytest.raises(SchemaError, match=r"Parse the text with json.loads first.$"):
+    with raises_with(SchemaError, "text json.loads", field="$"):
         load_fields('{"version": 1}')
 
 
 def test_form_with_misspelt_key_names_the_nearest():
-    with pytest.raises(SchemaError, match=r"Did you mean 'optional'\?$"):
+    with raises_with(SchemaError, "'optional'", field="$.fields.a.optionl"):
         load_fields({"version": 1, "fields": {"a": {"type": "text", "optionl": True}}})
 
 
 def test_form_with_too_many_fields_is_refused(monkeypatch):
     monkeypatch.setattr(json_form, "MAX_FIELDS", 2)
-    with pytest.raises(SchemaError, match=r"^schema at \$.fields: expected at most 2 fields, got 3.$"):
+    with raises_with(SchemaError, field="$.fields", expected=containing(2), got="3"):
         load_fields({"version": 1, "fields": {name: {"type": "text"} for name in "abc"}})
 
 
@@ -197,9 +183,7 @@ def test_form_nested_without_end_is_refused_not_followed():
     nested: list[object] = []
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(
-        SchemaError, match=r"^schema at \$.fields.a.default\[0\]: expected an int, got \[\[\["
-    ):
+    with raises_with(SchemaError, field="$.fields.a.default[0]"):
         load_fields({"version": 1, "fields": {"a": {"type": "sequence", "default": nested}}})
     while nested:
         # Freed by hand: the interpreter would free it recursively.

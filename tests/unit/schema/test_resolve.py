@@ -6,6 +6,7 @@ from penstock.errors import PayloadError, SchemaError, UnknownNameError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.resolution import resolve_schema
 from penstock.schema.schema import Schema
+from raising import containing, mentions, raises_with
 
 
 def test_nothing_told_gives_what_is_inferred(pets):
@@ -13,17 +14,17 @@ def test_nothing_told_gives_what_is_inferred(pets):
     assert schema["age"] == Number("int64")
     assert schema["photo"] == Image("jpeg")
     assert "mixed" not in schema
-    assert notes["mixed"] == "left out: mixed kinds: 10 int64, 90 float; tell its type with `fields`"
+    assert mentions(notes["mixed"], "10 int64 90")
     assert schema.targets == ()
 
 
 def test_told_field_of_unknown_name_names_the_nearest(pets):
-    with pytest.raises(UnknownNameError, match=r"^no field 'foto'. Did you mean 'photo'\?$"):
+    with raises_with(UnknownNameError, field="foto", advice=containing("'photo'")):
         resolve_schema(pets, fields={"foto": Image(optional=True)})
 
 
 def test_told_field_of_unknown_key_names_the_nearest(pets):
-    with pytest.raises(UnknownNameError, match=r"^no field 'foto'. Did you mean 'photo'\?$"):
+    with raises_with(UnknownNameError, field="foto", advice=containing("'photo'")):
         resolve_schema(pets, fields={"picture": Image(key="foto")})
 
 
@@ -39,12 +40,8 @@ def test_told_field_with_key_takes_the_place_of_the_inferred(pets):
 
 
 def test_told_field_with_the_name_of_another_key_is_refused(pets):
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "'raw' 'raw' key"):
         resolve_schema(pets, fields={"raw": Image(key="photo")})
-    assert str(caught.value) == (
-        "name of field 'raw': expected a free name, got 'raw', which is another key of the records. Choose "
-        "another name, or tell a field for that key too."
-    )
 
 
 def test_told_fields_with_names_exchanged_are_taken(pets):
@@ -97,7 +94,7 @@ def test_whole_schema_leaves_other_keys_unread(pets):
 def test_whole_schema_keeps_what_it_requires(pets):
     schema, notes = resolve_schema(pets, schema={"price": Number(), "photo": Image()})
     assert schema == Schema({"price": Number(), "photo": Image()})
-    assert notes["price"] == "told; required, but missing in 10 of 100 records"
+    assert mentions(notes["price"], "required 10 100")
 
 
 def test_whole_schema_with_optional_field_that_never_occurs_is_taken(pets):
@@ -108,7 +105,7 @@ def test_whole_schema_with_optional_field_that_never_occurs_is_taken(pets):
 
 
 def test_whole_schema_with_required_field_that_never_occurs_is_refused(pets):
-    with pytest.raises(UnknownNameError, match=r"^no field 'gird'. Did you mean 'grid'\?$"):
+    with raises_with(UnknownNameError, field="gird", advice=containing("'grid'")):
         resolve_schema(pets, schema={"gird": Tensor((4,))})
 
 
@@ -135,16 +132,13 @@ def test_roles_told_count_before_those_declared(pets):
 
 
 def test_role_of_unknown_name_names_the_nearest(pets):
-    with pytest.raises(UnknownNameError, match=r"^no field 'lable'. Did you mean 'label'\?$"):
+    with raises_with(UnknownNameError, field="lable", advice=containing("'label'")):
         resolve_schema(pets, target="lable")
 
 
 def test_role_of_field_left_out_says_why(pets):
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "'mixed' 10 int64 90"):
         resolve_schema(pets, target="mixed")
-    assert str(caught.value) == (
-        "field 'mixed' was left out: mixed kinds: 10 int64, 90 float; tell its type with `fields`."
-    )
     assert resolve_schema(pets, fields={"mixed": Number()}, target="mixed").schema.targets == ("mixed",)
 
 
@@ -153,12 +147,8 @@ def test_role_of_field_left_out_says_why(pets):
     [{"schema": {"a": Text()}}, {"fields": {"a": Text()}}, {"target": "a"}, {"weight": "a"}, {"id": "a"}],
 )
 def test_anything_told_of_records_that_are_no_examples_is_refused(survey, told):
-    with pytest.raises(PayloadError) as caught:
+    with raises_with(PayloadError, "Examples"):
         resolve_schema(survey(unparsable=100), **told)
-    assert str(caught.value) == (
-        "fields were told: expected Examples, got other payloads. Open the files without schema, fields "
-        "and roles, and read their records()."
-    )
 
 
 def test_nothing_told_of_records_that_are_no_examples_is_a_schema_without_fields(survey):
@@ -172,5 +162,5 @@ def test_fields_told_of_no_records_are_taken_as_they_are(survey):
 
 
 def test_fields_told_that_are_no_fields_are_refused(pets):
-    with pytest.raises(SchemaError, match=r"^field 'age' of the schema: expected a field, got 'int64'."):
+    with raises_with(SchemaError, "'age'", field="field 'age'", got="'int64'"):
         resolve_schema(pets, fields={"age": "int64"})

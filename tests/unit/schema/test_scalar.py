@@ -8,6 +8,7 @@ import pytest
 from penstock.errors import SchemaError
 from penstock.fields import Bytes, Category, Image, Number, Text
 from penstock.schema.scalar import MAX_CATEGORIES
+from raising import raises_with
 
 
 @pytest.mark.parametrize("dtype", ["int64", np.int64, np.dtype("int64"), int])
@@ -38,107 +39,44 @@ def test_number_default_nan_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("make", "place", "message"),
+    ("make", "place", "facts"),
     [
-        (
-            lambda: Number("float16"),
-            "dtype",
-            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'float16'.",
-        ),
-        (
-            lambda: Number(None),
-            "dtype",
-            "dtype of Number: expected 'float32', 'int64' or 'float64', got None.",
-        ),
-        (
-            lambda: Number("f4"),
-            "dtype",
-            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'f4'.",
-        ),
-        (
-            lambda: Number(np.str_),
-            "dtype",
-            "dtype of Number: expected 'float32', 'int64' or 'float64', got 'str'.",
-        ),
-        (lambda: Number([]), "dtype", "dtype of Number: expected 'float32', 'int64' or 'float64', got []."),
-        (lambda: Number(default="1"), "default", "default of Number: expected a number, got '1'."),
-        (lambda: Number(default=True), "default", "default of Number: expected a number, got True."),
-        (lambda: Number(default=np.True_), "default", "default of Number: expected a number, got True."),
-        (lambda: Number(default=[1.0]), "default", "default of Number: expected a number, got [1.0]."),
-        (
-            lambda: Number(default=1e39),
-            "default",
-            "default of Number: expected a number in the range of float32, got 1e+39.",
-        ),
-        (
-            lambda: Number(default=-(10**400)),
-            "default",
-            "default of Number: expected a number in the range of float32, got an int of 1329 bits.",
-        ),
-        (lambda: Number("int64", default=1.0), "default", "default of Number: expected an int, got 1.0."),
-        (
-            lambda: Number("int64", default=2**63),
-            "default",
-            "default of Number: expected an int of 64 bits, signed, got 9223372036854775808.",
-        ),
-        (
-            lambda: Category("float32"),
-            "dtype",
-            "dtype of Category: expected 'string' or 'int64', got 'float32'.",
-        ),
-        (lambda: Category(values="ab"), "values", "values of Category: expected a list, got 'ab'."),
-        (
-            lambda: Category(values=()),
-            "values",
-            "values of Category: expected 1 to 65536 values, got 0. Leave `values` out.",
-        ),
-        (
-            lambda: Category("int64", range(MAX_CATEGORIES + 1)),
-            "values",
-            "values of Category: expected a list, got range(0, 65537).",
-        ),
+        (lambda: Number("float16"), "dtype", "dtype Number 'float32' 'int64' 'float64' 'float16'"),
+        (lambda: Number(None), "dtype", "dtype Number 'float32' 'int64' 'float64' None"),
+        (lambda: Number("f4"), "dtype", "dtype Number 'float32' 'int64' 'float64' 'f4'"),
+        (lambda: Number(np.str_), "dtype", "dtype Number 'float32' 'int64' 'float64' 'str'"),
+        (lambda: Number([]), "dtype", "dtype Number 'float32' 'int64' 'float64' []"),
+        (lambda: Number(default="1"), "default", "default Number '1'"),
+        (lambda: Number(default=True), "default", "default Number True"),
+        (lambda: Number(default=np.True_), "default", "default Number True"),
+        (lambda: Number(default=[1.0]), "default", "default Number [1.0]"),
+        (lambda: Number(default=1e39), "default", "default Number float32 1e+39"),
+        (lambda: Number(default=-(10**400)), "default", "default Number float32 1329"),
+        (lambda: Number("int64", default=1.0), "default", "default Number 1.0"),
+        (lambda: Number("int64", default=2**63), "default", "default Number 64 9223372036854775808"),
+        (lambda: Category("float32"), "dtype", "dtype Category 'string' 'int64' 'float32'"),
+        (lambda: Category(values="ab"), "values", "values Category 'ab'"),
+        (lambda: Category(values=()), "values", "values Category 1 65536 0"),
+        (lambda: Category("int64", range(MAX_CATEGORIES + 1)), "values", "values Category range(0, 65537)"),
         (
             lambda: Category("int64", list(range(MAX_CATEGORIES + 1))),
             "values",
-            "values of Category: expected 1 to 65536 values, got 65537. Declare the field as Text, or as a "
-            "Number.",
+            "values Category 1 65536 65537",
         ),
-        (lambda: Category(values=("a", 1)), "values[1]", "values[1] of Category: expected a str, got 1."),
-        (
-            lambda: Category(values=("b", "a", "b")),
-            "values[2]",
-            "values[2] of Category: expected distinct values, got 'b' a second time.",
-        ),
-        (
-            lambda: Category(values=("a",), default="b"),
-            "default",
-            "default of Category: expected one of `values`, got 'b'. Add it to `values`.",
-        ),
-        (lambda: Category("int64", default="b"), "default", "default of Category: expected an int, got 'b'."),
-        (
-            lambda: Text(default=b"x"),
-            "default",
-            "default of Text: expected a str, got b'x'. Text is str; bytes belong into Bytes.",
-        ),
-        (
-            lambda: Text(default="\udfff"),
-            "default",
-            "default of Text: expected a str that UTF-8 can write, got '\\udfff'.",
-        ),
-        (
-            lambda: Image("tiff"),
-            "format",
-            "format of Image: expected 'jpeg', 'png', 'webp', 'gif' or 'bmp', got 'tiff'.",
-        ),
-        (lambda: Image(default="x"), "default", "default of Image: expected bytes, got 'x'."),
-        (lambda: Bytes(default=7), "default", "default of Bytes: expected bytes, got 7."),
+        (lambda: Category(values=("a", 1)), "values[1]", "values[1] Category 1"),
+        (lambda: Category(values=("b", "a", "b")), "values[2]", "values[2] Category 'b'"),
+        (lambda: Category(values=("a",), default="b"), "default", "default Category 'b'"),
+        (lambda: Category("int64", default="b"), "default", "default Category 'b'"),
+        (lambda: Text(default=b"x"), "default", "default Text b'x'"),
+        (lambda: Text(default="\udfff"), "default", "default Text UTF-8 '\\udfff'"),
+        (lambda: Image("tiff"), "format", "format Image 'jpeg' 'png' 'webp' 'gif' 'bmp' 'tiff'"),
+        (lambda: Image(default="x"), "default", "default Image 'x'"),
+        (lambda: Bytes(default=7), "default", "default Bytes 7"),
     ],
 )
-def test_scalar_of_impossible_declaration_is_refused(make, place, message):
-    with pytest.raises(SchemaError) as caught:
+def test_scalar_of_impossible_declaration_is_refused(make, place, facts):
+    with raises_with(SchemaError, facts, field=place):
         make()
-    assert str(caught.value) == message
-    assert caught.value.field == place
 
 
 def test_category_values_in_any_order_are_sorted():

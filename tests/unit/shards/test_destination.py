@@ -10,6 +10,7 @@ from manifest_folders import write_dataset
 from penstock.errors import PathError
 from penstock.shards.destination import check_place, find_place
 from penstock.shards.staging import Staging
+from raising import containing, raises_with
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_place_that_is_not_there_or_empty_is_free(tmp_path):
 
 
 def test_place_of_a_data_set_is_refused_without_overwrite(pets):
-    with pytest.raises(PathError, match=r"pets: exists already\. Choose another folder, .* --overwrite, "):
+    with raises_with(PathError, advice=containing("folder", "--overwrite")):
         check_place(pets, overwrite=False)
     assert check_place(pets, overwrite=True) is True
 
@@ -58,7 +59,7 @@ def test_place_with_somebody_elses_file_is_refused_even_with_overwrite(pets, tmp
         path.mkdir()
     else:
         path.symlink_to(tmp_path if kind == "link to a folder" else tmp_path / "nowhere")
-    with pytest.raises(PathError, match=rf"pets: has other files beside its data set: '{name}/?'\. Move"):
+    with raises_with(PathError, f"'{name}"):
         check_place(pets, overwrite=True)
 
 
@@ -67,9 +68,7 @@ def test_place_without_a_manifest_names_a_few_files(tmp_path):
         (tmp_path / "photos").mkdir(exist_ok=True)
         (tmp_path / "photos" / name).write_text("")
     for overwrite in (False, True):
-        with pytest.raises(
-            PathError, match="photos: holds files, and is no data set: 'a', 'b', 'c' and more"
-        ):
+        with raises_with(PathError, "'a' 'b' 'c'"):
             check_place(tmp_path / "photos", overwrite=overwrite)
 
 
@@ -84,12 +83,12 @@ def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PathError, match="file: not a folder"):
         check_place(tmp_path / "file", overwrite=True)
-    with pytest.raises(PathError, match=r"file/below: cannot be written \(Not a directory\)"):
+    with raises_with(PathError, "file/below Not"):
         check_place(tmp_path / "file" / "below", overwrite=True)
 
 
 def test_place_that_is_a_mount_point_is_refused_with_advice():
-    with pytest.raises(PathError, match=r"/proc: the root of a file system, .* Name a folder inside it"):
+    with raises_with(PathError, "Name folder"):
         check_place(Path("/proc"), overwrite=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 from penstock import _native
 from penstock.errors import WriteError
 from penstock.shards.row_store import RowStore
+from raising import raises_with
 
 
 def append_rows(store: RowStore, first: int, values: list[bytes], tentative: list[int] | None = None):
@@ -95,12 +96,8 @@ def test_store_on_a_full_disk_names_the_folder_and_the_bytes(tmp_path, monkeypat
 
     store = RowStore(tmp_path, seed=0, num_splits=1, max_memory_bytes=0)
     monkeypatch.setattr(os, "pwrite", refuse)
-    with pytest.raises(WriteError) as caught:
+    with raises_with(WriteError, f"{tmp_path} (No space left on device; 8 of 8 bytes are left to write)"):
         append_rows(store, 0, [b"abc"])
-    assert str(caught.value) == (
-        f"{tmp_path}: a temporary file cannot be written (No space left on device; 8 of 8 bytes are left to "
-        "write). Make room there, or choose another place."
-    )
     store.close()
 
 
@@ -121,10 +118,10 @@ def test_store_refuses_what_does_not_fit_its_rows(tmp_path):
     append_rows(store, 0, [b"abc"])
     with pytest.raises(ValueError, match="not finished"):
         store.count(0)
-    with pytest.raises(ValueError, match="codes of 1 rows are needed, not of 2"):
+    with raises_with(ValueError, "1 rows 2"):
         store.finish(np.zeros(2, np.uint8))
     store.finish(np.zeros(1, np.uint8))
-    with pytest.raises(IndexError, match="positions 0 to 2 of a split of 1 rows"):
+    with raises_with(IndexError, "0 2 1"):
         store.chunks(0, 0, 2)
     store.close()
     with pytest.raises(ValueError, match="closed"):

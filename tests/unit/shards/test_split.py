@@ -12,6 +12,7 @@ from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.ledger import Ledger, RowKeys, order_times
 from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
 from penstock.shards.split_rules import share_out, split_units
+from raising import mentions, raises_with
 
 SHARES = (0.8, 0.1, 0.1)
 
@@ -42,33 +43,24 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "facts"),
     [
-        ({"shares": {"train": 0.8, "test": 0.1}}, "shares: expected a sum of 1, got 0.9."),
-        (
-            {"shares": {"train": 1.0, "test": 0}},
-            "share of 'test': expected a number above 0, up to 1, got 0. Leave a split out to have none of "
-            "it.",
-        ),
-        (
-            {"shares": {"a/b": 1.0}},
-            "the name of a split: expected letters, digits and _, got 'a/b'. It becomes part of the names of "
-            "files.",
-        ),
-        ({"shares": {}}, "splits: expected 1 to 255 of them, got 0."),
+        ({"shares": {"train": 0.8, "test": 0.1}}, "shares 1 0.9"),
+        ({"shares": {"train": 1.0, "test": 0}}, "share 'test' 0 1 0"),
+        ({"shares": {"a/b": 1.0}}, "split 'a/b'"),
+        ({"shares": {}}, "splits 1 255 0"),
         (
             {"stratify": "breed", "time": "when"},
             "the split: expected one way to make it, got stratify and time. Each of them decides where a row "
             "goes; only group can be given beside them.",
         ),
-        ({"stratify": ""}, "stratify: expected the name of a column, got ''."),
-        ({"seed": -1}, "seed: expected a whole number from 0 to 2**64 - 1, got -1."),
+        ({"stratify": ""}, "stratify column ''"),
+        ({"seed": -1}, "seed 0 2**64 1 -1"),
     ],
 )
-def test_options_that_cannot_be_are_refused_with_the_reason(given, message):
-    with pytest.raises(OptionError) as caught:
+def test_options_that_cannot_be_are_refused_with_the_reason(given, facts):
+    with raises_with(OptionError, facts):
         SplitOptions(**given)
-    assert str(caught.value) == message
 
 
 def test_shares_parse_in_their_order():
@@ -80,22 +72,17 @@ def test_shares_parse_in_their_order():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("train", "split: expected NAME=SHARE, such as train=0.8,validation=0.1,test=0.1, got 'train'."),
-        ("a=0.5,a=0.5", "split: expected each name once, got 'a' twice."),
-        ("a=0.5", "shares: expected a sum of 1, got 0.5."),
-        (
-            "a=nan",
-            "share of 'a': expected a number above 0, up to 1, got nan. Leave a split out to have none of "
-            "it.",
-        ),
+        ("train", "split NAME=SHARE train=0.8,validation=0.1,test=0.1 'train'"),
+        ("a=0.5,a=0.5", "split 'a'"),
+        ("a=0.5", "shares 1 0.5"),
+        ("a=nan", "share 'a' 0 1 nan"),
     ],
 )
-def test_shares_that_are_none_are_refused(text, message):
-    with pytest.raises(OptionError) as caught:
+def test_shares_that_are_none_are_refused(text, facts):
+    with raises_with(OptionError, facts):
         parse_shares(text)
-    assert str(caught.value) == message
 
 
 def test_bounds_are_the_shares_of_all_places():
@@ -224,7 +211,7 @@ def test_column_names_the_splits(make):
     result = assign(facts, SplitOptions(split_by="fold"), names=["test", "train"])
     assert (result.names, result.codes.tolist(), result.counts) == (("test", "train"), [1, 0, 0, 1], (2, 2))
     assert result.method == "column 'fold'"
-    with pytest.raises(OptionError, match=r"expected letters, digits and _, got 'a b'"):
+    with raises_with(OptionError, got="'a b'"):
         assign(facts, SplitOptions(split_by="fold"), names=["a b", "c"])
 
 
@@ -267,7 +254,7 @@ def test_duplicates_are_only_counted_where_a_column_decides(make):
     result = assign(facts, SplitOptions(split_by="fold"), names=["train", "test"])
     assert result.codes.tolist() == [0, 0, 1, 0]
     assert (result.num_duplicates, result.num_equal) == (1, 2)
-    assert result.notes[0] == "1 row equal to some of another split: left where 'fold' puts them"
+    assert mentions(result.notes[0], "1 row split 'fold'")
 
 
 def test_duplicates_are_only_counted_where_a_time_decides(make):
@@ -275,7 +262,7 @@ def test_duplicates_are_only_counted_where_a_time_decides(make):
     result = assign(make(contents, marks=np.arange(120)), SplitOptions(time="when"))
     assert result.codes.tolist() == [0] * 96 + [1] * 12 + [2] * 12
     assert result.num_duplicates == 24
-    assert result.notes[0] == "24 rows equal to some of another split: left where 'when' puts them"
+    assert mentions(result.notes[0], "24 rows split 'when'")
 
 
 def test_group_of_one_content_follows_an_identical_row_and_any_other_group_stays(make):

@@ -10,6 +10,7 @@ from penstock.errors import OptionError, SourceError
 from penstock.source.block import BLOCK_BYTES
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
+from raising import raises_with
 
 
 def columns_of(given):
@@ -73,23 +74,22 @@ def test_foreign_byte_order_is_turned(read):
 
 
 def test_lengths_that_differ_are_refused_naming_both_columns():
-    with pytest.raises(SourceError) as caught:
+    with raises_with(SourceError, "'b' 3 'a' 2"):
         open_source({"a": [1, 2, 3], "b": np.zeros((2, 2))}, SourceOptions())
-    assert str(caught.value) == "length of column 'b': expected 3, as column 'a' has, got 2."
 
 
 @pytest.mark.parametrize("value", [1, "text", b"bytes", None, np.float32(1), np.array(1), {"x": 1}])
 def test_value_that_is_no_column_is_refused(value):
-    with pytest.raises(OptionError, match="source: column 'a': expected an array or a list, one value a row"):
+    with raises_with(OptionError, "column", field="a"):
         open_source({"a": value}, SourceOptions())
 
 
 def test_dict_without_rows_or_columns_or_names_is_refused():
     with pytest.raises(SourceError, match="no rows: dict of arrays"):
         open_source({"a": []}, SourceOptions())
-    with pytest.raises(OptionError, match="Give it columns"):
+    with raises_with(OptionError, got="{}"):
         open_source({}, SourceOptions())
-    with pytest.raises(OptionError, match="name of a column: expected a str, got 1"):
+    with raises_with(OptionError, got="1"):
         open_source({1: [1]}, SourceOptions())
 
 

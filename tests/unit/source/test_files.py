@@ -14,6 +14,7 @@ from penstock.schema.scalar import Category
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
+from raising import containing, raises_with
 
 TABLE = pa.table(
     {
@@ -116,12 +117,8 @@ def test_glob_is_sorted_and_means_all_files(tmp_path, read):
 def test_file_of_other_columns_is_refused_naming_file_and_columns(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
-    with pytest.raises(SourceError) as caught:
+    with raises_with(SourceError, f"{tmp_path / 'b.csv'} {tmp_path / 'a.csv'} 'y' 'z'"):
         open_source([tmp_path / "a.csv", tmp_path / "b.csv"], SourceOptions())
-    assert str(caught.value) == (
-        f"{tmp_path / 'b.csv'}: columns: expected those of {tmp_path / 'a.csv'}, "
-        "got a file that lacks 'y' and also has 'z'. Convert files of other columns by themselves."
-    )
 
 
 def test_types_that_differ_between_files_become_one_or_are_refused(tmp_path, read):
@@ -130,9 +127,8 @@ def test_types_that_differ_between_files_become_one_or_are_refused(tmp_path, rea
     pq.write_table(pa.table({"n": [0.5]}), paths[1])
     assert read(paths) == {"n": [1.0, 2.0, 0.5]}
     pq.write_table(pa.table({"n": ["x"]}), paths[1])
-    with pytest.raises(SourceError) as caught:
+    with raises_with(SourceError, f"{paths[1]} 'n' int32"):
         open_source(paths, SourceOptions())
-    assert f"{paths[1]}: column 'n': expected int32, as in the files before, got string" in str(caught.value)
 
 
 def test_provenance_names_files_relative_to_each_other_with_their_hash(tmp_path):
@@ -153,7 +149,7 @@ def test_file_that_changes_between_two_passes_is_refused(tmp_path):
     source = open_source(path, SourceOptions())
     list(source.blocks())
     path.write_text("n\n1\n2\n")
-    with pytest.raises(ChangedFileError, match="size changed"):
+    with raises_with(ChangedFileError, expected=4, got=6):
         list(source.blocks())
 
 
@@ -185,19 +181,18 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "facts"),
     [
-        ("x.xlsx", "Save the sheet as CSV"),
+        ("x.xlsx", "CSV"),
         ("x.txt", "name its delimiter"),
-        ("x.bin", "got '.bin'"),
-        ("x", "got ''"),
+        ("x.bin", "'.bin'"),
+        ("x", "''"),
     ],
 )
-def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, text):
+def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, facts):
     (tmp_path / name).write_bytes(b"some bytes")
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, facts):
         open_source(tmp_path / name, SourceOptions())
-    assert text in str(caught.value)
 
 
 def test_text_file_is_a_csv_once_its_delimiter_is_told(tmp_path, read):
@@ -207,14 +202,14 @@ def test_text_file_is_a_csv_once_its_delimiter_is_told(tmp_path, read):
 
 def test_csv_that_is_something_else_is_refused(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"<!DOCTYPE html><html></html>")
-    with pytest.raises(SourceError, match="expected text, got an HTML page"):
+    with raises_with(SourceError, got=containing("HTML")):
         open_source(tmp_path / "x.csv", SourceOptions())
 
 
 def test_duplicate_column_of_parquet_is_refused(tmp_path):
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match="'a', which is the name of column 1 too"):
+    with raises_with(SourceError, "column 1", field="a"):
         open_source(tmp_path / "x.parquet", SourceOptions())
 
 

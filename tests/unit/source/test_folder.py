@@ -9,6 +9,7 @@ from penstock.errors import ChangedFileError, PathError, SourceError
 from penstock.schema.scalar import Bytes, Category, Image
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
+from raising import containing, mentions, raises_with
 
 
 @pytest.fixture
@@ -91,8 +92,8 @@ def test_folders_called_like_splits_are_a_column(folder):
         {"split": "train", "label": "dog", "image": "train/dog/2.jpg"},
     ]
     (note,) = source.notes
-    assert note.startswith("The outer folders are called like splits: they are the column 'split'.")
-    assert "say '--split-by split'" in note
+    assert mentions(note, "splits column 'split'")
+    assert mentions(note, "'--split-by split'")
     assert source.declared["label"].values == ("cat", "dog")
 
 
@@ -103,21 +104,20 @@ def test_images_without_class_folders_have_no_label(folder):
 
 
 def test_image_beside_class_folders_is_refused(folder):
-    with pytest.raises(SourceError, match=r"'stray\.jpg' lies beside the class folders"):
+    with raises_with(SourceError, "'stray.jpg' class"):
         open_it(folder("cat/1.jpg", "stray.jpg"))
 
 
 def test_other_files_are_refused_by_name(folder):
-    with pytest.raises(SourceError) as caught:
+    with raises_with(SourceError, "4 cat/a.tiff b.txt c.txt") as caught:
         open_it(folder("cat/1.jpg", "cat/a.tiff", "b.txt", "c.txt", "d.txt"))
-    assert "got 4 other files: cat/a.tiff, b.txt, c.txt, …. Move them away" in str(caught.value)
     assert caught.value.path == str(folder())
 
 
 def test_folder_that_changes_is_refused(folder):
     source = open_it(folder("cat/1.jpg"))
     folder("cat/2.jpg")
-    with pytest.raises(ChangedFileError, match="files have come or gone"):
+    with raises_with(ChangedFileError, expected=containing(1, "images")):
         rows_of(source)
 
 
@@ -137,7 +137,7 @@ def test_name_that_is_no_utf8_is_refused(folder):
     path = folder("cat/1.jpg")
     with open(os.fsencode(path) + b"/cat/\xff.jpg", "wb"):  # noqa: PTH123 - a name in bytes
         pass
-    with pytest.raises(SourceError, match="name of an image: expected UTF-8"):
+    with raises_with(SourceError, expected="UTF-8"):
         open_it(path)
 
 
@@ -165,12 +165,12 @@ def test_table_may_name_several_files_a_row_and_files_of_any_kind(folder):
 
 
 def test_table_that_names_no_file_is_refused(folder):
-    with pytest.raises(SourceError, match="expected one that names the files beside the table, got 'a', 'b'"):
+    with raises_with(SourceError, got=containing("'a'", "'b'")):
         open_it(folder("1.jpg", x_csv="a,b\n1,2\n"))
 
 
 def test_several_tables_beside_images_are_refused(folder):
-    with pytest.raises(SourceError, match=r"got test\.csv, train\.csv\. Pass the one that is meant"):
+    with raises_with(SourceError, got=containing("test.csv", "train.csv")):
         open_it(folder("1.jpg", train_csv="a\n1\n", test_csv="a\n1\n"))
 
 
@@ -191,5 +191,5 @@ def test_other_files_beside_images_are_counted_in_a_note(folder):
 
 
 def test_image_of_a_format_that_is_not_read_is_refused(folder):
-    with pytest.raises(SourceError, match=r"got 4 other files: cat/d\.tiff, cat/a\.txt, cat/b\.txt, …"):
+    with raises_with(SourceError, got=containing(4, "cat/d.tiff", "cat/a.txt", "cat/b.txt")):
         open_it(folder(*(f"cat/{i}.jpg" for i in range(9)), *(f"cat/{i}.txt" for i in "abc"), "cat/d.tiff"))

@@ -11,6 +11,7 @@ from penstock.source import jsonl
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
+from raising import mentions
 
 
 @pytest.fixture
@@ -74,25 +75,25 @@ def test_dates_stay_text(write, read, pieces):
 
 @in_pieces
 @pytest.mark.parametrize(
-    ("bad", "text"),
+    ("bad", "facts"),
     [
-        ('{"a": }', "not sound JSON in line 4: expected a JSON object, got expecting value"),
-        ('{"a": 1', "not sound JSON in line 4"),
-        ("[1]", "a line in line 4: expected a JSON object, got an array"),
+        ('{"a": }', "JSON 4 JSON"),
+        ('{"a": 1', "JSON 4"),
+        ("[1]", "4 JSON object array"),
         ("7", "got a number"),
-        ('{"a": "x"}', "field 'a' in line 4: expected a number, as before, got a string"),
-        ('{"a": 1, "a": 2}', "Column(/a) was specified twice"),
-        ('{"a": 9223372036854775808}', "field 'a' in line 4: expected an int of 64 bits, signed, got 9223"),
+        ('{"a": "x"}', "'a' 4"),
+        ('{"a": 1, "a": 2}', "Column(/a)"),
+        ('{"a": 9223372036854775808}', "'a' 4 64 9223372036854775808"),
     ],
 )
-def test_bad_line_is_refused_with_its_number(write, pieces, bad, text):
+def test_bad_line_is_refused_with_its_number(write, pieces, bad, facts):
     error = refusal(write({"a": 1}, "", {"a": 2}, bad, {"a": 3}))
-    assert text in str(error)
+    assert mentions(error, facts)
     assert error.line == 4
 
 
 def test_array_of_objects_gets_advice(write):
-    assert "jq -c '.[]'" in str(refusal(write([{"a": 1}, {"a": 2}], name="a.json")))
+    assert mentions(str(refusal(write([{"a": 1}, {"a": 2}], name="a.json"))), "'.[]'")
 
 
 @in_pieces
@@ -101,7 +102,7 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_offset(tmp_path, pieces):
     path.write_bytes(b'{"a": "x"}\n{"a": "caf\xe9"}\n')
     error = refusal(path)
     assert (error.line, error.offset) == (2, 21)
-    assert "expected UTF-8, got 0xe9227d0a" in str(error)
+    assert mentions(error, "UTF-8 0xe9227d0a")
 
 
 def test_byte_order_mark_is_dropped_and_other_encodings_are_read(tmp_path, read):
@@ -113,12 +114,12 @@ def test_byte_order_mark_is_dropped_and_other_encodings_are_read(tmp_path, read)
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("", "no rows"), ("\n \n", "no rows"), ("{}\n{}\n", "no columns")]
+    ("text", "facts"), [("", "no rows"), ("\n \n", "no rows"), ("{}\n{}\n", "no columns")]
 )
-def test_file_without_rows_or_columns_is_refused(tmp_path, text, what):
+def test_file_without_rows_or_columns_is_refused(tmp_path, text, facts):
     path = tmp_path / "a.jsonl"
     path.write_text(text)
-    assert what in str(refusal(path))
+    assert mentions(str(refusal(path)), facts)
 
 
 def test_row_is_located_behind_blank_lines(write):
@@ -141,14 +142,14 @@ def test_line_that_is_nested_too_deep_is_refused(write, depth):
     error = refusal(write({"a": []}, {"a": []}, nest(depth)))
     assert error.line == 3
     assert "depth of the line" in str(error)
-    assert "expected at most 100 lists and objects in one another, got more" in str(error)
+    assert mentions(error, "100")
 
 
 @pytest.mark.parametrize("line", ['{"a":', '{"b":"]]]}}}","a":', '{"b":{},"a":['])
 def test_value_that_goes_deep_over_many_lines_is_refused(write, line):
     error = refusal(write(*([line] * 50_000)))
     assert error.line == 1
-    assert "not sound JSON in line 1: expected a JSON object" in str(error)
+    assert mentions(error, "JSON 1 JSON")
 
 
 def test_array_of_any_depth_is_named_as_one(write):
@@ -167,4 +168,4 @@ def test_depth_of_100_and_brackets_in_strings_are_read(write, read):
 def test_lines_that_are_not_closed_are_named_before_their_depth(write):
     error = refusal(write({"a": 1}, *(['{"a": ['] * 200)))
     assert error.line == 2
-    assert "not sound JSON" in str(error)
+    assert mentions(error, "JSON")

@@ -1,7 +1,6 @@
 """What is no source, and what is one of TFRecords."""
 
 import os
-import re
 
 import numpy as np
 import pytest
@@ -9,26 +8,27 @@ import pytest
 from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
+from raising import containing, raises_with
 
 
 @pytest.mark.parametrize("given", [None, 3, 2.5, True, b"pets.csv", bytearray(b"x"), object()])
 def test_what_is_no_source_is_refused(given):
-    with pytest.raises(OptionError, match="source: expected a path, a table, a dict of arrays, an iterable"):
+    with raises_with(OptionError, "source"):
         open_source(given, SourceOptions())
 
 
 def test_bare_array_gets_advice():
-    with pytest.raises(OptionError, match=re.escape("Name the column: {'values': array}.")):
+    with raises_with(OptionError, got="array([[0., 0.], [0., 0.], [0., 0.]])"):
         open_source(np.zeros((3, 2)), SourceOptions())
 
 
 def test_path_that_is_not_there_names_the_nearest(tmp_path):
     (tmp_path / "pets.csv").write_text("a\n1\n")
-    with pytest.raises(NoSuchPathError, match=re.escape(f"Did you mean '{tmp_path / 'pets.csv'}'?")):
+    with raises_with(NoSuchPathError, f"'{tmp_path / 'pets.csv'}'"):
         open_source(tmp_path / "pet.csv", SourceOptions())
     with pytest.raises(NoSuchPathError, match="nothing matches"):
         open_source(str(tmp_path / "*.parquet"), SourceOptions())
-    with pytest.raises(NoSuchPathError, match="Download it first"):
+    with raises_with(NoSuchPathError, got=containing("URL")):
         open_source("s3://bucket/pets.csv", SourceOptions())
 
 
@@ -37,5 +37,5 @@ def test_pipe_and_mixed_list_are_refused(tmp_path):
     with pytest.raises(PathError, match="not a regular file"):
         open_source(tmp_path / "pets.csv", SourceOptions())
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(OptionError, match="A list holds paths, or dicts, but not both"):
+    with raises_with(OptionError, got=containing("1}")):
         open_source([tmp_path / "a.csv", {"a": 1}], SourceOptions())

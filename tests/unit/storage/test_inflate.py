@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.errors import CorruptRecordError
 from penstock.storage import compression as module
 from penstock.storage.compression import CHUNK_BYTES, READ_BYTES, inflate
+from raising import mentions, raises_with
 
 
 class Bytes:
@@ -102,29 +103,18 @@ def test_inflated_header_with_a_name_of_megabytes_is_passed_over_at_once():
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "facts"),
     [
-        (
-            b"",
-            "the file ends inside the gzip header at compressed byte 0: expected 2 bytes, got 0",
-        ),
-        (b"PK\x03\x04", "compressed stream: no gzip header at compressed byte 0: expected 0x1f8b"),
-        (
-            gzip_with_header(0xE0, b""),
-            "unknown gzip method or flags at compressed byte 10: expected method 8, got",
-        ),
-        (
-            gzip_with_header(8, b"")[:12],
-            "the file ends inside the gzip header at compressed byte 12: expected a",
-        ),
-        (gzip_with_header(4, b"\xff\xff"), "the file ends inside the gzip header"),
+        (b"", "gzip 0 2 0"),
+        (b"PK\x03\x04", "gzip 0 0x1f8b"),
+        (gzip_with_header(0xE0, b""), "gzip 10 8"),
+        (gzip_with_header(8, b"")[:12], "gzip header 12"),
+        (gzip_with_header(4, b"\xff\xff"), "gzip header"),
     ],
 )
-def test_header_that_is_none_is_refused(data, message):
-    with pytest.raises(CorruptRecordError) as caught:
+def test_header_that_is_none_is_refused(data, facts):
+    with raises_with(CorruptRecordError, facts, field="compression"):
         inflated(data)
-    assert caught.value.field == "compression"
-    assert message in str(caught.value)
 
 
 def read_until_failure(data: bytes, compression: str = "gzip") -> tuple[bytes, CorruptRecordError]:
@@ -153,4 +143,4 @@ def test_sum_of_a_member_that_does_not_fit_names_both():
     got, error = read_until_failure(bytes(data))
     assert got == content
     assert (error.expected, error.got) == ("0x01020304", f"{zlib.crc32(content):#010x}")
-    assert error.advice == "The file is cut or damaged; get it again, or run 'penstock repair'."
+    assert mentions(error.advice, "'penstock repair'")

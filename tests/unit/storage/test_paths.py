@@ -7,6 +7,7 @@ import pytest
 
 from penstock.errors import NoSuchPathError, OptionError
 from penstock.storage.paths import find_files
+from raising import raises_with
 
 
 @pytest.fixture
@@ -74,22 +75,21 @@ class BytesPath:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "facts"),
     [
-        (None, "path: expected a str or an os.PathLike, or several, got None. Name a file, several"),
-        (3, "path: expected a str or an os.PathLike, or several, got 3. Name a file, several, a glob"),
-        (b"x", "path: expected a str or an os.PathLike, or several, got b'x'. Decode it with os.fsdecode."),
-        (["a.tfrecord", None], "path[1]: expected a str or an os.PathLike, or several, got None. Name a"),
-        ([b"x"], "path[0]: expected a str or an os.PathLike, or several, got b'x'. Decode it with"),
-        (BytesPath(), "path[0]: expected a str or an os.PathLike, or several, got BytesPath. Name a"),
+        (None, "path os.PathLike None"),
+        (3, "path os.PathLike 3"),
+        (b"x", "path os.PathLike b'x' os.fsdecode"),
+        (["a.tfrecord", None], "path[1] os.PathLike None"),
+        ([b"x"], "path[0] os.PathLike b'x'"),
+        (BytesPath(), "path[0] os.PathLike BytesPath"),
     ],
 )
-def test_what_is_no_path_is_refused(given, said, folder, monkeypatch):
+def test_what_is_no_path_is_refused(given, facts, folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "a.tfrecord").touch()
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, facts):
         find_files(given)
-    assert str(caught.value).startswith(said)
 
 
 def test_folder_is_its_data_files_sorted(folder):
@@ -177,11 +177,8 @@ def test_list_that_holds_a_glob_was_not_named_singly(folder):
 
 
 def test_path_that_leads_nowhere_names_the_nearest(folder):
-    with pytest.raises(NoSuchPathError) as caught:
+    with raises_with(NoSuchPathError, f"{folder}/b.tfrecrd folder '{folder}/b.tfrecord'") as caught:
         find_files(folder / "b.tfrecrd")
-    assert str(caught.value) == (
-        f"{folder}/b.tfrecrd: no such file or folder. Did you mean '{folder}/b.tfrecord'?"
-    )
     assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.path == str(folder / "b.tfrecrd")
 
@@ -223,7 +220,7 @@ def test_glob_that_matches_folders_without_data_is_refused(folder):
 
 def test_folder_without_data_is_refused(tmp_path):
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(NoSuchPathError, match="the folder holds no TFRecord"):
+    with raises_with(NoSuchPathError, "folder TFRecord"):
         find_files(tmp_path)
 
 

@@ -16,6 +16,7 @@ from penstock.transform.augment import (
     scaled_maps,
 )
 from pictures import scene
+from raising import mentions, raises_with
 
 COUNT = 64
 FILL = {1: [9], 3: [9, 8, 7], 4: [9, 8, 7, 6]}
@@ -227,26 +228,22 @@ def test_brightness_of_colours_is_that_of_jpeg():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "facts"),
     [
-        ({"flip": 1.5}, "flip of Augment: expected a number from 0 to 1, got 1.5."),
-        ({"crop": -0.1}, "crop of Augment: expected a number from 0 to 1, got -0.1."),
-        ({"cutout": "big"}, "cutout of Augment: expected a finite number, got 'big'."),
-        ({"brightness": True}, "brightness of Augment: expected a finite number, got True."),
-        ({"contrast": float("nan")}, "contrast of Augment: expected a finite number, got nan."),
-        ({"area": 0.5}, "area of Augment: expected two numbers, (least, greatest), got 0.5."),
-        ({"area": (0.0, 1.0)}, "area of Augment: expected 0 < least <= greatest <= 1, got (0.0, 1.0)."),
-        ({"area": (0.5, 0.4)}, "area of Augment: expected 0 < least <= greatest <= 1, got (0.5, 0.4)."),
-        (
-            {"aspect": (0.5, 2e3)},
-            "aspect of Augment: expected 0 < least <= greatest <= 1000, got (0.5, 2000.0).",
-        ),
+        ({"flip": 1.5}, "flip Augment 0 1 1.5"),
+        ({"crop": -0.1}, "crop Augment 0 1 -0.1"),
+        ({"cutout": "big"}, "cutout Augment 'big'"),
+        ({"brightness": True}, "brightness Augment True"),
+        ({"contrast": float("nan")}, "contrast Augment nan"),
+        ({"area": 0.5}, "area Augment 0.5"),
+        ({"area": (0.0, 1.0)}, "area Augment 0 1 (0.0, 1.0)"),
+        ({"area": (0.5, 0.4)}, "area Augment 0 1 (0.5, 0.4)"),
+        ({"aspect": (0.5, 2e3)}, "aspect Augment 0 1000 (0.5, 2000.0)"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
-    with pytest.raises(OptionError) as caught:
+def test_options_that_cannot_be_are_refused(options, facts):
+    with raises_with(OptionError, facts):
         Augment(**options)
-    assert str(caught.value) == text
 
 
 def test_options_come_as_a_mapping_true_or_an_object():
@@ -256,11 +253,9 @@ def test_options_come_as_a_mapping_true_or_an_object():
     assert load_augment("Image", {"flip": 1, "area": [0.5, 1]}) == Augment(flip=1.0, area=(0.5, 1.0))
     given = Augment(cutout=0.5)
     assert load_augment("Image", given) is given
-    with pytest.raises(
-        OptionError, match=r"augment of Image: expected only flip, .*, got 'flips'\. Did you mean 'flip'\?"
-    ):
+    with raises_with(OptionError, "Image 'flip'", field="augment", got="'flips'"):
         load_augment("Image", {"flips": 0.5})
-    with pytest.raises(OptionError, match="a mapping of its options, True or None, got 7"):
+    with raises_with(OptionError, "True None", field="augment", got="7"):
         load_augment("Image", 7)
 
 
@@ -269,12 +264,8 @@ def test_range_of_random_parts_is_refused_where_there_are_none(name):
     given = {"flip": 0.5, name: (0.5, 1.0)}
     assert load_augment("Image", given, "random") == Augment(**given)
     for each in (given, Augment(**given)):
-        with pytest.raises(OptionError) as caught:
+        with raises_with(OptionError, f"augment.{name} Image"):
             load_augment("Image", each, "crop")
-        assert str(caught.value) == (
-            f"augment.{name} of Image: expected resize=\"random\" beside it, got resize='crop'. "
-            "Say so, or leave it out."
-        )
     assert load_augment("Image", Augment(flip=0.5), "crop") == Augment(flip=0.5)
 
 
@@ -303,4 +294,4 @@ def test_json_has_every_option_and_comes_back():
     with pytest.raises(SchemaError) as caught:
         Augment.load("$.inputs.photo.augment", {"flip": 3})
     assert "$.inputs.photo.augment.flip" in str(caught.value)
-    assert "expected a number from 0 to 1, got 3" in str(caught.value)
+    assert mentions(caught.value, "0 1 3")

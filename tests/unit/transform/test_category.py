@@ -10,6 +10,7 @@ from penstock.fields import Bytes, Category, Image, Number, Sequence, Text
 from penstock.schema.schema import Schema
 from penstock.transform import Encode, Output
 from penstock.types import Dictionary
+from raising import containing, raises_with
 
 PETS = ["dog", "cat", "dog", "eel", "dog", "cat"]
 # Golden: a model that was trained on bins needs the same ones for ever.
@@ -77,12 +78,8 @@ def test_incomplete_statistics_are_followed_by_a_pass():
 
 def test_too_many_values_are_refused_with_advice(monkeypatch):
     monkeypatch.setattr("penstock.transform.measuring.MOST_COUNTED", 2)
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "vocabulary 'x' 4194304 Encode('hash', num_bins=…)"):
         fit(Encode(), Text(), strings(PETS))
-    assert str(caught.value) == (
-        "vocabulary of field 'x': expected at most 4194304 distinct values, got more. "
-        "Say Encode('hash', num_bins=…)."
-    )
 
 
 def test_codes_that_the_core_made_are_put_behind_the_slots():
@@ -123,7 +120,7 @@ def test_default_without_a_code_is_unknown_or_refused():
     column.present = np.array([False])
     encode = Encode(vocabulary=["cat"])
     assert run(fit(encode, field, column), column).tolist() == [0]
-    with pytest.raises(OptionError, match="expected a code for its default 'emu'"):
+    with raises_with(OptionError, field="x", expected=containing("default", "'emu'")):
         fit(Encode(vocabulary=["cat"], unknown="error"), field, column)
     assert fit(Encode(unknown="error"), field, strings(PETS)).num_codes == 4
 
@@ -195,14 +192,10 @@ def test_target_has_the_classes_that_the_schema_declares():
 def test_unknown_target_is_an_error_that_names_value_and_row():
     encode = fit(Encode(), Category(role="target"), strings(PETS))
     assert encode.dictionary is None  # codes would not tell the value
-    with pytest.raises(FieldError) as caught:
+    with raises_with(FieldError, "'x' 1 'emu' Encode(vocabulary=…) Encode(unknown='slot')") as caught:
         run(encode, strings(["cat", "emu"]))
-    assert str(caught.value) == (
-        "value of field 'x' of record 1: expected a value that has a code, got 'emu'. "
-        "Give all values as Encode(vocabulary=…), or say Encode(unknown='slot')."
-    )
     assert (caught.value.field, caught.value.record) == ("x", 1)
-    with pytest.raises(FieldError, match="got 9"):
+    with raises_with(FieldError, field="x", got="9"):
         run(fit(Encode(), Category("int64", role="target"), numbers([1], "int64")), numbers([9], "int64"))
 
 
@@ -210,12 +203,12 @@ def test_missing_target_is_an_error():
     field = Category(role="target", optional=True)
     encode = fit(Encode(), field, strings(PETS))
     assert encode.num_codes == 3
-    with pytest.raises(FieldError, match="value of field 'x' of record 1: expected a value, got nothing"):
+    with raises_with(FieldError, field="x", record=1):
         run(encode, strings(["cat", None]))
 
 
 def test_target_without_any_value_is_refused():
-    with pytest.raises(OptionError, match="expected a value at least in the train split"):
+    with raises_with(OptionError, field="x", advice=containing("--target", "NAME", "Python")):
         fit(Encode(), Category(role="target", optional=True), strings([None, None]))
 
 
@@ -271,14 +264,14 @@ def test_set_as_a_target_has_no_slots_and_names_the_row_of_an_unknown_value():
     field = Sequence("string", role="target")
     encode = fit(Encode("multi_hot"), field, lists([["b"], ["a"]], "string"))
     assert run(encode, lists([["a"], []], "string")).tolist() == [[1, 0], [0, 0]]
-    with pytest.raises(FieldError, match="of record 2: expected a value that has a code, got 'q'"):
+    with raises_with(FieldError, field="x", record=2, got="'q'"):
         run(encode, lists([["a"], [], ["b", "q"]], "string"))
 
 
 def test_missing_set_as_a_target_is_an_error():
     field = Sequence("string", role="target", optional=True)
     encode = fit(Encode("multi_hot"), field, lists([["b"], ["a"]], "string"))
-    with pytest.raises(FieldError, match="of record 1: expected a value, got nothing"):
+    with raises_with(FieldError, field="x", record=1):
         run(encode, lists([["a"], None], "string"))
 
 
@@ -290,72 +283,66 @@ def test_empty_batch_has_no_rows():
 
 
 @pytest.mark.parametrize(
-    ("options", "option", "message"),
+    ("options", "option", "facts"),
     [
-        ({"output": "onehot"}, "output", "output of Encode: expected 'index', 'one_hot'"),
-        ({"unknown": "drop"}, "unknown", "unknown of Encode: expected 'slot' or 'error', got 'drop'"),
-        ({"order": "random"}, "order", "order of Encode: expected 'frequency' or 'value', got 'random'"),
-        ({"max_values": 0}, "max_values", "max_values of Encode: expected a whole number from 1 to"),
-        ({"min_count": "2"}, "min_count", "min_count of Encode: expected a whole number from 1"),
-        ({"vocabulary": "abc"}, "vocabulary", "expected a list of texts or of ints, got 'abc'"),
-        ({"vocabulary": ["a", 1]}, "vocabulary[1]", "expected texts or ints, not both, got 1"),
-        ({"vocabulary": ["a", "b", "a"]}, "vocabulary[2]", "expected distinct values, got 'a' a second time"),
-        ({"vocabulary": ["a", b"a"]}, "vocabulary[1]", "got b'a' a second time"),
-        ({"vocabulary": [1.5]}, "vocabulary[0]", "expected texts or ints, got 1.5"),
-        ({"vocabulary": ["a"], "max_values": 3}, "vocabulary", "expected neither max_values nor min_count"),
-        ({"output": "hash"}, "num_bins", "expected a number of bins for output 'hash', got nothing"),
-        ({"num_bins": 3}, "num_bins", "num_bins of Encode: expected output 'hash', got 'index'"),
+        ({"output": "onehot"}, "output", "output Encode 'index' 'one_hot'"),
+        ({"unknown": "drop"}, "unknown", "unknown Encode 'slot' 'error' 'drop'"),
+        ({"order": "random"}, "order", "order Encode 'frequency' 'value' 'random'"),
+        ({"max_values": 0}, "max_values", "max_values Encode 1"),
+        ({"min_count": "2"}, "min_count", "min_count Encode 1"),
+        ({"vocabulary": "abc"}, "vocabulary", "list 'abc'"),
+        ({"vocabulary": ["a", 1]}, "vocabulary[1]", "1"),
+        ({"vocabulary": ["a", "b", "a"]}, "vocabulary[2]", "'a'"),
+        ({"vocabulary": ["a", b"a"]}, "vocabulary[1]", "b'a'"),
+        ({"vocabulary": [1.5]}, "vocabulary[0]", "1.5"),
+        ({"vocabulary": ["a"], "max_values": 3}, "vocabulary", "max_values min_count"),
+        ({"output": "hash"}, "num_bins", "'hash'"),
+        ({"num_bins": 3}, "num_bins", "num_bins Encode 'hash' 'index'"),
         ({"output": "hash", "num_bins": 3, "max_values": 3}, "max_values", "expected nothing, with output"),
-        ({"length": 0}, "length", "length of Encode: expected a whole number from 1 to"),
-        ({"ragged": True, "mask": True}, "mask", "mask of Encode: expected nothing, with ragged, got True"),
+        ({"length": 0}, "length", "length Encode 1"),
+        ({"ragged": True, "mask": True}, "mask", "mask Encode True"),
     ],
 )
-def test_option_that_cannot_be_is_refused(options, option, message):
-    with pytest.raises(OptionError) as caught:
+def test_option_that_cannot_be_is_refused(options, option, facts):
+    with raises_with(OptionError, facts, field=option):
         Encode(**options)
-    assert message in str(caught.value)
-    assert caught.value.field == option
 
 
 @pytest.mark.parametrize(
-    ("encode", "field", "column", "message"),
+    ("encode", "field", "column", "facts"),
     [
         (Encode(), Number(), numbers([1.0]), "expected strings or whole numbers, got a field of type number"),
         (Encode(), Image(), strings(["a"]), "expected strings or whole numbers, got a field of type image"),
-        (Encode("multi_hot"), Category(), strings(["a"]), "expected lists for 'multi_hot'"),
-        (Encode("one_hot"), Sequence(), lists([[1]]), "expected one value a record for 'one_hot'"),
-        (Encode(length=3), Category(), strings(["a"]), "length of Encode: expected a sequence field, got 3"),
-        (Encode("multi_hot", length=3), Sequence(), lists([[1]]), "length of Encode: expected a sequence"),
+        (Encode("multi_hot"), Category(), strings(["a"]), "'multi_hot'"),
+        (Encode("one_hot"), Sequence(), lists([[1]]), "'one_hot'"),
+        (Encode(length=3), Category(), strings(["a"]), "length Encode 3"),
+        (Encode("multi_hot", length=3), Sequence(), lists([[1]]), "length Encode sequence"),
         (Encode(step_length=3), Sequence(), lists([[1]]), "expected steps of any number of values"),
-        (Encode(vocabulary=[1]), Category(), strings(["a"]), "expected texts, as the field has, got 1"),
+        (Encode(vocabulary=[1]), Category(), strings(["a"]), "1"),
     ],
 )
-def test_field_that_does_not_fit_is_refused(encode, field, column, message):
-    with pytest.raises(OptionError) as caught:
+def test_field_that_does_not_fit_is_refused(encode, field, column, facts):
+    with raises_with(OptionError, facts):
         fit(encode, field, column)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "facts"),
     [
-        ({"values": ["a", "a"]}, "pipeline at $.fitted.values[1]: expected distinct values"),
-        ({"values": [1]}, "pipeline at $.fitted.values: expected texts, as the field has, got 1"),
-        ({"values": [None]}, "pipeline at $.fitted.values[0]: expected a text, bytes or a whole number"),
-        ({"values": [{"base64": "?"}]}, "pipeline at $.fitted.values[0].base64: expected base64, got '?'"),
-        ({"dtype": "float32"}, "pipeline at $.fitted.dtype: expected 'string' or 'int64', got 'float32'"),
+        ({"values": ["a", "a"]}, "$.fitted.values[1]"),
+        ({"values": [1]}, "$.fitted.values 1"),
+        ({"values": [None]}, "$.fitted.values[0] text bytes"),
+        ({"values": [{"base64": "?"}]}, "$.fitted.values[0].base64 base64 '?'"),
+        ({"dtype": "float32"}, "$.fitted.dtype 'string' 'int64' 'float32'"),
     ],
 )
-def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, message):
+def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, facts):
     form = fit(Encode(), Category(), strings(PETS)).to_json()
     form["fitted"] |= change
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, facts):
         Encode.from_json(form)
-    assert message in str(caught.value)
 
 
 def test_option_of_another_name_is_refused_with_the_nearest():
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "key 'max_values'", field="$.max_value"):
         Encode.from_json({"kind": "encode", "max_value": 3})
-    assert str(caught.value).endswith("got a key of another name. Did you mean 'max_values'?")
-    assert caught.value.field == "$.max_value"

@@ -13,6 +13,7 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.transform.pipeline import Pipeline
+from raising import containing, mentions, raises_with
 
 CONFIG = """
 fields:
@@ -63,56 +64,40 @@ def test_empty_file_leaves_the_defaults(shelter, write, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "message"),
+    ("text", "error", "facts"),
     [
-        ("fields: [", SchemaError, "expected YAML, got "),
-        ("fields:\n  age: {}\n  age: {}\n", SchemaError, "line 3: expected each key once, got 'age' twice"),
-        ("field: {}\n", SchemaError, "line 1: pipeline at $.field: expected only 'fields' or 'groups'"),
-        ("fields: 3\n", SchemaError, "pipeline at $.fields: expected an object, got 3"),
-        ("groups:\n  g: age\n", SchemaError, "line 2: pipeline at $.groups.g: expected an array, got 'age'"),
-        (
-            "groups:\n  g:\n   - age\n   - 3\n",
-            SchemaError,
-            "line 4: pipeline at $.groups.g[1]: ",
-        ),
-        ("fields:\n  agee: null\n", UnknownNameError, "line 2: no field 'agee'. Did you mean 'age'?"),
-        (
-            "fields:\n  box: keep\n  age:\n    method: max\n",
-            OptionError,
-            "line 3: method of field 'age': expected 'standard', 'minmax'",
-        ),
-        ("fields:\n  age: pad\n", OptionError, "line 2: Pad for field 'age': expected a sequence of numbers"),
-        ("groups:\n  g: [agee]\n", UnknownNameError, "line 2: no input 'agee'. Did you mean 'age'?"),
-        ("groups:\n  g:\n  - age\n  - nubmer\n", UnknownNameError, "line 4: no input 'nubmer'."),
-        ("groups:\n  g: []\n", OptionError, "line 2: group 'g': expected an input at least, got none"),
-        ("fields:\n  age: {}\ngroups:\n  g: [age, age]\n", OptionError, "line 4: group 'g': expected names"),
-        ("groups:\n\n  box: [age, number]\n", OptionError, "line 3: output 'box': expected names"),
-        ("groups:\n  '': [age, number]\n", OptionError, "line 2: group '': expected a text as its name"),
-        (
-            "fields:\n  breed: encode\ngroups:\n  g: [age, breed]\n",
-            OptionError,
-            "line 4: group 'g': expected numbers or vectors of one length",
-        ),
-        (
-            "fields:\n  age: {}\n  breed: {vocabulary: [1, 2]}\n",
-            OptionError,
-            "line 3: vocabulary of Encode for field 'breed': expected texts, as the field has, got 1",
-        ),
-        ("fields:\n  age: {length: 3}\n", OptionError, "line 2: length of Scale: expected a sequence field"),
-        ("fields:\n  1: null\n", SchemaError, "pipeline at $.fields: expected keys that are strings, got 1"),
-        ("fields: !!python/object/apply:os.getcwd []\n", SchemaError, "line 1: expected no tags, got "),
+        ("fields: [", SchemaError, "YAML"),
+        ("fields:\n  age: {}\n  age: {}\n", SchemaError, "3 key 'age'"),
+        ("field: {}\n", SchemaError, "1 $.field 'fields' 'groups'"),
+        ("fields: 3\n", SchemaError, "$.fields object 3"),
+        ("groups:\n  g: age\n", SchemaError, "2 $.groups.g 'age'"),
+        ("groups:\n  g:\n   - age\n   - 3\n", SchemaError, "4 $.groups.g[1]"),
+        ("fields:\n  agee: null\n", UnknownNameError, "2 'agee' 'age'"),
+        ("fields:\n  box: keep\n  age:\n    method: max\n", OptionError, "3 'age' 'standard' 'minmax'"),
+        ("fields:\n  age: pad\n", OptionError, "2 'age' sequence"),
+        ("groups:\n  g: [agee]\n", UnknownNameError, "2 'agee' 'age'"),
+        ("groups:\n  g:\n  - age\n  - nubmer\n", UnknownNameError, "4 input 'nubmer'"),
+        ("groups:\n  g: []\n", OptionError, "2 'g' input"),
+        ("fields:\n  age: {}\ngroups:\n  g: [age, age]\n", OptionError, "4 'g'"),
+        ("groups:\n\n  box: [age, number]\n", OptionError, "3 'box'"),
+        ("groups:\n  '': [age, number]\n", OptionError, "2 '' text"),
+        ("fields:\n  breed: encode\ngroups:\n  g: [age, breed]\n", OptionError, "4 'g' length"),
+        ("fields:\n  age: {}\n  breed: {vocabulary: [1, 2]}\n", OptionError, "3 Encode 'breed' 1"),
+        ("fields:\n  age: {length: 3}\n", OptionError, "2 length Scale sequence"),
+        ("fields:\n  1: null\n", SchemaError, "$.fields 1"),
+        ("fields: !!python/object/apply:os.getcwd []\n", SchemaError, "1"),
     ],
 )
-def test_fault_of_a_file_is_told_with_path_and_line(shelter, write, text, error, message):
+def test_fault_of_a_file_is_told_with_path_and_line(shelter, write, text, error, facts):
     path = write(text)
     with pytest.raises(error) as caught:
         Pipeline.fit_config(shelter, path)
     assert str(caught.value).startswith(f"{path}: ")
-    assert message in str(caught.value)
+    assert mentions(caught.value, facts)
 
 
 def test_file_that_is_not_there_is_named(shelter, tmp_path):
-    with pytest.raises(NoSuchPathError, match=r"none\.yaml: no such config file"):
+    with raises_with(NoSuchPathError, "none.yaml"):
         Pipeline.fit_config(shelter, tmp_path / "none.yaml")
 
 
@@ -124,13 +109,13 @@ def test_file_that_cannot_be_read_is_named(shelter, tmp_path):
 def test_file_that_is_no_utf8_is_refused(shelter, tmp_path):
     path = tmp_path / "latin.yaml"
     path.write_bytes(b"fields:\n  \xff: null\n")
-    with pytest.raises(SchemaError, match="line 2: expected UTF-8, got the byte 0xff at offset 10"):
+    with raises_with(SchemaError, "2", expected="UTF-8", got=containing("0xff", 10)):
         Pipeline.fit_config(shelter, path)
 
 
 def test_missing_yaml_package_is_named(shelter, write, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "penstock.foundation.safe_yaml", raising=False)
-    with pytest.raises(MissingPackageError, match=r"Pipeline.fit_config needs the package 'pyyaml'"):
+    with raises_with(MissingPackageError, "Pipeline.fit_config 'pyyaml'"):
         Pipeline.fit_config(shelter, write(""))
     assert Pipeline.fit_config(shelter, {}).inputs

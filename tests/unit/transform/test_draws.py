@@ -8,6 +8,7 @@ import pytest
 from penstock.errors import OptionError
 from penstock.transform import Draws
 from penstock.transform.draws import normal_quantile
+from raising import containing, raises_with
 
 WORDS = [[238870607, 836053554], [2181470762, 2401014790], [406372745, 4184535597]]
 INTEGERS = [55, 507, 94]
@@ -62,12 +63,12 @@ def test_integers_are_between_their_bounds_and_even():
 
 @pytest.mark.parametrize(("low", "high"), [(3, 3), (4, 3), (0, 2**53 + 1)])
 def test_integers_of_no_range_are_refused(low, high):
-    with pytest.raises(OptionError, match=r"draw 'die': expected 1 to 2\^53 numbers from low to below high"):
+    with raises_with(OptionError, "'die'", expected=containing(1, "2^53")):
         draws().integers("die", low, high)
 
 
 def test_draws_of_more_than_a_record_has_are_refused():
-    with pytest.raises(OptionError, match="draw 'noise': expected at most 262144 words of 32 bits a record"):
+    with raises_with(OptionError, "'noise'", expected=containing(262144, 32)):
         draws(1).uniform("noise", (1 << 18,))
 
 

@@ -12,6 +12,7 @@ from penstock.transform import Image as Pixels
 from penstock.transform.fit_source import find_source
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.pipeline import Pipeline
+from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
 
@@ -51,17 +52,13 @@ def test_default_is_by_type_and_role(field, expected):
 
 
 def test_weight_that_is_no_number_is_refused():
-    with pytest.raises(OptionError, match="weight 'x': expected a number, got a field of type text"):
+    with raises_with(OptionError, "weight", field="x"):
         choose_transform("x", Text(role="weight"))
 
 
 def test_field_in_the_place_of_a_transform_is_refused_with_the_transform():
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'x' None Image(optional=True) penstock.transform.Image(missing='fill')"):
         load_override("x", Image(), Image(optional=True))
-    assert str(caught.value) == (
-        "field 'x': expected a transform, its options, or None to leave it out, got Image(optional=True), "
-        "a field of the schema. Say penstock.transform.Image(missing='fill')."
-    )
 
 
 def test_target_that_is_not_fed_is_told_in_the_log(tmp_path, caplog):
@@ -69,7 +66,7 @@ def test_target_that_is_not_fed_is_told_in_the_log(tmp_path, caplog):
     data = ps.open(tmp_path / "a.tfrecord", fields={"mask": Bytes()}, target="mask")
     with caplog.at_level(logging.WARNING, "penstock"):
         pipeline = Pipeline.fit(data)
-    assert "target 'mask' is not fed" in caplog.text
+    assert mentions(caplog.text, "target 'mask'")
     assert pipeline.targets == {}
 
 
@@ -97,23 +94,19 @@ def test_only_split_is_fitted_on_whatever_its_name(tmp_path):
 
 
 def test_several_splits_of_other_names_are_refused_with_advice(tmp_path):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "splits 'train' 'validation' 'test' Pipeline.fit(data['validation'])"):
         Pipeline.fit(files(tmp_path, "dev", "test"))
-    assert str(caught.value) == (
-        "splits: expected one that is called 'train', or only one, got 'validation', 'test'. "
-        "Name one: Pipeline.fit(data['validation'])."
-    )
 
 
 def test_what_is_no_data_set_is_refused():
-    with pytest.raises(OptionError, match="data: expected a Dataset or a Split, got 'pets/'"):
+    with raises_with(OptionError, "data", expected=containing("Dataset", "Split"), got="'pets/'"):
         Pipeline.fit("pets/")
 
 
 def test_split_without_records_is_refused(tmp_path):
     write_plain(tmp_path / "train.tfrecord", [])
     data = ps.open(tmp_path / "train.tfrecord", schema=ps.Schema({"n": Number()}))
-    with pytest.raises(OptionError, match="data: expected a record at least, got none"):
+    with raises_with(OptionError, "data"):
         Pipeline.fit(data)
 
 
@@ -159,8 +152,8 @@ def test_nan_is_told_in_notes_in_the_log_and_in_the_table(tmp_path, caplog):
         pipeline = Pipeline.fit(data)
     note = "1 of 4 are NaN: say Scale(nan='missing')"
     assert pipeline.notes == {"x": note}
-    assert f"field 'x': {note}" in caplog.text
-    assert f"x     note: {note}" in str(pipeline)
+    assert mentions(caplog.text, f"'x' {note}")
+    assert mentions(pipeline, f"{note}")
     assert Pipeline.fit(data, x=Scale(nan="missing")).notes == {}
 
 
@@ -191,7 +184,7 @@ def test_category_target_that_records_lack_is_fitted_to_those_that_have_it(tmp_p
         pipeline.apply(data["train"].columns(), 3)
     assert (caught.value.field, caught.value.got) == ("y", "nothing")
     assert Pipeline.fit(data, y=Encode(missing="slot")).transforms["y"].num_codes == 3
-    with pytest.raises(OptionError, match="1 of 3 without one"):
+    with raises_with(OptionError, "1 3", field="y"):
         Pipeline.fit(ps.open(tmp_path / "d", target="x"), y=Encode(missing="error"))
 
 

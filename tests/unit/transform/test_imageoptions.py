@@ -11,6 +11,7 @@ from penstock.errors import OptionError, SchemaError
 from penstock.fields import Image as ImageField
 from penstock.transform import Augment, Draws, Image, Output
 from pictures import jpeg, opened, png, scene
+from raising import containing, raises_with
 
 COLUMN = strings([png(scene(40, 56, seed)) for seed in range(3)])
 EVERYTHING = {"flip": 0.5, "crop": 0.2, "brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "cutout": 0.3}
@@ -21,63 +22,39 @@ def make(**options):
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "facts"),
     [
-        ({"size": 0}, "size of Image: expected a whole number from 1 to 16384, got 0."),
-        ({"size": (3,)}, "size of Image: expected (height, width), or one number for both, got (3,)."),
-        ({"size": "48x64"}, "size of Image: expected (height, width), or one number for both, got '48x64'."),
-        ({"resize": "fit"}, "resize of Image: expected 'stretch', 'pad', 'crop' or 'random', got 'fit'."),
-        ({"channels": 2}, "channels of Image: expected 1, 3 or 4, got 2."),
-        ({"channels": 5}, "channels of Image: expected 1, 3 or 4, got 5."),
-        ({"channels": 3.0}, "channels of Image: expected 1, 3 or 4, got 3.0."),
-        ({"channels": True}, "channels of Image: expected 1, 3 or 4, got True."),
-        ({"dtype": "int8"}, "dtype of Image: expected 'uint8' or 'float32', got 'int8'."),
-        ({"antialias": 1}, "antialias of Image: expected True or False, got 1."),
-        ({"orient": None}, "orient of Image: expected True or False, got None."),
-        ({"fill": 256}, "fill of Image: expected whole numbers from 0 to 255, got 256."),
-        ({"fill": 0.5}, "fill of Image: expected whole numbers from 0 to 255, got 0.5."),
-        ({"fill": (1, 2)}, "fill of Image: expected a number, or 3, one a channel, got (1, 2)."),
-        ({"missing": 0}, "missing of Image: expected 'error' or 'fill', got 0."),
-        ({"max_pixels": 0}, "max_pixels of Image: expected a whole number from 1 to 1099511627776, got 0."),
-        (
-            {"scale": 1 / 255},
-            "scale of Image: expected dtype=\"float32\" beside it, got dtype='uint8'. Say so.",
-        ),
-        ({"dtype": "float32", "deviation": 0}, "deviation of Image: expected numbers above 0, got 0."),
-        (
-            {"dtype": "float32", "mean": (1, 2)},
-            "mean of Image: expected a number, or 3, one a channel, got (1, 2).",
-        ),
-        ({"dtype": "float32", "scale": 0}, "scale of Image: expected a number other than 0, got 0."),
-        (
-            {"formats": "jpg"},
-            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got 'jpg'. "
-            "Did you mean 'jpeg'?",
-        ),
-        (
-            {"resize": "pad", "augment": {"area": (0.3, 1)}},
-            "augment.area of Image: expected resize=\"random\" beside it, got resize='pad'. "
-            "Say so, or leave it out.",
-        ),
-        (
-            {"formats": ("tiff",)},
-            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got ('tiff',).",
-        ),
-        (
-            {"formats": ()},
-            "formats of Image: expected some of 'jpeg', 'png', 'webp', 'gif' or 'bmp', got ().",
-        ),
-        ({"augment": {"flip": 2}}, "flip of Augment: expected a number from 0 to 1, got 2."),
-        (
-            {"augment": 3},
-            "augment of Image: expected an Augment, a mapping of its options, True or None, got 3.",
-        ),
+        ({"size": 0}, "size Image 1 16384 0"),
+        ({"size": (3,)}, "size Image (3,)"),
+        ({"size": "48x64"}, "size Image '48x64'"),
+        ({"resize": "fit"}, "resize Image 'stretch' 'pad' 'crop' 'random' 'fit'"),
+        ({"channels": 2}, "channels Image 1 3 4 2"),
+        ({"channels": 5}, "channels Image 1 3 4 5"),
+        ({"channels": 3.0}, "channels Image 1 3 4 3.0"),
+        ({"channels": True}, "channels Image 1 3 4 True"),
+        ({"dtype": "int8"}, "dtype Image 'uint8' 'float32' 'int8'"),
+        ({"antialias": 1}, "antialias Image True False 1"),
+        ({"orient": None}, "orient Image True False None"),
+        ({"fill": 256}, "fill Image 0 255 256"),
+        ({"fill": 0.5}, "fill Image 0 255 0.5"),
+        ({"fill": (1, 2)}, "fill Image 3 (1, 2)"),
+        ({"missing": 0}, "missing Image 'error' 'fill' 0"),
+        ({"max_pixels": 0}, "max_pixels Image 1 1099511627776 0"),
+        ({"scale": 1 / 255}, "scale Image dtype=\"float32\" dtype='uint8'"),
+        ({"dtype": "float32", "deviation": 0}, "deviation Image 0 0"),
+        ({"dtype": "float32", "mean": (1, 2)}, "mean Image 3 (1, 2)"),
+        ({"dtype": "float32", "scale": 0}, "scale Image 0 0"),
+        ({"formats": "jpg"}, "formats Image 'jpeg' 'png' 'webp' 'gif' 'bmp' 'jpg' 'jpeg'"),
+        ({"resize": "pad", "augment": {"area": (0.3, 1)}}, "augment.area Image"),
+        ({"formats": ("tiff",)}, "formats Image 'jpeg' 'png' 'webp' 'gif' 'bmp'"),
+        ({"formats": ()}, "formats Image 'jpeg' 'png' 'webp' 'gif' 'bmp'"),
+        ({"augment": {"flip": 2}}, "flip Augment 0 1 2"),
+        ({"augment": 3}, "augment Image Augment True None 3"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
-    with pytest.raises(OptionError) as caught:
+def test_options_that_cannot_be_are_refused(options, facts):
+    with raises_with(OptionError, facts):
         Image(**options)
-    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(
@@ -104,13 +81,13 @@ def test_json_comes_back_as_it_was(options):
 def test_json_that_is_wrong_says_where():
     with pytest.raises(SchemaError, match=r"\$\.augment\.flips?"):
         Image.from_json({"kind": "image", "augment": {"flips": 1}})
-    with pytest.raises(SchemaError, match=r"\$\.augment\.crop.*from 0 to 1, got 7"):
+    with raises_with(SchemaError, "0 1", field="$.augment.crop", got="7"):
         Image.from_json({"kind": "image", "augment": {"crop": 7}})
     form = make().to_json()
     for size in ([0, 5], [5], [5, 5, 5], [1 << 20, 5]):
         with pytest.raises(SchemaError, match=r"\$\.fitted\.size"):
             Image.from_json({**form, "fitted": {**form["fitted"], "size": size}})
-    with pytest.raises(SchemaError, match="formats"):
+    with raises_with(SchemaError, field="$.formats", expected=containing("some", "'jpeg'", "'png'")):
         Image.from_json({**form, "fitted": {**form["fitted"], "formats": ["exe"]}})
 
 
@@ -133,7 +110,7 @@ def test_options_come_as_a_dict_too(photos):
         transform = pipeline.transforms["photo"]
         assert transform.augment == Augment(flip=1.0)
         assert pipeline.inputs["photo"] == Output("photo", "float32", (16, 20, 3))
-    with pytest.raises((OptionError, SchemaError), match="from 0 to 1, got 3"):
+    with raises_with((OptionError, SchemaError), "0 1", field="photo", got="3"):
         ps.Pipeline.fit(photos, photo={"augment": {"flip": 3}})
 
 
@@ -146,7 +123,7 @@ def test_options_come_from_yaml_too(photos, tmp_path):
     assert transform.augment == Augment(flip=0.5, area=(0.2, 1.0))
     assert (transform.size, transform.resize) == ((16, 20), "random")
     path.write_text("fields:\n  photo:\n    augment:\n      flip: 3\n")
-    with pytest.raises((OptionError, SchemaError), match="from 0 to 1, got 3"):
+    with raises_with((OptionError, SchemaError), "0 1", field="photo", got="3"):
         ps.Pipeline.fit_config(photos, path)
 
 
@@ -199,5 +176,5 @@ def test_nothing_is_augmented_where_every_change_is_none():
 def test_fitted_size_that_is_not_the_size_is_refused():
     form = make().to_json()
     form["fitted"]["size"] = [12, 11]
-    with pytest.raises(SchemaError, match=r"expected \(12, 10\), as size says, got \(12, 11\)"):
+    with raises_with(SchemaError, field="$.fitted.size", expected=containing("(12, 10)"), got="(12, 11)"):
         Image.from_json(form, "$")

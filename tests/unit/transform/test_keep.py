@@ -8,6 +8,7 @@ from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.transform import Keep, Output
 from penstock.transform.cast import align, can_cast, is_aligned
+from raising import containing, raises_with
 
 
 @pytest.mark.parametrize(
@@ -41,27 +42,23 @@ def test_dtype_is_as_asked():
 def test_whole_number_that_the_dtype_cannot_hold_is_an_error():
     keep = fit(Keep("uint8"), Tensor((2,), "int64"), numbers([[0, 255]], "int64"))
     assert run(keep, numbers([[0, 255]], "int64")).tolist() == [[0, 255]]
-    with pytest.raises(FieldError, match="of record 1: expected a number that uint8 holds, got -1"):
+    with raises_with(FieldError, field="x", record=1, expected=containing("uint8"), got="-1"):
         run(keep, numbers([[0, 255], [-1, 0]], "int64"))
 
 
 def test_float_that_the_dtype_cannot_hold_is_an_error_and_infinity_is_none():
     keep = fit(Keep("float16"), Tensor((2,)), numbers([[0.0, 1.0]]))
     assert run(keep, numbers([[np.inf, 65504.0]])).tolist() == [[np.inf, 65504.0]]
-    with pytest.raises(FieldError, match=r"of record 1: expected a number that float16 holds, got -70000\.0"):
+    with raises_with(FieldError, field="x", record=1, expected=containing("float16"), got="-70000.0"):
         run(keep, numbers([[np.inf, 0.0], [0.0, -7e4]]))
 
 
 def test_missing_value_is_an_error_when_fitted_and_when_applied():
     field = Number(optional=True)
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'x' 2 3 Keep(missing=0)"):
         fit(Keep(), field, numbers([1.0, None, None]))
-    assert str(caught.value) == (
-        "Keep for field 'x': expected a value in each record, got 2 of 3 without one. "
-        "Give the field a default, or say what they get: Keep(missing=0)."
-    )
     keep = fit(Keep(), field, numbers([1.0]))
-    with pytest.raises(FieldError, match="value of field 'x' of record 1: expected a value, got nothing"):
+    with raises_with(FieldError, field="x", record=1):
         run(keep, numbers([1.0, None]))
 
 
@@ -90,49 +87,35 @@ def test_sequence_is_given_ragged_where_asked():
 
 
 @pytest.mark.parametrize(
-    ("keep", "field", "message"),
+    ("keep", "field", "facts"),
     [
-        (
-            Keep(),
-            Text(),
-            "Keep for field 'x': expected numbers, got a field of type text (scalar).",
-        ),
-        (Keep(), Category(), "A model takes no strings: say Tokenize() or Encode()."),
-        (Keep(), Sequence("string"), "A model takes no strings: say Tokenize() or Encode()."),
-        (
-            Keep(),
-            Image(),
-            "Image() decodes images; other bytes go through Pipeline.map, or give None for them.",
-        ),
-        (
-            Keep(),
-            Bytes(),
-            "Image() decodes images; other bytes go through Pipeline.map, or give None for them.",
-        ),
+        (Keep(), Text(), "'x' text"),
+        (Keep(), Category(), "Tokenize() Encode()"),
+        (Keep(), Sequence("string"), "Tokenize() Encode()"),
+        (Keep(), Image(), "Image() Pipeline.map None"),
+        (Keep(), Bytes(), "Image() Pipeline.map None"),
         (Keep(), Sequence(), "expected one shape for all records, got a field of type sequence"),
-        (Keep(ragged=True), Number(), "expected a sequence, with ragged=True, got a field of type number"),
-        (Keep("int32"), Number(), "dtype of Keep: expected a dtype that float32 becomes without loss"),
-        (Keep("bool"), Number("int64"), "dtype of Keep: expected a dtype that int64 becomes without loss"),
+        (Keep(ragged=True), Number(), "sequence ragged=True"),
+        (Keep("int32"), Number(), "dtype Keep float32"),
+        (Keep("bool"), Number("int64"), "dtype Keep int64"),
     ],
 )
-def test_field_that_cannot_be_kept_is_refused(keep, field, message):
-    with pytest.raises(OptionError) as caught:
+def test_field_that_cannot_be_kept_is_refused(keep, field, facts):
+    with raises_with(OptionError, facts):
         fit(keep, field, strings(["a"]))
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
-        ({"dtype": "string"}, "dtype of Keep: expected 'float32', "),
-        ({"missing": "zero"}, "missing of Keep: expected a finite number, got 'zero'"),
-        ({"ragged": 1}, "ragged of Keep: expected True or False, got 1"),
+        ({"dtype": "string"}, "dtype Keep 'float32'"),
+        ({"missing": "zero"}, "missing Keep 'zero'"),
+        ({"ragged": 1}, "ragged Keep True False 1"),
     ],
 )
-def test_option_that_cannot_be_is_refused(options, message):
-    with pytest.raises(OptionError) as caught:
+def test_option_that_cannot_be_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         Keep(**options)
-    assert message in str(caught.value)
 
 
 def test_casts_never_drop_fractions():
@@ -161,5 +144,5 @@ def test_align_copies_what_lies_elsewhere_or_apart():
 def test_dtype_is_taken_as_numpy_has_it(dtype):
     assert Keep(dtype=dtype) == Keep(dtype="float64")
     assert Keep(dtype=dtype).to_json()["dtype"] == "float64"
-    with pytest.raises(OptionError, match="dtype of Keep: expected 'float32', 'float64'"):
+    with raises_with(OptionError, "Keep", field="dtype", expected=containing("'float32'", "'float64'")):
         Keep(dtype=dict)

@@ -10,6 +10,7 @@ from penstock.transform import Draws, Output, Pad
 from penstock.transform.cast import align
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Bytes, Dense, Ragged
+from raising import mentions, raises_with
 
 RATIO = Output("ratio", "float32")
 
@@ -107,7 +108,7 @@ def test_map_that_takes_two_arguments_draws_by_record(pipeline, columns, shelter
     assert np.array_equal(first[4:6], again)
     other = pipeline.apply(columns, 8, Draws(7, 1, np.arange(8)))[0]["noise"]
     assert not np.array_equal(first, other)
-    with pytest.raises(OptionError, match="draws of map 'noise': expected draws, got None"):
+    with raises_with(OptionError, "'noise'", got="None"):
         pipeline.apply(columns, 8)
 
 
@@ -129,23 +130,22 @@ def test_ragged_result_is_taken_where_it_was_declared(pipeline, columns):
 
 
 @pytest.mark.parametrize(
-    ("result", "message"),
+    ("result", "facts"),
     [
-        ({"ratio": np.zeros(8)}, "output 'ratio': expected float32 (8,), got float64 (8,)"),
-        ({"ratio": np.zeros(7, np.float32)}, "output 'ratio': expected float32 (8,), got float32 (7,)"),
-        ({"ratio": np.zeros((8, 1), np.float32)}, "expected float32 (8,), got float32 (8, 1)"),
-        ({"ratio": [0.0] * 8}, "output 'ratio': expected float32 (8,), got [0.0, 0.0"),
+        ({"ratio": np.zeros(8)}, "'ratio' float32 (8,) float64 (8,)"),
+        ({"ratio": np.zeros(7, np.float32)}, "'ratio' float32 (8,) float32 (7,)"),
+        ({"ratio": np.zeros((8, 1), np.float32)}, "float32 (8,) float32 (8, 1)"),
+        ({"ratio": [0.0] * 8}, "'ratio' float32 (8,) [0.0 0.0"),
         ({"ration": np.zeros(8)}, "what it gives: expected arrays by the names ['ratio'], got ['ration']"),
-        ({}, "what it gives: expected arrays by the names ['ratio'], got []"),
-        (None, "what it gives: expected arrays by the names ['ratio'], got None"),
+        ({}, "[]"),
+        (None, "None"),
     ],
 )
-def test_result_that_was_not_promised_is_an_error_that_names_the_map(pipeline, columns, result, message):
+def test_result_that_was_not_promised_is_an_error_that_names_the_map(pipeline, columns, result, facts):
     pipeline.map(lambda _: result, ["number"], [RATIO], name="wrong")
-    with pytest.raises(FieldError) as caught:
+    with raises_with(FieldError, "'wrong'") as caught:
         pipeline.apply(columns, 8)
-    assert str(caught.value).startswith("map 'wrong': ")
-    assert message in str(caught.value)
+    assert mentions(caught.value, facts)
 
 
 def test_error_of_the_function_comes_through_with_a_note(pipeline, columns):
@@ -159,32 +159,27 @@ def test_error_of_the_function_comes_through_with_a_note(pipeline, columns):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "error", "facts"),
     [
-        ((ratio, ["nubmer"], [RATIO]), UnknownNameError, "no field 'nubmer'. Did you mean 'number'?"),
-        ((3, ["number"], [RATIO]), OptionError, "map 'map': expected a function, got 3"),
-        ((ratio, [], [RATIO]), OptionError, "fields of map 'ratio': expected a list of names, got []"),
-        ((ratio, ["number"], []), OptionError, "outputs of map 'ratio': expected Outputs, got ()"),
-        ((ratio, ["number"], ["ratio"]), OptionError, "outputs of map 'ratio': expected Outputs, got"),
+        ((ratio, ["nubmer"], [RATIO]), UnknownNameError, "'nubmer' 'number'"),
+        ((3, ["number"], [RATIO]), OptionError, "'map' 3"),
+        ((ratio, [], [RATIO]), OptionError, "'ratio' list []"),
+        ((ratio, ["number"], []), OptionError, "'ratio' Outputs"),
+        ((ratio, ["number"], ["ratio"]), OptionError, "'ratio' Outputs"),
         ((ratio, ["number"], [Output("ratio", "string")]), OptionError, "expected numbers, got string (n,)"),
-        (
-            (ratio, ["number"], [Output("age", "int8")]),
-            OptionError,
-            "'age': expected names that come once",
-        ),
+        ((ratio, ["number"], [Output("age", "int8")]), OptionError, "'age'"),
     ],
 )
-def test_map_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline, arguments, error, message):
+def test_map_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline, arguments, error, facts):
     before = pipeline.fingerprint()
-    with pytest.raises(error) as caught:
+    with raises_with(error, facts):
         pipeline.map(*arguments)
-    assert message in str(caught.value)
     assert pipeline.fingerprint() == before
 
 
 def test_second_map_of_one_name_is_refused(pipeline):
     pipeline.map(ratio, ["number", "box"], [RATIO])
-    with pytest.raises(OptionError, match="map 'ratio': expected a name that no map has, got ratio"):
+    with raises_with(OptionError, "'ratio'"):
         pipeline.map(ratio, ["age"], [RATIO])
 
 
@@ -207,16 +202,12 @@ def test_map_is_stored_by_name_and_bound_when_loaded(pipeline, columns):
 
 def test_map_without_its_function_is_not_loaded(pipeline):
     form = pipeline.map(ratio, ["number", "box"], [RATIO]).to_json()
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'ratio'"):
         Pipeline.from_json(form)
-    assert str(caught.value) == (
-        "map 'ratio': expected its function, got none. "
-        "A file holds no code: load with functions={'ratio': …}."
-    )
 
 
 def test_function_without_its_map_is_refused(pipeline):
-    with pytest.raises(OptionError, match="function 'ratio': expected the name of a map in the pipeline"):
+    with raises_with(OptionError, "'ratio'"):
         Pipeline.from_json(pipeline.to_json(), functions={"ratio": ratio})
 
 
@@ -255,17 +246,13 @@ def test_function_of_other_arguments_is_refused_when_the_map_is_made(shelter, fu
 
 @pytest.mark.parametrize("outputs", [None, 3, []])
 def test_outputs_that_are_none_are_refused(shelter, outputs):
-    with pytest.raises(OptionError, match="outputs of map 'f': expected Outputs, got "):
+    with raises_with(OptionError, "'f'"):
         Pipeline.fit(shelter).map(lambda columns: {}, ["age"], outputs, name="f")
 
 
 def test_map_of_a_field_that_a_group_has_is_refused_with_both(shelter):
     pipeline = Pipeline.fit(shelter).group("g", ["age", "number"])
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'g' 'age' 'f' map(…, keep=True)"):
         pipeline.map(lambda columns: {}, ["age"], [Output("f", "float32")], name="f")
-    assert str(caught.value) == (
-        "group 'g': expected inputs that nothing else takes, got 'age'. "
-        "Map 'f' takes its field: say map(…, keep=True), or group without it."
-    )
     pipeline.map(lambda columns: {}, ["age"], [Output("f", "float32")], name="f", keep=True)
     assert list(pipeline.inputs)[-2:] == ["f", "g"]

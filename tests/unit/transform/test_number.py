@@ -11,6 +11,7 @@ from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.schema import Schema
 from penstock.transform import Output, Scale
 from penstock.types import Dense
+from raising import containing, mentions, raises_with
 
 OPTIONAL = Number(optional=True)
 
@@ -119,7 +120,7 @@ def test_column_without_a_number_is_left_alone_and_filled_with_zero(method):
 
 def test_spread_beyond_doubles_is_refused():
     column = numbers([-1.7e308, 1.7e308], "float64")
-    with pytest.raises(OptionError, match="expected numbers whose spread a double can hold, got inf"):
+    with raises_with(OptionError, field="x", got="inf"):
         fit(Scale("minmax"), Number("float64"), column)
 
 
@@ -162,22 +163,18 @@ def test_scalar_tensor_is_scaled_as_a_number():
 
 def test_large_tensor_per_element_is_refused_with_advice():
     column = numbers(np.zeros((2, 5000), np.float32))
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'x' 5000 Scale(per='whole')", field="x"):
         fit(Scale(), Tensor((5000,)), column)
-    assert str(caught.value) == (
-        "scale of field 'x': expected per='whole' for so many elements, got 5000. Say Scale(per='whole')."
-    )
-    assert caught.value.field == "x"
     assert run(fit(Scale(per="whole"), Tensor((5000,)), column), column).shape == (2, 5000)
 
 
 def test_minmax_of_many_elements_is_refused_with_advice():
-    with pytest.raises(OptionError, match="per='whole' for more than 1024 elements, got 2000"):
+    with raises_with(OptionError, "1024", field="x", got="2000"):
         fit(Scale("minmax"), Tensor((2000,)), numbers(np.zeros((2, 2000), np.float32)))
 
 
 def test_clip_per_element_is_refused_with_advice():
-    with pytest.raises(OptionError, match="expected per='whole' for method 'clip', got per='element'"):
+    with raises_with(OptionError, field="x", expected=containing("'clip'")):
         fit(Scale("clip"), Tensor((2,)), numbers([[1.0, 2.0]]))
 
 
@@ -201,83 +198,82 @@ def test_steps_are_scaled_per_element():
 
 
 @pytest.mark.parametrize(
-    ("field", "column", "text"),
+    ("field", "column", "facts"),
     [
         (Category(), strings(["a"]), "type category (scalar string). Encode it;"),
         (Text(), strings(["a"]), "type text (scalar). Encode it;"),
         (Sequence("string"), lists([["a"]], "string"), "type sequence (variable string). Encode it;"),
-        (Image(), strings(["a"]), "type image (scalar). Leave the field out: give None for it."),
+        (Image(), strings(["a"]), "image None"),
     ],
 )
-def test_field_that_holds_no_numbers_is_refused(field, column, text):
-    with pytest.raises(OptionError) as caught:
+def test_field_that_holds_no_numbers_is_refused(field, column, facts):
+    with raises_with(OptionError, "'x'") as caught:
         fit(Scale(), field, column)
-    assert str(caught.value).startswith("Scale for field 'x': expected numbers, got ")
-    assert text in str(caught.value)
+    assert mentions(caught.value, facts)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
-        (
-            {"method": "robust"},
-            "'log1p', 'clip' or 'none', got 'robust'",
-        ),
-        ({"missing": "median"}, "missing of Scale: expected a finite number, got 'median'"),
-        ({"missing": math.inf}, "missing of Scale: expected a finite number, got inf"),
-        ({"indicator": 1}, "indicator of Scale: expected True or False, got 1"),
-        ({"nan": "drop"}, "nan of Scale: expected 'keep' or 'missing', got 'drop'"),
-        ({"per": "row"}, "per of Scale: expected 'element' or 'whole', got 'row'"),
-        ({"quantiles": (0.2, 0.8)}, "quantiles of Scale: expected two of 0.01, 0.05"),
-        ({"quantiles": (0.9, 0.1)}, "the lower one first, got (0.9, 0.1)"),
+        ({"method": "robust"}, "'log1p' 'clip' 'none' 'robust'"),
+        ({"missing": "median"}, "missing Scale 'median'"),
+        ({"missing": math.inf}, "missing Scale inf"),
+        ({"indicator": 1}, "indicator Scale True False 1"),
+        ({"nan": "drop"}, "nan Scale 'keep' 'missing' 'drop'"),
+        ({"per": "row"}, "per Scale 'element' 'whole' 'row'"),
+        ({"quantiles": (0.2, 0.8)}, "quantiles Scale 0.01 0.05"),
+        ({"quantiles": (0.9, 0.1)}, "(0.9, 0.1)"),
     ],
 )
-def test_option_that_cannot_be_is_refused(options, message):
-    with pytest.raises(OptionError) as caught:
+def test_option_that_cannot_be_is_refused(options, facts):
+    with raises_with(OptionError, facts, field=next(iter(options))):
         Scale(**options)
-    assert message in str(caught.value)
-    assert caught.value.field == next(iter(options))
 
 
 def test_options_of_sequences_are_refused_for_numbers_and_the_other_way_round():
-    with pytest.raises(OptionError, match="length of Scale: expected a sequence field, got 3 for"):
+    with raises_with(OptionError, "Scale", field="length", got=containing(3)):
         fit(Scale(length=3), Number(), numbers([1.0]))
-    with pytest.raises(OptionError, match="indicator of Scale: expected False for a sequence, got True"):
+    with raises_with(
+        OptionError,
+        "Scale",
+        field="indicator",
+        expected=containing("False", "sequence"),
+        got=containing("True"),
+    ):
         fit(Scale(indicator=True), Sequence(), lists([[1]]))
 
 
 def test_unfitted_scale_promises_nothing():
-    with pytest.raises(OptionError, match=r"Scale for field 'x': expected a fitted transform, got Scale\(\)"):
+    with raises_with(OptionError, field="x", got="Scale()"):
         Scale().outputs("x")
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "facts"),
     [
-        ({"shift": []}, "pipeline at $.fitted.shift: expected one number, got 0"),
-        ({"shift": [1.0, 2.0]}, "pipeline at $.fitted.shift: expected one number, got 2"),
-        ({"fill": [1.0, 2.0, 3.0]}, "pipeline at $.fitted.fill: expected one number, got 3"),
-        ({"low": 2.0, "high": 1.0}, "pipeline at $.fitted.low: expected at most high, 1.0, got 2.0"),
-        ({"low": {"float": "nan"}}, "pipeline at $.fitted.low: expected at most high, inf, got nan"),
-        ({"dtype": "banana"}, "pipeline at $.fitted.dtype: expected 'float32', 'float64'"),
-        ({"shift": [True]}, "pipeline at $.fitted.shift[0]: expected a finite number, got True"),
-        ({"low": None}, "pipeline at $.fitted.low: expected a finite number, got nothing"),
-        ({"has_default": 1}, "pipeline at $.fitted.has_default: expected true or false, got 1"),
-        ({"mean": 1}, "pipeline at $.fitted.mean: expected only "),
+        ({"shift": []}, "$.fitted.shift 0"),
+        ({"shift": [1.0, 2.0]}, "$.fitted.shift 2"),
+        ({"fill": [1.0, 2.0, 3.0]}, "$.fitted.fill 3"),
+        ({"low": 2.0, "high": 1.0}, "$.fitted.low 1.0 2.0"),
+        ({"low": {"float": "nan"}}, "$.fitted.low inf nan"),
+        ({"dtype": "banana"}, "$.fitted.dtype 'float32' 'float64'"),
+        ({"shift": [True]}, "$.fitted.shift[0] True"),
+        ({"low": None}, "$.fitted.low"),
+        ({"has_default": 1}, "$.fitted.has_default 1"),
+        ({"mean": 1}, "$.fitted.mean"),
     ],
 )
-def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, message):
+def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, facts):
     form = fit(Scale(), Number(), numbers([1.0, 2.0])).to_json()
     form["fitted"] |= change
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, facts):
         Scale.from_json(form)
-    assert message in str(caught.value)
 
 
 def test_factors_and_shifts_that_are_not_as_many_are_refused():
     form = fit(Scale(), Tensor((2,)), numbers([[1.0, 2.0], [3.0, 5.0]])).to_json()
     form["fitted"]["factor"] = [1.0]
-    with pytest.raises(SchemaError, match=r"fitted\.factor: expected 2 numbers, as of shift, got 1"):
+    with raises_with(SchemaError, "fitted.factor", field="$.fitted.factor", expected=containing(2), got="1"):
         Scale.from_json(form)
 
 

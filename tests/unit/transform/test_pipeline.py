@@ -21,6 +21,7 @@ from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
 from penstock.transform.assembly import Assembly
 from penstock.transform.pipeline import Pipeline
 from penstock.types import Dense, Dictionary
+from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
 
@@ -110,31 +111,22 @@ def test_overrides_are_transforms_options_kinds_or_none(shelter):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "error", "message"),
+    ("overrides", "error", "facts"),
     [
-        ({"agee": None}, UnknownNameError, "no field 'agee'. Did you mean 'age'?"),
-        ({"age": Encode()}, OptionError, "Encode for field 'age': expected strings or whole numbers"),
-        (
-            {"age": Scale},
-            OptionError,
-            "got <class 'penstock.transform.number.Scale'>. Make one: Scale().",
-        ),
-        (
-            {"age": 3},
-            OptionError,
-            "expected a transform, its options, or None to leave it out, got 3",
-        ),
-        ({"age": {"method": "max"}}, OptionError, "method of field 'age': expected 'standard', 'minmax'"),
-        ({"age": {"methud": "max"}}, OptionError, "a key of another name. Did you mean 'method'?"),
-        ({"age": {"kind": "scales"}}, OptionError, "kind of field 'age': expected 'scale', 'encode'"),
-        ({"age": "norm"}, OptionError, "kind of field 'age': expected 'scale', 'encode', 'tokenize'"),
-        ({"age": {"kind": "scale", "length": 3}}, OptionError, "length of Scale: expected a sequence field"),
+        ({"agee": None}, UnknownNameError, "'agee' 'age'"),
+        ({"age": Encode()}, OptionError, "'age'"),
+        ({"age": Scale}, OptionError, "'penstock.transform.number.Scale'"),
+        ({"age": 3}, OptionError, "None 3"),
+        ({"age": {"method": "max"}}, OptionError, "'age' 'standard' 'minmax'"),
+        ({"age": {"methud": "max"}}, OptionError, "key 'method'"),
+        ({"age": {"kind": "scales"}}, OptionError, "'age' 'scale' 'encode'"),
+        ({"age": "norm"}, OptionError, "'age' 'scale' 'encode' 'tokenize'"),
+        ({"age": {"kind": "scale", "length": 3}}, OptionError, "length Scale sequence"),
     ],
 )
-def test_override_that_cannot_be_is_refused(shelter, overrides, error, message):
-    with pytest.raises(error) as caught:
+def test_override_that_cannot_be_is_refused(shelter, overrides, error, facts):
+    with raises_with(error, facts):
         Pipeline.fit(shelter, **overrides)
-    assert message in str(caught.value)
 
 
 def test_pipeline_goes_through_json_and_files(pipeline, shelter, train, tmp_path):
@@ -197,47 +189,40 @@ def test_group_puts_inputs_side_by_side_and_changes_the_pipeline(shelter, train)
 
 
 @pytest.mark.parametrize(
-    ("members", "error", "message"),
+    ("members", "error", "facts"),
     [
-        (["age", "nubmer"], UnknownNameError, "no input 'nubmer'. Did you mean 'number'?"),
-        (["label"], UnknownNameError, "no input 'label'"),
-        (
-            ["age", "breed"],
-            OptionError,
-            "expected numbers or vectors of one length, all float32, got int32",
-        ),
-        (["steps"], OptionError, "got int64 (n, ?) of 'steps'"),
-        (["age", "age"], OptionError, "group 'g': expected names that come once, got 'age' twice"),
-        ([], OptionError, "fields of group 'g': expected a list of names, got []"),
-        (3, OptionError, "fields of group 'g': expected a list of names, got 3"),
+        (["age", "nubmer"], UnknownNameError, "input 'nubmer' 'number'"),
+        (["label"], UnknownNameError, "input 'label'"),
+        (["age", "breed"], OptionError, "length float32 int32"),
+        (["steps"], OptionError, "int64 'steps'"),
+        (["age", "age"], OptionError, "'g' 'age'"),
+        ([], OptionError, "'g' list []"),
+        (3, OptionError, "'g' list 3"),
     ],
 )
-def test_group_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline, members, error, message):
+def test_group_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline, members, error, facts):
     before = pipeline.fingerprint()
-    with pytest.raises(error) as caught:
+    with raises_with(error, facts):
         pipeline.group("g", members)
-    assert message in str(caught.value)
     assert pipeline.fingerprint() == before
 
 
 def test_group_under_a_name_that_is_there_is_refused(pipeline):
-    with pytest.raises(OptionError, match="output 'box': expected names that come once, got two outputs"):
+    with raises_with(OptionError, field="box", advice=containing("None")):
         pipeline.group("box", ["age", "number"])
 
 
 @pytest.mark.parametrize(("name", "shown"), [("", "''"), (3, "3")])
 def test_group_whose_name_is_none_is_refused(pipeline, name, shown):
-    with pytest.raises(OptionError, match=f"group {shown}: expected a text as its name, got {shown}"):
+    with raises_with(OptionError, f"{shown}", got=containing(f"{shown}")):
         pipeline.copy().group(name, ["age", "number"])
 
 
 def test_member_of_another_group_is_refused_with_that_group(pipeline):
     grouped = pipeline.copy().group("g", ["age", "number"])
-    with pytest.raises(
-        OptionError, match="group 'h': expected inputs that nothing else takes, got 'age'"
-    ) as it:
+    with raises_with(OptionError, "'h'", field="age", got="'age'") as it:
         grouped.group("h", ["age", "box"])
-    assert "Group 'g' has it" in str(it.value)
+    assert mentions(it.value, "'g'")
 
 
 def test_outputs_of_one_name_are_refused(shelter):
@@ -248,7 +233,7 @@ def test_outputs_of_one_name_are_refused(shelter):
         "a": Scale(indicator=True).fit("a", schema["a"], source),
         "a_missing": Scale().fit("a_missing", schema["a_missing"], source),
     }
-    with pytest.raises(OptionError, match="output 'a_missing': expected names that come once"):
+    with raises_with(OptionError, field="a_missing", advice=containing("None")):
         Assembly(schema, fitted)
 
 
@@ -293,7 +278,7 @@ def test_unknown_label_is_an_error_that_names_field_and_row(shelter, pipeline):
     label = columns["label"]
     label.arena = label.arena.copy()
     label.arena[label.starts[1]] = ord("?")
-    with pytest.raises(FieldError, match="value of field 'label' of record 1") as caught:
+    with raises_with(FieldError, field="label", record=1) as caught:
         pipeline.apply(columns, 2)
     assert (caught.value.field, caught.value.record) == ("label", 1)
 
@@ -309,20 +294,16 @@ def test_error_of_a_transform_is_noted_with_its_field(pipeline, shelter):
 def test_column_that_is_not_given_is_named(pipeline, shelter):
     columns = dict(shelter["train"].columns(0, 2))
     del columns["breed"]
-    with pytest.raises(UnknownNameError, match="no field 'breed'"):
+    with raises_with(UnknownNameError, field="breed", got="'breed'"):
         pipeline.apply(columns, 2)
 
 
 @pytest.mark.parametrize(
-    ("name", "field", "message"),
+    ("name", "field", "facts"),
     [
-        (
-            "number",
-            Number("float32"),
-            "field 'number': expected type number (scalar int64), as when",
-        ),
-        ("breed", Category("int64"), "got type category (scalar int64)"),
-        ("steps", Sequence("float32"), "expected type sequence (variable int64)"),
+        ("number", Number("float32"), "'number' (scalar int64)"),
+        ("breed", Category("int64"), "category (scalar int64)"),
+        ("steps", Sequence("float32"), "sequence (variable int64)"),
         (
             "breed",
             Category(optional=True),
@@ -330,11 +311,9 @@ def test_column_that_is_not_given_is_named(pipeline, shelter):
         ),
     ],
 )
-def test_data_of_another_schema_is_refused(pipeline, shelter, name, field, message):
-    with pytest.raises(SchemaError) as caught:
+def test_data_of_another_schema_is_refused(pipeline, shelter, name, field, facts):
+    with raises_with(SchemaError, facts, field=name):
         pipeline.check_schema(shelter.schema.replace({name: field}))
-    assert message in str(caught.value)
-    assert caught.value.field == name
 
 
 def test_data_that_agrees_is_taken(pipeline, shelter):
@@ -342,7 +321,7 @@ def test_data_that_agrees_is_taken(pipeline, shelter):
     number = replace(shelter.schema["number"], optional=True, role="target")
     size = replace(shelter.schema["size"], optional=False)
     pipeline.check_schema(shelter.schema.replace({"number": number, "size": size}))
-    with pytest.raises(UnknownNameError, match="no field 'breed'"):
+    with raises_with(UnknownNameError, field="breed", got="'breed'"):
         pipeline.check_schema(shelter.schema.select([name for name in shelter.schema if name != "breed"]))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import NoSuchPathError, PathError, SchemaError
 from penstock.transform.pipeline import Pipeline
+from raising import raises_with
 
 
 @pytest.fixture(scope="module")
@@ -14,23 +15,23 @@ def pipeline(shelter):
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "message"),
+    ("change", "place", "facts"),
     [
-        (lambda form: form.update(version=2), "$.version", "expected at most 1, got 2. A newer Penstock"),
-        (lambda form: form.update(version="1"), "$.version", "expected 1, got '1'"),
+        (lambda form: form.update(version=2), "$.version", "1 2"),
+        (lambda form: form.update(version="1"), "$.version", "1 '1'"),
         (lambda form: form.pop("transforms"), "$.transforms", "expected an object, got nothing"),
-        (lambda form: form.update(maps={}), "$.maps", "expected an array, got {}"),
+        (lambda form: form.update(maps={}), "$.maps", "array {}"),
         (lambda form: form.update(extra=1), "$.extra", "got a key of another name"),
-        (lambda form: form["schema"].update(version=9), "$.schema.version", "expected at most 1, got 9"),
+        (lambda form: form["schema"].update(version=9), "$.schema.version", "1 9"),
         (
             lambda form: form["transforms"]["age"].update(kind="scaled"),
             "$.transforms.age.kind",
-            "expected 'scale', 'encode', 'tokenize', 'image', 'pad' or 'keep', got 'scaled'",
+            "'scale' 'encode' 'tokenize' 'image' 'pad' 'keep' 'scaled'",
         ),
         (
             lambda form: form["transforms"]["age"].update(method="x"),
             "$.transforms.age.method",
-            "expected 'standard', 'minmax', 'log1p', 'clip' or 'none', got 'x'",
+            "'standard' 'minmax' 'log1p' 'clip' 'none' 'x'",
         ),
         (
             lambda form: form["transforms"]["age"].pop("fitted"),
@@ -40,32 +41,26 @@ def pipeline(shelter):
         (
             lambda form: form["transforms"].update(agee=form["transforms"]["age"]),
             "$.transforms.agee",
-            "expected a field of the schema, got 'agee'. Did you mean 'age'?",
+            "'agee' 'age'",
         ),
         (
             lambda form: form["groups"].append({"name": "g", "members": "age"}),
             "$.groups[0].members",
-            "expected an array, got 'age'",
+            "array 'age'",
         ),
         (
             lambda form: form["groups"].append({"name": "g", "members": ["ago"]}),
             "$.groups[0].members[0]",
-            "pipeline at $.groups[0].members[0]: no input 'ago'. Did you mean 'age'?",
+            "$.groups[0].members[0] 'ago' 'age'",
         ),
-        (
-            lambda form: form["groups"].append({"name": "box", "members": ["age"]}),
-            "$.groups[0]",
-            "output 'box': expected names that come once",
-        ),
+        (lambda form: form["groups"].append({"name": "box", "members": ["age"]}), "$.groups[0]", "'box'"),
     ],
 )
-def test_json_that_is_no_pipeline_is_refused_with_its_place(pipeline, change, place, message):
+def test_json_that_is_no_pipeline_is_refused_with_its_place(pipeline, change, place, facts):
     form = pipeline.to_json()
     change(form)
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, facts, field=place):
         Pipeline.from_json(form)
-    assert caught.value.field == place
-    assert message in str(caught.value)
 
 
 def tamper(name, **changes):
@@ -73,24 +68,24 @@ def tamper(name, **changes):
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "message"),
+    ("change", "place", "facts"),
     [
-        (tamper("age", shape=[3]), "age.fitted.shape", "expected (), as the field is, got (3,)"),
-        (tamper("age", is_sequence=True), "age.fitted.is_sequence", "expected False, as the field is"),
-        (tamper("age", has_default=True), "age.fitted.has_default", "expected False, as the field is"),
-        (tamper("age", dtype="int8"), "age.fitted.dtype", "expected 'float32', as the field is, got 'int8'"),
-        (tamper("breed", num_levels=1), "breed.fitted.num_levels", "expected 0, as the field is, got 1"),
-        (tamper("tags", num_levels=7), "tags.fitted.num_levels", "expected 1, as the field is, got 7"),
-        (tamper("breed", can_lack=True), "breed.fitted.can_lack", "expected False, as the field is"),
-        (tamper("size", default="m"), "size.fitted.default", "expected None, as the field is, got 'm'"),
-        (tamper("steps", dtype="float32"), "steps.fitted.dtype", "expected 'int64', as the field is"),
-        (tamper("steps", shape=[2]), "steps.fitted.shape", "expected (), as the field is, got (2,)"),
-        (tamper("box", shape=[None]), "box.fitted.shape", "expected (2,), as the field is, got (None,)"),
-        (tamper("box", dtype="int64"), "box.fitted.dtype", "expected 'float32', as the field is"),
+        (tamper("age", shape=[3]), "age.fitted.shape", "(3,)"),
+        (tamper("age", is_sequence=True), "age.fitted.is_sequence", "False"),
+        (tamper("age", has_default=True), "age.fitted.has_default", "False"),
+        (tamper("age", dtype="int8"), "age.fitted.dtype", "'float32' 'int8'"),
+        (tamper("breed", num_levels=1), "breed.fitted.num_levels", "0 1"),
+        (tamper("tags", num_levels=7), "tags.fitted.num_levels", "1 7"),
+        (tamper("breed", can_lack=True), "breed.fitted.can_lack", "False"),
+        (tamper("size", default="m"), "size.fitted.default", "None 'm'"),
+        (tamper("steps", dtype="float32"), "steps.fitted.dtype", "'int64'"),
+        (tamper("steps", shape=[2]), "steps.fitted.shape", "(2,)"),
+        (tamper("box", shape=[None]), "box.fitted.shape", "(2,)"),
+        (tamper("box", dtype="int64"), "box.fitted.dtype", "'float32'"),
         (
             lambda form: form["transforms"]["breed"].update(output="multi_hot"),
             "breed",
-            "expected lists for 'multi_hot', got a field of type category",
+            "'multi_hot' category",
         ),
         (
             lambda form: form["transforms"].update(breed=form["transforms"]["number"]),
@@ -102,25 +97,15 @@ def tamper(name, **changes):
             "number",
             "expected texts, got a field of type number",
         ),
-        (
-            lambda form: form["transforms"]["age"].update(length=3),
-            "age.length",
-            "expected a sequence field, got 3 for the number field 'age'",
-        ),
-        (
-            lambda form: form["transforms"]["box"].update(dtype="int8"),
-            "box.dtype",
-            "expected a dtype that float32 becomes without loss",
-        ),
+        (lambda form: form["transforms"]["age"].update(length=3), "age.length", "sequence 3 'age'"),
+        (lambda form: form["transforms"]["box"].update(dtype="int8"), "box.dtype", "float32 loss"),
     ],
 )
-def test_fitted_state_of_another_field_is_refused_with_its_place(pipeline, change, place, message):
+def test_fitted_state_of_another_field_is_refused_with_its_place(pipeline, change, place, facts):
     form = json.loads(json.dumps(pipeline.to_json()))
     change(form)
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, facts, field=f"$.transforms.{place}"):
         Pipeline.from_json(form)
-    assert caught.value.field == f"$.transforms.{place}"
-    assert message in str(caught.value)
 
 
 def test_file_that_cannot_be_read_is_named(tmp_path):
@@ -134,8 +119,8 @@ def test_file_that_is_no_pipeline_is_refused_with_its_path(tmp_path):
         Pipeline.load(tmp_path / "none.json")
     path = tmp_path / "broken.json"
     path.write_text("{")
-    with pytest.raises(SchemaError, match=r"broken\.json: pipeline: expected JSON"):
+    with raises_with(SchemaError, "broken.json", expected="JSON"):
         Pipeline.load(path)
     path.write_text("[]")
-    with pytest.raises(SchemaError, match=r"broken.json: pipeline at \$: expected an object, got \[\]"):
+    with raises_with(SchemaError, "broken.json", field="$", got="[]"):
         Pipeline.load(path)

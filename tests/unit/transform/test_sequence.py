@@ -7,6 +7,7 @@ from fit_sources import fit, lists, nested, numbers, run
 from penstock.errors import FieldError, OptionError
 from penstock.fields import Number, Sequence, Text
 from penstock.transform import Output, Pad
+from raising import containing, raises_with
 
 ROWS = [[1, 2, 3], [], [4], None]
 OPTIONAL = Sequence(optional=True)
@@ -81,12 +82,8 @@ def test_dtype_is_as_asked():
 
 def test_number_that_the_dtype_cannot_hold_is_an_error_that_names_the_row():
     pad = fit(Pad(dtype="int32"), Sequence(), lists([[1]]))
-    with pytest.raises(FieldError) as caught:
+    with raises_with(FieldError, "'x' 2 int32 -2147483649"):
         run(pad, lists([[1, 2], [], [3, -(2**31) - 1]]))
-    assert str(caught.value) == (
-        "value of field 'x' of record 2: expected a number that int32 holds, got -2147483649. "
-        "Ask for a wider dtype."
-    )
 
 
 def test_steps_of_one_shape_keep_it():
@@ -128,48 +125,42 @@ def test_measure_gives_lengths_as_they_are_cut_and_padded():
 
 
 @pytest.mark.parametrize(
-    ("pad", "field", "message"),
+    ("pad", "field", "facts"),
     [
-        (Pad(), Number(), "Pad for field 'x': expected a sequence of numbers, got a field of type number"),
+        (Pad(), Number(), "'x' sequence"),
         (Pad(), Text(), "expected a sequence of numbers, got a field of type text (scalar)"),
-        (Pad(), Sequence("string"), "(variable string). Strings become codes: Encode(length=…)."),
-        (Pad(step_length=2), Sequence(), "step_length of Pad: expected steps of any number of values"),
-        (Pad(dtype="int32"), Sequence("float32"), "dtype of Pad: expected 'float32' or 'float64' for field"),
-        (Pad(value=0.5), Sequence(), "value of Pad: expected a whole number that int64 holds, got 0.5"),
-        (
-            Pad(value=2**40, dtype="int32"),
-            Sequence(),
-            "value of Pad: expected a whole number that int32 holds",
-        ),
+        (Pad(), Sequence("string"), "Encode(length=…)"),
+        (Pad(step_length=2), Sequence(), "step_length Pad steps"),
+        (Pad(dtype="int32"), Sequence("float32"), "dtype Pad 'float32' 'float64'"),
+        (Pad(value=0.5), Sequence(), "value Pad int64 0.5"),
+        (Pad(value=2**40, dtype="int32"), Sequence(), "value Pad int32"),
     ],
 )
-def test_field_that_cannot_be_padded_is_refused(pad, field, message):
-    with pytest.raises(OptionError) as caught:
+def test_field_that_cannot_be_padded_is_refused(pad, field, facts):
+    with raises_with(OptionError, facts):
         fit(pad, field, numbers([1.0]))
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
-        ({"keep": "middle"}, "keep of Pad: expected 'head' or 'tail', got 'middle'"),
-        ({"multiple": -1}, "multiple of Pad: expected a whole number from 1"),
-        ({"length": True}, "length of Pad: expected a whole number from 1"),
-        ({"mask": "yes"}, "mask of Pad: expected True or False, got 'yes'"),
-        ({"dtype": "string"}, "dtype of Pad: expected 'float32', 'float64', 'int32' or 'int64'"),
-        ({"value": "x"}, "value of Pad: expected a finite number, got 'x'"),
-        ({"ragged": True, "multiple": 8}, "multiple of Pad: expected nothing, with ragged, got 8"),
+        ({"keep": "middle"}, "keep Pad 'head' 'tail' 'middle'"),
+        ({"multiple": -1}, "multiple Pad 1"),
+        ({"length": True}, "length Pad 1"),
+        ({"mask": "yes"}, "mask Pad True False 'yes'"),
+        ({"dtype": "string"}, "dtype Pad 'float32' 'float64' 'int32' 'int64'"),
+        ({"value": "x"}, "value Pad 'x'"),
+        ({"ragged": True, "multiple": 8}, "multiple Pad 8"),
     ],
 )
-def test_option_that_cannot_be_is_refused(options, message):
-    with pytest.raises(OptionError) as caught:
+def test_option_that_cannot_be_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         Pad(**options)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.dtype("float64"), float])
 def test_dtype_is_taken_as_numpy_has_it(dtype):
     assert Pad(dtype=dtype) == Pad(dtype="float64")
     assert Pad(dtype=dtype).to_json()["dtype"] == "float64"
-    with pytest.raises(OptionError, match="dtype of Pad: expected 'float32', 'float64'"):
+    with raises_with(OptionError, "Pad", field="dtype", expected=containing("'float32'", "'float64'")):
         Pad(dtype=dict)

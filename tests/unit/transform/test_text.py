@@ -11,6 +11,7 @@ from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.transform.text import Tokenize, TokenizeFit
 from penstock.types import Bytes, Ragged
+from raising import containing, raises_with
 
 TRAIN = strings(["The cat sat.", "the DOG sat!", "a cat; a cat", None, ""])
 OTHER = strings(["a dog ran, the cat sat", "", None, "THE -- the"])
@@ -147,14 +148,12 @@ def test_tokenize_promises_its_outputs_before_it_runs():
 
 
 def test_tokenize_that_is_not_fitted_is_named():
-    with pytest.raises(OptionError, match=r"Tokenize for field 'x': expected a fitted transform"):
+    with raises_with(OptionError, field="x", got="Tokenize()"):
         Tokenize().outputs("x")
 
 
 def test_tokenize_of_other_fields_is_refused():
-    with pytest.raises(
-        OptionError, match=r"Tokenize for field 'age': expected texts, got a .*number"
-    ) as caught:
+    with raises_with(OptionError, field="age", got=containing("(scalar float32)")) as caught:
         Tokenize().fit("age", Number(), ColumnSource(Schema({"age": Number()}), {}))
     assert caught.value.field == "age"
 
@@ -219,7 +218,7 @@ def test_tokenize_names_the_place_of_a_fault_in_its_json(case):
 
 def test_unfitted_transform_has_no_tokens():
     for read in (lambda: Tokenize().num_codes, lambda: Tokenize(length=3).tokens):
-        with pytest.raises(OptionError, match="expected a fitted transform, got Tokenize"):
+        with raises_with(OptionError, field="", advice=containing("Pipeline")):
             read()
 
 

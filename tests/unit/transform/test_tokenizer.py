@@ -9,6 +9,7 @@ from fit_sources import fit, run, strings
 from penstock.errors import MissingPackageError, NoSuchPathError, OptionError, PathError
 from penstock.schema.scalar import Text
 from penstock.transform.text import Tokenize
+from raising import raises_with
 
 
 def make_tokenizer(**changes):
@@ -91,40 +92,34 @@ def test_tokenizer_file_that_is_written_in_another_way_makes_an_equal_transform(
 
 
 @pytest.mark.parametrize(
-    ("options", "place", "text"),
+    ("options", "place", "facts"),
     [
-        ({"length": 2}, "length", "expected more than the 2 special tokens that the tokenizer adds"),
-        ({"output": "count"}, "output", "expected nothing, with a tokenizer, got 'count'"),
-        ({"standardize": None}, "standardize", "expected nothing, with a tokenizer, got None"),
+        ({"length": 2}, "length", "2 tokens"),
+        ({"output": "count"}, "output", "'count'"),
+        ({"standardize": None}, "standardize", "None"),
         ({"vocabulary": ["a"]}, "vocabulary", "The tokenizer says how texts are cut"),
-        ({"tokenizer": "{"}, "tokenizer", "got one that is no JSON"),
+        ({"tokenizer": "{"}, "tokenizer", "JSON"),
         ({"tokenizer": "{}"}, "tokenizer", "got one that cannot be read: Model missing"),
-        (
-            {"tokenizer": 7},
-            "tokenizer",
-            "Hugging Face tokenizer.json, or its content, got 7",
-        ),
+        ({"tokenizer": 7}, "tokenizer", "Face tokenizer.json 7"),
     ],
 )
-def test_tokenizer_options_that_do_not_fit_are_refused(path, options, place, text):
-    with pytest.raises(OptionError) as caught:
+def test_tokenizer_options_that_do_not_fit_are_refused(path, options, place, facts):
+    with raises_with(OptionError, facts, field=place):
         Tokenize(**{"tokenizer": path, **options})
-    assert caught.value.field == place
-    assert text in str(caught.value)
 
 
 def test_tokenizer_file_that_cannot_be_read_is_named(path, tmp_path):
-    with pytest.raises(NoSuchPathError, match=r"nowhere.json: no such tokenizer file"):
+    with raises_with(NoSuchPathError, "nowhere.json"):
         Tokenize(tokenizer=tmp_path / "nowhere.json")
     with pytest.raises(PathError, match=r"cannot be read"):
         Tokenize(tokenizer=tmp_path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(OptionError, match=r"tokenizer.json that is no UTF-8"):
+    with raises_with(OptionError, "tokenizer.json UTF-8", field="tokenizer"):
         Tokenize(tokenizer=path)
 
 
 def test_tokenizer_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     monkeypatch.delitem(sys.modules, "penstock.transform.tokenizer", raising=False)
-    with pytest.raises(MissingPackageError, match=r"needs the package 'tokenizers'.*penstock\[text\]"):
+    with raises_with(MissingPackageError, "'tokenizers'"):
         Tokenize(tokenizer="tokenizer.json")

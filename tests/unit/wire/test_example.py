@@ -6,6 +6,7 @@ import pytest
 
 from oracle_protobuf import RefusedError, protobuf_example
 from oracle_wire import wire_example
+from raising import mentions, raises_with
 from wire.example import Feature, read_example, write_example, write_feature
 from wire.fields import WireError, write_delimited
 
@@ -99,27 +100,21 @@ def test_unknown_field_in_a_map_entry_keeps_the_entry_where_protobuf_drops_it(ex
 
 
 @pytest.mark.parametrize(
-    ("payload", "text"),
+    ("payload", "facts"),
     [
-        (b"\x08\x01", "byte 0: Example.features: expected wire type LENGTH_DELIMITED, got VARINT"),
-        (b"\x0a\x02\x08\x01", "byte 2: map entry: expected wire type LENGTH_DELIMITED, got VARINT"),
-        (
-            example(b"\x08\x01" + value(ONE)),
-            "byte 4: map key: expected wire type LENGTH_DELIMITED, got VARINT",
-        ),
-        (
-            example(key(b"a") + b"\x10\x01"),
-            "byte 7: map value: expected wire type LENGTH_DELIMITED, got VARINT",
-        ),
+        (b"\x08\x01", "0 Example.features LENGTH_DELIMITED VARINT"),
+        (b"\x0a\x02\x08\x01", "2 LENGTH_DELIMITED VARINT"),
+        (example(b"\x08\x01" + value(ONE)), "4 LENGTH_DELIMITED VARINT"),
+        (example(key(b"a") + b"\x10\x01"), "7 LENGTH_DELIMITED VARINT"),
     ],
 )
 def test_known_field_of_a_wrong_wire_type_is_refused_where_protobuf_drops_it(
-    payload: bytes, text: str
+    payload: bytes, facts: str
 ) -> None:
     with pytest.raises(WireError) as caught:
         read_example(payload)
     assert caught.value.reason == "wrong_wire_type"
-    assert str(caught.value) == text
+    assert mentions(caught.value, facts)
     assert protobuf_example(payload) == {}
 
 
@@ -138,7 +133,7 @@ def test_known_field_of_a_wrong_wire_type_is_refused_where_protobuf_drops_it(
 )
 def test_key_that_is_no_utf8_is_refused_even_when_another_follows(name: bytes) -> None:
     for payload in (example(key(name) + value(ONE)), example(key(name) + key(b"a") + value(ONE))):
-        with pytest.raises(WireError, match="map key: expected UTF-8, got b'") as caught:
+        with raises_with(WireError, "key UTF-8") as caught:
             read_example(payload)
         assert (caught.value.reason, caught.value.position) == ("invalid_utf8", 6)
         with pytest.raises(RefusedError):
@@ -163,30 +158,26 @@ def test_example_with_a_huge_length_is_refused(length: int) -> None:
 def test_example_with_inner_length_over_its_message_is_refused() -> None:
     payload = bytearray(example(key(b"a") + value(ONE)) + b"\x48\x01")
     payload[3] += 1
-    with pytest.raises(WireError, match="byte 3: expected 11 bytes, got 10"):
+    with raises_with(WireError, "3 11 10"):
         read_example(bytes(payload))
 
 
 @pytest.mark.parametrize(
-    ("payload", "reason", "text"),
+    ("payload", "reason", "facts"),
     [
-        (
-            example(key(b"a") + value(ONE), key(b"a") + value(TWO)),
-            "duplicate_key",
-            "byte 14: expected each key once, got 'a' again",
-        ),
+        (example(key(b"a") + value(ONE), key(b"a") + value(TWO)), "duplicate_key", "14 key 'a'"),
         (
             example(key(b"a") + value(ONE)) + example(key(b"b") + value(TWO)),
             "repeated_message",
-            "byte 14: expected Example.features once, got it again",
+            "14 Example.features",
         ),
     ],
 )
-def test_example_with_repeated_parts_and_strict_is_refused(payload: bytes, reason: str, text: str) -> None:
+def test_example_with_repeated_parts_and_strict_is_refused(payload: bytes, reason: str, facts: str) -> None:
     with pytest.raises(WireError) as caught:
         read_example(payload, strict=True)
     assert caught.value.reason == reason
-    assert str(caught.value) == text
+    assert mentions(caught.value, facts)
 
 
 def test_example_with_ten_thousand_keys_reads_back_in_order() -> None:

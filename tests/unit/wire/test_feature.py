@@ -5,6 +5,7 @@ from array import array
 
 import pytest
 
+from raising import raises_with
 from wire.example import Feature, Kind, read_feature, write_feature
 from wire.fields import Span, WireError, write_delimited
 
@@ -44,7 +45,7 @@ def test_int64_at_the_edges_reads_back_exactly() -> None:
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_int64_out_of_range_is_not_written(value: int) -> None:
-    with pytest.raises(ValueError, match=rf"int64 value: expected -9223372036854775808 to \d+, got {value}"):
+    with raises_with(ValueError, f"int64 -9223372036854775808 {value}"):
         write_feature(Feature("int64", [value]))
 
 
@@ -101,7 +102,7 @@ def test_int64_list_in_odd_forms_is_read_as_protobuf_does(content: bytes, expect
 @pytest.mark.parametrize("form", [b"\x08", b"\x0a\x0a"], ids=["unpacked", "packed"])
 def test_int64_over_64_bits_with_strict_is_refused(form: bytes) -> None:
     assert read(int64_list(form + b"\xff" * 9 + b"\x01"), strict=True) == Feature("int64", [-1])
-    with pytest.raises(WireError, match=r"Int64List\.value: expected 64 bits, got 0x17fffffff") as caught:
+    with raises_with(WireError, "Int64List.value 64") as caught:
         read(int64_list(form + b"\xff" * 9 + b"\x02"), strict=True)
     assert (caught.value.reason, caught.value.position) == ("varint_overflow", 2 + len(form))
 
@@ -131,25 +132,25 @@ def test_lists_repeated_add_up_and_another_kind_clears(kinds: str, expected: Fea
 
 
 @pytest.mark.parametrize(
-    ("data", "reason", "text"),
+    ("data", "reason", "facts"),
     [
-        (b"\x12\x08\x0a\x06\x00\x00\x80\x3f\x00\x00", "packed_size", "a multiple of 4 bytes, got 6"),
-        (b"\x1a\x0d\x0a\x0b" + b"\x80" * 10 + b"\x00", "varint_too_long", "at most 10 bytes"),
-        (b"\x1a\x04\x0a\x02\x01\x80", "truncated", "got its first 1 bytes"),
-        (b"\x1a\x05\x0d\x01\x00\x00\x00", "wrong_wire_type", "Int64List.value: .*, got FIXED32"),
-        (b"\x12\x02\x08\x01", "wrong_wire_type", "FloatList.value: .*, got VARINT"),
-        (b"\x0a\x02\x08\x01", "wrong_wire_type", "BytesList.value: .*, got VARINT"),
-        (b"\x18\x01", "wrong_wire_type", "Feature.int64_list: .*, got VARINT"),
-        (b"\x0b\x0c", "wrong_wire_type", "Feature.bytes_list: .*, got START_GROUP"),
+        (b"\x12\x08\x0a\x06\x00\x00\x80\x3f\x00\x00", "packed_size", "4 bytes 6"),
+        (b"\x1a\x0d\x0a\x0b" + b"\x80" * 10 + b"\x00", "varint_too_long", "10 bytes"),
+        (b"\x1a\x04\x0a\x02\x01\x80", "truncated", "1 bytes"),
+        (b"\x1a\x05\x0d\x01\x00\x00\x00", "wrong_wire_type", "Int64List.value FIXED32"),
+        (b"\x12\x02\x08\x01", "wrong_wire_type", "FloatList.value VARINT"),
+        (b"\x0a\x02\x08\x01", "wrong_wire_type", "BytesList.value VARINT"),
+        (b"\x18\x01", "wrong_wire_type", "Feature.int64_list VARINT"),
+        (b"\x0b\x0c", "wrong_wire_type", "Feature.bytes_list START_GROUP"),
     ],
 )
-def test_feature_with_a_fault_is_refused(data: bytes, reason: str, text: str) -> None:
-    with pytest.raises(WireError, match=text) as caught:
+def test_feature_with_a_fault_is_refused(data: bytes, reason: str, facts: str) -> None:
+    with raises_with(WireError, facts) as caught:
         read(data)
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("kind", ["bytes", "int64"])
 def test_fault_in_a_list_that_is_cleared_later_is_refused_all_the_same(kind: Kind) -> None:
-    with pytest.raises(WireError, match="got 6"):
+    with raises_with(WireError, "6"):
         read(write_delimited(2, write_delimited(1, bytes(6))) + write_feature(Feature(kind, [])))

@@ -3,6 +3,7 @@
 import pytest
 
 from oracle_protobuf import Example, RefusedError, protobuf_example
+from raising import mentions, raises_with
 from wire.fields import Span, WireError, WireType, expect_wire_type, read_fields, write_delimited
 
 START_9, END_9 = b"\x4b", b"\x4c"
@@ -30,32 +31,32 @@ def test_read_fields_in_the_middle_of_a_payload_gives_positions_in_the_payload()
 
 
 @pytest.mark.parametrize(
-    ("data", "reason", "text"),
+    ("data", "reason", "facts"),
     [
-        (b"\x00\x00", "field_zero", "byte 0: expected a field number of at least 1, got 0"),
-        (b"\x08\x01\x80\x00\x00", "field_zero", "byte 2: expected a field number of at least 1, got 0"),
-        (b"\x0e", "reserved_wire_type", "byte 0: expected a wire type of 0 to 5, got 6"),
-        (b"\x0f", "reserved_wire_type", "byte 0: expected a wire type of 0 to 5, got 7"),
-        (b"\x4c", "stray_end_group", "byte 0: got the end of group 9, which was not begun"),
-        (b"\x0d123", "truncated", "byte 1: expected 4 bytes, got 3"),
-        (b"\x091234567", "truncated", "byte 1: expected 8 bytes, got 7"),
-        (b"\x08", "truncated", "byte 1: expected a varint, got its first 0 bytes"),
-        (b"\x0a\x02a", "length_overrun", "byte 1: expected 2 bytes, got 1"),
-        (b"\x4b", "unterminated_group", "byte 0: expected the end of group 9, got no more bytes"),
-        (b"\x4b\x4b\x4c", "unterminated_group", "byte 0: expected the end of group 9, got no more bytes"),
-        (b"\x4b\x44", "stray_end_group", "byte 1: got the end of group 8, which is not the one open"),
-        (b"\x4b\x04\x4c", "stray_end_group", "byte 1: got the end of group 0, which is not the one open"),
-        (b"\x4b\x16\x4c", "reserved_wire_type", "byte 1: expected a wire type of 0 to 5, got 6"),
-        (b"\x4b\x12\x09a\x4c", "length_overrun", "byte 2: expected 9 bytes, got 2"),
+        (b"\x00\x00", "field_zero", "0 1 0"),
+        (b"\x08\x01\x80\x00\x00", "field_zero", "2 1 0"),
+        (b"\x0e", "reserved_wire_type", "0 0 5 6"),
+        (b"\x0f", "reserved_wire_type", "0 0 5 7"),
+        (b"\x4c", "stray_end_group", "0 9"),
+        (b"\x0d123", "truncated", "1 4 3"),
+        (b"\x091234567", "truncated", "1 8 7"),
+        (b"\x08", "truncated", "1 0 bytes"),
+        (b"\x0a\x02a", "length_overrun", "1 2 1"),
+        (b"\x4b", "unterminated_group", "0 9 bytes"),
+        (b"\x4b\x4b\x4c", "unterminated_group", "0 9 bytes"),
+        (b"\x4b\x44", "stray_end_group", "1 8"),
+        (b"\x4b\x04\x4c", "stray_end_group", "1 0"),
+        (b"\x4b\x16\x4c", "reserved_wire_type", "1 0 5 6"),
+        (b"\x4b\x12\x09a\x4c", "length_overrun", "2 9 2"),
     ],
 )
 def test_read_fields_of_what_is_no_field_is_refused_as_protobuf_does(
-    data: bytes, reason: str, text: str
+    data: bytes, reason: str, facts: str
 ) -> None:
     with pytest.raises(WireError) as caught:
         fields_of(data)
     assert caught.value.reason == reason
-    assert str(caught.value) == text
+    assert mentions(caught.value, facts)
     with pytest.raises(RefusedError):
         protobuf_example(data)
 
@@ -73,7 +74,7 @@ def test_field_number_zero_inside_a_group_is_passed_over_as_protobuf_does(conten
 def test_groups_up_to_the_depth_limit_are_passed_over_and_no_deeper(depth: int) -> None:
     deepest = 100 - depth
     assert len(fields_of(START_9 * deepest + END_9 * deepest, depth)) == 1
-    with pytest.raises(WireError, match="expected at most 100 levels of groups and messages") as caught:
+    with raises_with(WireError, "100") as caught:
         fields_of(START_9 * (deepest + 1) + END_9 * (deepest + 1), depth)
     assert caught.value.reason == "too_deep"
 
@@ -89,9 +90,7 @@ def test_expect_wire_type_with_another_one_names_the_field() -> None:
     with pytest.raises(WireError) as caught:
         expect_wire_type(part, "FloatList.value", WireType.LENGTH_DELIMITED, WireType.FIXED32)
     assert caught.value.reason == "wrong_wire_type"
-    assert str(caught.value) == (
-        "byte 0: FloatList.value: expected wire type LENGTH_DELIMITED or FIXED32, got VARINT"
-    )
+    assert mentions(caught.value, "0 FloatList.value LENGTH_DELIMITED FIXED32 VARINT")
 
 
 def test_write_delimited_of_a_long_content_has_a_long_length() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from oracle_protobuf import protobuf_sequence_example
 from oracle_wire import wire_sequence_example
+from raising import mentions, raises_with
 from wire.example import (
     Feature,
     SequenceExample,
@@ -79,42 +80,32 @@ def test_unknown_field_in_a_feature_lists_entry_keeps_the_entry_where_protobuf_d
 
 
 @pytest.mark.parametrize(
-    ("payload", "text"),
+    ("payload", "facts"),
     [
-        (b"\x08\x01", "byte 0: SequenceExample.context: expected wire type LENGTH_DELIMITED, got VARINT"),
-        (
-            b"\x10\x01",
-            "byte 0: SequenceExample.feature_lists: expected wire type LENGTH_DELIMITED, got VARINT",
-        ),
-        (
-            feature_lists(entry(b"a", b"\x08\x01")),
-            "byte 9: FeatureList.feature: expected wire type LENGTH_DELIMITED, got VARINT",
-        ),
+        (b"\x08\x01", "0 SequenceExample.context LENGTH_DELIMITED VARINT"),
+        (b"\x10\x01", "0 SequenceExample.feature_lists LENGTH_DELIMITED VARINT"),
+        (feature_lists(entry(b"a", b"\x08\x01")), "9 FeatureList.feature LENGTH_DELIMITED VARINT"),
     ],
 )
-def test_known_field_of_a_wrong_wire_type_is_refused(payload: bytes, text: str) -> None:
+def test_known_field_of_a_wrong_wire_type_is_refused(payload: bytes, facts: str) -> None:
     with pytest.raises(WireError) as caught:
         read_sequence_example(payload)
     assert caught.value.reason == "wrong_wire_type"
-    assert str(caught.value) == text
+    assert mentions(caught.value, facts)
 
 
 @pytest.mark.parametrize(
-    ("payload", "text"),
+    ("payload", "facts"),
     [
-        (feature_lists(entry(b"a"), entry(b"a")), "byte 7: expected each key once, got 'a' again"),
-        (
-            feature_lists() + feature_lists(),
-            "byte 2: expected SequenceExample.feature_lists once, got it again",
-        ),
-        (b"\x0a\x00\x0a\x00", "byte 2: expected SequenceExample.context once, got it again"),
+        (feature_lists(entry(b"a"), entry(b"a")), "7 key 'a'"),
+        (feature_lists() + feature_lists(), "2 SequenceExample.feature_lists"),
+        (b"\x0a\x00\x0a\x00", "2 SequenceExample.context"),
     ],
 )
-def test_sequence_example_with_repeated_parts_and_strict_is_refused(payload: bytes, text: str) -> None:
+def test_sequence_example_with_repeated_parts_and_strict_is_refused(payload: bytes, facts: str) -> None:
     read_sequence_example(payload)
-    with pytest.raises(WireError) as caught:
+    with raises_with(WireError, facts):
         read_sequence_example(payload, strict=True)
-    assert str(caught.value) == text
 
 
 def test_sequence_example_with_the_same_name_in_both_parts_and_strict_is_taken() -> None:
@@ -126,6 +117,6 @@ def test_step_with_an_integer_over_64_bits_and_strict_is_refused() -> None:
     step = write_delimited(1, write_delimited(3, b"\x08" + b"\xff" * 9 + b"\x02"))
     payload = feature_lists(entry(b"a", step))
     assert read_sequence_example(payload).feature_lists == {"a": [Feature("int64", [2**63 - 1])]}
-    with pytest.raises(WireError, match="expected 64 bits") as caught:
+    with raises_with(WireError, "64") as caught:
         read_sequence_example(payload, strict=True)
     assert caught.value.reason == "varint_overflow"

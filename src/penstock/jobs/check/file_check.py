@@ -174,7 +174,7 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
     first = file.read(0, FIRST_BYTES)
     if compression == "none":
         refuse_foreign(file.path, first)
-    walk = _native.CheckWalk(
+    walk = _native.CheckScanner(
         tally.counter,
         file.identity.size if compression == "none" else None,
         options.max_record_bytes,
@@ -204,7 +204,7 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
     )
 
 
-def _list_malformed(path: Path, walk: _native.CheckWalk, survey: Survey) -> Iterator[Fault]:
+def _list_malformed(path: Path, walk: _native.CheckScanner, survey: Survey) -> Iterator[Fault]:
     """Yield the records that are not what the others are."""
     if survey.payload == "other":
         return

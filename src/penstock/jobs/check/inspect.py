@@ -43,7 +43,7 @@ def read_frames(paths: Iterable[Path], options: ReadOptions, payload: Payload) -
     for path in paths:
         file = OpenFile(path)
         compression = compression_of(file, options)
-        walk = _native.SieveWalk(
+        walk = _native.RepairScanner(
             file.identity.size if compression == "none" else None,
             options.max_record_bytes,
             options.allow_trailing_zeros,

@@ -161,7 +161,7 @@ def sift_file(
     Raises:
         ChangedFileError: It is no longer what was checked.
     """
-    walk = _native.SieveWalk(
+    walk = _native.RepairScanner(
         file.identity.size if check.compression == "none" else None,
         options.max_record_bytes,
         options.allow_trailing_zeros,

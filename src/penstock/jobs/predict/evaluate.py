@@ -22,6 +22,7 @@ from penstock.errors import (
     UnknownNameError,
     importing,
 )
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import check_keywords, show, unknown_name
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
@@ -187,7 +188,7 @@ def _open_run(
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
-    with importing("evaluate", "train"):
+    with importing_keras("evaluate"):
         from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
     return open_run(run, model, functions)

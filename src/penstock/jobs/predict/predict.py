@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import pyarrow as pa
 
-from penstock.errors import OptionError, PathError, importing
+from penstock.errors import OptionError, PathError
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.jobs.predict.answers import Answers
 from penstock.jobs.predict.model_batches import BatchMaker, ModelBatch, choose_batch_size, make_batches
@@ -158,7 +159,7 @@ def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
-    with importing("predict", "train"):
+    with importing_keras("predict"):
         from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
 
     return open_run(run, options.model, options.functions)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, OptionError, SourceError
+from penstock.foundation.terminal import escape, format_table
 from penstock.jobs.convert.convert import Converted, list_losses, run_conversion
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
@@ -26,6 +27,7 @@ _log = logging.getLogger("penstock")
 
 _FEWEST_ROWS: Final = 2
 _MOST_NAMED: Final = 10
+_MAX_LISTED: Final = 60  # columns of a plan: more would scroll the rest of the output away
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,24 @@ class RawData:
     ) -> Converted:
         options = replace(self.options, resume=True)
         return run_conversion(self.source, out, self.told, options, on_progress, on_plan)
+
+
+def format_plan(plan: Plan) -> list[str]:
+    """Return a table of what becomes of each column, as lines; of a wide source, of its first columns."""
+    rows = [
+        [
+            escape(each.column),
+            each.field.type_name,
+            each.field.role,
+            escape(each.field.describe()),
+            each.reason,
+        ]
+        for each in plan.columns[:_MAX_LISTED]
+    ]
+    lines = format_table(("column", "type", "role", "values", "because"), rows)
+    if len(plan) > _MAX_LISTED:
+        lines.append(f"… and {len(plan) - _MAX_LISTED:,} more: 'penstock convert --plan' prints all")
+    return lines
 
 
 def log_plan(plan: Plan) -> None:

@@ -32,7 +32,6 @@ from penstock.errors import (
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
-from penstock.jobs.table import format_plan, terminal_width
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
@@ -179,7 +178,12 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
     """Return a job whose raw data is converted into the run's folder; its columns are shown."""
     # What reads raw data is loaded for raw data alone.
     with importing("training on raw data"):
-        from penstock.jobs.train.raw_data import RawData, list_more_notes, log_plan  # noqa: PLC0415
+        from penstock.jobs.train.raw_data import (  # noqa: PLC0415
+            RawData,
+            format_plan,
+            list_more_notes,
+            log_plan,
+        )
 
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = _read_table(read_run_config(folder / CONFIG_NAME), "convert")
@@ -189,7 +193,7 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
     raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
 
     def show_plan(plan: Plan) -> None:
-        watcher.columns(format_plan(plan, width=terminal_width()))
+        watcher.columns(format_plan(plan))
         log_plan(plan)
 
     done = raw.convert(folder / DATA_NAME, show_plan)

@@ -1,0 +1,250 @@
+// What Python sees of the kernels for images: checks of the pixels that come in. See src/penstock/_native.pyi.
+#include <cmath>
+#include <string>
+
+#include "bind/numpy.h"
+#include "image/colour.h"
+#include "image/pixels.h"
+#include "image/resize.h"
+
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+constexpr size_t kMostSide = size_t{1} << 20;  // keeps tables of weights below 16 MB
+
+// The memory of an array of bytes for as long as this lives; in place and in any strides, other than `view_of`.
+class Bytes {
+ public:
+  Bytes(nb::handle given, const char* what, size_t rank, bool is_written) {
+    if (PyObject_GetBuffer(given.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+    try {
+      need(view_.itemsize == 1 && view_.format != nullptr && std::string(view_.format) == "B", what,
+           "expected an array of uint8");
+      need(rank == 0 || static_cast<size_t>(view_.ndim) == rank, what,
+           "expected " + std::to_string(rank) + " dimensions, got " + std::to_string(view_.ndim));
+      need(!is_written || view_.readonly == 0, what, "expected an array that may be written");
+    } catch (...) {
+      PyBuffer_Release(&view_);
+      throw;
+    }
+  }
+  ~Bytes() { PyBuffer_Release(&view_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  uint8_t* data() const { return static_cast<uint8_t*>(view_.buf); }
+  size_t rank() const { return static_cast<size_t>(view_.ndim); }
+  size_t shape(size_t i) const { return static_cast<size_t>(view_.shape[i]); }
+  ptrdiff_t stride(size_t i) const { return view_.strides[i]; }
+  bool is_contiguous() const { return PyBuffer_IsContiguous(&view_, 'C') != 0; }
+  size_t size() const { return static_cast<size_t>(view_.len); }
+
+ private:
+  Py_buffer view_;
+};
+
+bool overlap(const uint8_t* a, size_t a_bytes, const uint8_t* b, size_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+void check_channels(size_t channels, const char* what) {
+  need(channels == 1 || channels == 3 || channels == 4, what,
+       "expected 1, 3 or 4 channels, got " + std::to_string(channels));
+}
+
+// One image of (height, width, channels), whose rows may lie apart.
+struct ImageView {
+  Bytes bytes;
+  size_t channels;
+
+  ImageView(nb::handle given, const char* what, bool is_written)
+      : bytes(given, what, 3, is_written), channels(bytes.shape(2)) {
+    check_channels(channels, what);
+    need(height() != 0 && width() != 0, what, "expected one pixel or more, got none");
+    need(height() <= kMostSide && width() <= kMostSide, what,
+         "expected sides of at most " + std::to_string(kMostSide) + " pixels");
+    const auto pixel = static_cast<ptrdiff_t>(channels);
+    need((channels == 1 || bytes.stride(2) == 1) && (width() == 1 || bytes.stride(1) == pixel), what,
+         "expected pixels that lie side by side in a row");
+    need(height() == 1 || std::abs(bytes.stride(0)) >= static_cast<ptrdiff_t>(width()) * pixel, what,
+         "expected rows that do not overlap");
+  }
+  size_t height() const { return bytes.shape(0); }
+  size_t width() const { return bytes.shape(1); }
+  template <typename Byte>
+  Rows<Byte> rows() const {
+    return {bytes.data(), height() == 1 ? 0 : bytes.stride(0), height(), width()};
+  }
+  bool overlaps(const ImageView& other) const {
+    const auto span = [](const ImageView& image) {
+      const Rows<const uint8_t> all = image.rows<const uint8_t>();
+      const uint8_t *first = all.row(0), *last = all.row(all.height - 1);
+      const uint8_t* const low = first < last ? first : last;
+      return Span{low, static_cast<size_t>((first < last ? last : first) - low) + all.width * image.channels};
+    };
+    const Span a = span(*this), b = span(other);
+    return overlap(a.data, a.size, b.data, b.size);
+  }
+};
+
+// Images of (images, height, width, channels).
+struct Batch {
+  Bytes bytes;
+  Images images;
+
+  Batch(nb::handle given, const char* what, bool is_written)
+      : bytes(given, what, 4, is_written),
+        images{bytes.data(), bytes.shape(0), bytes.shape(1), bytes.shape(2), bytes.shape(3)} {
+    check_channels(images.channels, what);
+    need(bytes.is_contiguous(), what, "expected a C-contiguous array");
+    if (bytes.size() == 0) images.num = 0;
+  }
+};
+
+void need_shape(const ArrayView& view, const char* what, std::initializer_list<size_t> shape) {
+  bool is_equal = view.rank == shape.size();
+  std::string wanted;
+  size_t i = 0;
+  for (const size_t side : shape) {
+    is_equal = is_equal && view.shape(i++) == side;
+    wanted += (wanted.empty() ? "(" : ", ") + std::to_string(side);
+  }
+  if (!is_equal) need(false, what, "expected the shape " + wanted + (shape.size() == 1 ? ",)" : ")"));
+}
+
+// Boxes are computed with rounding errors, and may reach out by as little.
+Box box_of(nb::handle given, size_t height, size_t width) {
+  const nb::tuple parts = nb::cast<nb::tuple>(given);
+  need(nb::len(parts) == 4, "box", "expected (top, left, height, width)");
+  const Box box{nb::cast<double>(parts[0]), nb::cast<double>(parts[1]), nb::cast<double>(parts[2]),
+                nb::cast<double>(parts[3])};
+  constexpr double kRounding = 1e-6;
+  const auto rows = static_cast<double>(height), columns = static_cast<double>(width);
+  need(box.height > 0 && box.width > 0, "box", "expected a height and a width above 0");
+  need(box.top >= 0 && box.left >= 0 && box.top < rows && box.left < columns &&
+           box.top + box.height <= rows + kRounding && box.left + box.width <= columns + kRounding,
+       "box",
+       "it reaches out of the source of " + std::to_string(height) + " rows and " + std::to_string(width) + " columns");
+  return box;
+}
+
+void resize(nb::handle given, nb::handle target, nb::handle box, bool antialias, bool by_scalar) {
+  const ImageView source(given, "source", false), out(target, "out", true);
+  need(source.channels == out.channels, "out",
+       "expected " + std::to_string(source.channels) + " channels as in source, got " + std::to_string(out.channels));
+  need(!source.overlaps(out), "out", "it overlaps source");
+  const Box part = box_of(box, source.height(), source.width());
+  const nb::gil_scoped_release unlocked;
+  resize_pixels(source.rows<const uint8_t>(), out.rows<uint8_t>(), source.channels, part, antialias, by_scalar);
+}
+
+void orient(nb::handle given, nb::handle target, int orientation) {
+  const ImageView source(given, "source", false), out(target, "out", true);
+  need(orientation >= 1 && orientation <= 8, "orientation", "expected 1 to 8, got " + std::to_string(orientation));
+  const bool is_swapped = orientation >= 5;
+  const size_t height = is_swapped ? source.width() : source.height();
+  const size_t width = is_swapped ? source.height() : source.width();
+  need(out.height() == height && out.width() == width && out.channels == source.channels, "out",
+       "expected the shape (" + std::to_string(height) + ", " + std::to_string(width) + ", " +
+           std::to_string(source.channels) + ")");
+  need(!source.overlaps(out), "out", "it overlaps source");
+  const nb::gil_scoped_release unlocked;
+  orient_pixels(source.rows<const uint8_t>(), out.rows<uint8_t>(), source.channels, orientation);
+}
+
+void flip(nb::handle given, nb::handle across, nb::handle down, bool by_scalar) {
+  const Batch batch(given, "images", true);
+  const size_t num = batch.bytes.shape(0);
+  if (across.is_none() || down.is_none()) throw nb::type_error("across, down: expected a mask each");
+  const uint8_t *left_right = mask_of(across, num, "across"), *top_bottom = mask_of(down, num, "down");
+  const nb::gil_scoped_release unlocked;
+  flip_images(batch.images, left_right, top_bottom, by_scalar);
+}
+
+nb::object channel_means(nb::handle given, bool by_scalar) {
+  const Batch batch(given, "images", false);
+  const size_t num = batch.bytes.shape(0);
+  need(num == 0 || batch.images.num != 0, "images", "expected one pixel or more in each, got none");
+  NewArray out(DType::kFloat64, {num, batch.images.channels});
+  Unlocked unlocked(batch.bytes.size() / 16);
+  mean_channels(batch.images, by_scalar, out.as<double>());
+  unlocked.relock();
+  return out.object;
+}
+
+void recolour(nb::handle given, nb::handle numbers, bool by_scalar) {
+  const Batch batch(given, "images", true);
+  const size_t side = batch.images.channels == 1 ? 1 : 3;
+  const ArrayView matrices = view_of(numbers, "matrices", {DType::kFloat32});
+  need_shape(matrices, "matrices", {batch.bytes.shape(0), side, side + 1});
+  const nb::gil_scoped_release unlocked;
+  recolour_images(batch.images, matrices.as<float>(), by_scalar);
+}
+
+void erase(nb::handle given, nb::handle given_boxes, nb::handle paint) {
+  const Batch batch(given, "images", true);
+  const ArrayView boxes = view_of(given_boxes, "boxes", {DType::kInt32});
+  const ArrayView colour = view_of(paint, "colour", {DType::kUInt8});
+  need_shape(boxes, "boxes", {batch.bytes.shape(0), 4});
+  need_shape(colour, "colour", {batch.images.channels});
+  const nb::gil_scoped_release unlocked;
+  erase_boxes(batch.images, boxes.as<int32_t>(), colour.data);
+}
+
+void shift(nb::handle given, nb::handle target, nb::handle given_offsets) {
+  const Batch batch(given, "images", false), out(target, "out", true);
+  for (size_t i = 0; i < 4; i++) {
+    need(batch.bytes.shape(i) == out.bytes.shape(i), "out", "expected the shape of images");
+  }
+  need(!overlap(batch.bytes.data(), batch.bytes.size(), out.bytes.data(), out.bytes.size()), "out",
+       "it overlaps images");
+  const ArrayView offsets = view_of(given_offsets, "offsets", {DType::kInt32});
+  need_shape(offsets, "offsets", {batch.bytes.shape(0), 2});
+  for (size_t i = 0; i < batch.images.num; i++) {
+    const int64_t rows = offsets.as<int32_t>()[2 * i], columns = offsets.as<int32_t>()[2 * i + 1];
+    need(std::abs(rows) < static_cast<int64_t>(batch.images.height) &&
+             std::abs(columns) < static_cast<int64_t>(batch.images.width),
+         "offsets", "expected less than a side of the images");
+  }
+  const nb::gil_scoped_release unlocked;
+  shift_images(batch.images, offsets.as<int32_t>(), out.bytes.data());
+}
+
+nb::object scale_pixels(nb::handle given, nb::handle factors, nb::handle terms, bool by_scalar) {
+  const Bytes images(given, "images", 0, false);
+  need(images.rank() != 0 && images.rank() <= kMostRank, "images", "expected from 1 to 32 dimensions");
+  need(images.is_contiguous(), "images", "expected a C-contiguous array");
+  size_t shape[kMostRank];
+  for (size_t i = 0; i < images.rank(); i++) shape[i] = images.shape(i);
+  const size_t channels = shape[images.rank() - 1];
+  const ArrayView factor = view_of(factors, "factor", {DType::kFloat32});
+  const ArrayView offset = view_of(terms, "offset", {DType::kFloat32});
+  need_shape(factor, "factor", {channels});
+  need_shape(offset, "offset", {channels});
+  NewArray out(DType::kFloat32, shape, images.rank());
+  if (images.size() == 0) return out.object;
+  Unlocked unlocked(images.size() / 4);
+  scale_bytes(images.data(), images.size() / channels, channels, factor.as<float>(), offset.as<float>(), by_scalar,
+              out.as<float>());
+  unlocked.relock();
+  return out.object;
+}
+
+}  // namespace
+
+void bind_pixels(nb::module_& m) {
+  import_numpy();
+  m.attr("LONGEST_SIDE") = kMostSide;
+  m.def("resize", &resize, "source"_a, "out"_a, "box"_a, "antialias"_a, "by_scalar"_a = false);
+  m.def("orient", &orient, "source"_a, "out"_a, "orientation"_a);
+  m.def("flip", &flip, "images"_a, "across"_a, "down"_a, "by_scalar"_a = false);
+  m.def("channel_means", &channel_means, "images"_a, "by_scalar"_a = false);
+  m.def("recolour", &recolour, "images"_a, "matrices"_a, "by_scalar"_a = false);
+  m.def("erase", &erase, "images"_a, "boxes"_a, "colour"_a);
+  m.def("shift", &shift, "images"_a, "out"_a, "offsets"_a);
+  m.def("scale_pixels", &scale_pixels, "images"_a, "factor"_a, "offset"_a, "by_scalar"_a = false);
+}
+
+}  // namespace penstock

@@ -1,0 +1,185 @@
+// What Python sees of reading: arguments become spans and specs, buffers become arrays. See src/penstock/_native.pyi.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <utility>
+
+#include "bind/buffers.h"
+#include "bind/segments.h"
+#include "decode/decode.h"
+
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+nb::tuple fault_tuple(const RowFault& item) {
+  const Fault& fault = item.fault;
+  return nb::make_tuple(item.row, static_cast<int>(fault.status), fault.field, fault.expected, fault.got,
+                        nb::bytes(item.detail.data(), item.detail.size()));
+}
+
+void add_default(FieldSpec& spec, nb::handle value) {
+  if (spec.kind == Kind::kInt64) {
+    spec.default_ints.push_back(nb::cast<int64_t>(value));
+  } else if (spec.kind == Kind::kFloat) {
+    spec.default_floats.push_back(static_cast<float>(nb::cast<double>(value)));
+  } else {
+    const BytesView view(value);
+    spec.default_strings.emplace_back(reinterpret_cast<const char*>(view.span().data), view.span().size);
+  }
+}
+
+// (key, kind, layout, count, required, default or None, and the vocabulary of a coded field); the default of a feature
+// list is a sequence of steps.
+FieldSpec spec_of(nb::handle given) {
+  nb::tuple parts = nb::cast<nb::tuple>(given);
+  FieldSpec spec;
+  spec.key = nb::cast<std::string>(parts[0]);
+  spec.kind = static_cast<Kind>(nb::cast<int>(parts[1]));
+  spec.layout = static_cast<Layout>(nb::cast<int>(parts[2]));
+  spec.count = nb::cast<int64_t>(parts[3]);
+  const bool needs_count = spec.layout == Layout::kFixed || spec.layout == Layout::kRaw;
+  if (spec.kind < Kind::kBytes || spec.kind > Kind::kInt64 || spec.layout > Layout::kCoded ||
+      spec.count < (needs_count ? 0 : -1)) {
+    throw nb::value_error("a field has an impossible kind, layout or count");
+  }
+  spec.required = nb::cast<bool>(parts[4]);
+  if (spec.layout == Layout::kCoded) {
+    if (spec.kind != Kind::kBytes || nb::len(parts) < 7 || parts[6].is_none()) {
+      throw nb::value_error("a coded field needs a vocabulary");
+    }
+    spec.vocabulary = nb::cast<std::shared_ptr<const Vocabulary>>(parts[6]);
+  }
+  if (parts[5].is_none()) return spec;
+  for (nb::handle value : nb::cast<nb::sequence>(parts[5])) {
+    if (spec.layout != Layout::kSteps) {
+      add_default(spec, value);
+      continue;
+    }
+    const nb::sequence step = nb::cast<nb::sequence>(value);
+    spec.default_steps.push_back(nb::len(step));
+    for (nb::handle each : step) add_default(spec, each);
+  }
+  const size_t given_count = spec.default_ints.size() + spec.default_floats.size() + spec.default_strings.size();
+  const bool one = spec.layout == Layout::kScalar || spec.layout == Layout::kString || spec.layout == Layout::kRaw ||
+                   spec.layout == Layout::kCoded;
+  const bool fixed = spec.layout == Layout::kFixed;
+  if ((one && given_count != 1) || (fixed && static_cast<int64_t>(given_count) != spec.count)) {
+    throw nb::value_error("a default has another number of values than its field");
+  }
+  if (spec.layout == Layout::kRaw && static_cast<int64_t>(spec.default_strings[0].size()) != spec.count) {
+    throw nb::value_error("a raw default has another number of bytes than its field");
+  }
+  return spec;
+}
+
+nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows, const nb::object& kept) {
+  const auto rows = static_cast<size_t>(num_rows);
+  const auto count = static_cast<size_t>(spec.count < 0 ? 0 : spec.count);
+  const auto numbers = [&]() -> nb::object {
+    return spec.kind == Kind::kInt64 ? as_array<int64_t>(column.ints) : as_array<float>(column.floats);
+  };
+  switch (spec.layout) {
+    case Layout::kScalar:
+      return nb::none();
+    case Layout::kFixed:
+      return spec.kind == Kind::kInt64 ? as_matrix<int64_t>(column.ints.release(), rows, count)
+                                       : as_matrix<float>(column.floats.release(), rows, count);
+    case Layout::kRaw:
+      return as_matrix<uint8_t>(column.bytes.release(), rows, count);
+    case Layout::kList:
+      return numbers();
+    case Layout::kString:
+      if (column.is_view()) return nb::make_tuple(kept, as_array<int64_t>(column.view_stops));
+      return as_array<uint8_t>(column.bytes);
+    case Layout::kCoded:
+      return as_array<int32_t>(column.codes.release(), rows);
+    case Layout::kStrings:
+      return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets));
+    case Layout::kSteps:
+      if (spec.kind == Kind::kBytes) {
+        return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets),
+                              as_array<int64_t>(column.step_offsets));
+      }
+      return nb::make_tuple(numbers(), nb::none(), as_array<int64_t>(column.step_offsets));
+  }
+  return nb::none();
+}
+
+nb::tuple decode(const Decoder& decoder, nb::sequence given) {
+  const Segments segments(given);
+  Decoded out;
+  {
+    nb::gil_scoped_release unlocked;
+    out = decoder.decode(segments.items);
+  }
+  nb::object kept = nb::none();
+  for (const Column& column : out.columns) {
+    if (!column.is_view()) continue;
+    const size_t size = out.kept.capacity();
+    kept = as_array<uint8_t>(std::move(out.kept), size);
+    break;
+  }
+  nb::list values;
+  for (size_t i = 0; i < out.columns.size(); i++) {
+    values.append(values_of(decoder.plan().fields[i], out.columns[i], out.num_rows, kept));
+  }
+  nb::list faults;
+  for (const RowFault& item : out.faults) faults.append(fault_tuple(item));
+  return nb::make_tuple(as_matrix<int64_t>(std::move(out.ints), decoder.num_int_scalars(), out.stride),
+                        as_matrix<float>(std::move(out.floats), decoder.num_float_scalars(), out.stride),
+                        as_matrix<int64_t>(std::move(out.offsets), decoder.num_row_offsets(), out.offset_stride),
+                        as_matrix<bool>(std::move(out.present), decoder.num_optional(), out.stride), values, faults);
+}
+
+// Payloads as they are: (arena, offsets, faults). A record with a fault is empty in the arena.
+nb::tuple fetch(nb::sequence given) {
+  const Segments segments(given);
+  GrowableArray<uint8_t> arena;
+  GrowableArray<int64_t> offsets;
+  std::vector<RowFault> faults;
+  {
+    nb::gil_scoped_release unlocked;
+    Fetcher fetcher;
+    std::vector<Fetched> records;
+    offsets.push(0);
+    for (const Segment& segment : segments.items) {
+      for (int64_t first = 0; first < segment.num_records;) {
+        first += fetcher.fetch(segment, first, segment.num_records - first, records);
+        for (const Fetched& record : records) {
+          if (record.fault) faults.push_back({static_cast<int64_t>(offsets.size()) - 1, record.fault, {}});
+          if (record.payload.size != 0) {
+            std::memcpy(arena.room(record.payload.size), record.payload.data, record.payload.size);
+            arena.advance(record.payload.size);
+          }
+          offsets.push(static_cast<int64_t>(arena.size()));
+        }
+      }
+    }
+  }
+  nb::list fault_list;
+  for (const RowFault& item : faults) fault_list.append(fault_tuple(item));
+  return nb::make_tuple(as_array<uint8_t>(arena), as_array<int64_t>(offsets), fault_list);
+}
+
+}  // namespace
+
+void bind_reading(nb::module_& m) {
+  m.def("fetch", &fetch, "segments"_a);
+
+  nb::class_<Decoder>(m, "Decoder")
+      .def(
+          "__init__",
+          [](Decoder* self, nb::sequence fields, bool strict) {
+            std::vector<FieldSpec> specs;
+            for (nb::handle field : fields) specs.push_back(spec_of(field));
+            new (self) Decoder(std::move(specs), strict);
+          },
+          "fields"_a, "strict"_a)
+      .def("decode", &decode, "segments"_a)
+      .def_prop_ro("bytes_read", &Decoder::bytes_read)
+      .def_prop_ro("read_seconds", &Decoder::read_seconds);
+}
+
+}  // namespace penstock

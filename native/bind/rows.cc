@@ -1,0 +1,143 @@
+// Rows of many files: where they are, and reading them in any order. See src/penstock/_native.pyi.
+#include <nanobind/stl/vector.h>
+
+#include "bind/segments.h"
+#include "record/row_locations.h"
+
+using namespace nb::literals;
+
+namespace penstock {
+
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+
+using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+}  // namespace
+
+Segments::Segments(nb::sequence given) {
+  for (nb::handle each : given) add(nb::cast<nb::tuple>(each));
+}
+
+FrameSource Segments::source_of(nb::handle fd, nb::handle bytes, nb::handle start) {
+  FrameSource source;
+  source.fd = nb::cast<int>(fd);
+  if (nb::isinstance<Mapping>(bytes)) {
+    source.mapping = nb::cast<const Mapping*>(bytes);
+    if (!source.mapping->holds()) source.mapping = nullptr;
+  } else if (!bytes.is_none()) {
+    views_.push_back(std::make_unique<BytesView>(bytes));
+    source.memory = views_.back()->span();
+  }
+  source.memory_start = nb::cast<uint64_t>(start);
+  return source;
+}
+
+void Segments::add(nb::tuple parts) {
+  Segment segment;
+  const bool is_mixed = nb::isinstance<nb::list>(parts[0]);
+  if (is_mixed) {
+    for (nb::handle each : nb::cast<nb::list>(parts[0])) {
+      const nb::tuple source = nb::cast<nb::tuple>(each);
+      segment.sources.push_back(source_of(source[0], source[1], source[2]));
+    }
+    small_arrays_.push_back(nb::cast<SmallNumbers>(parts[1]));
+    segment.which = small_arrays_.back().data();
+  } else {
+    segment.sources.push_back(source_of(parts[0], parts[1], parts[2]));
+  }
+  arrays_.push_back(nb::cast<Numbers>(parts[is_mixed ? 2 : 3]));
+  const Numbers begins = arrays_.back();
+  arrays_.push_back(nb::cast<Numbers>(parts[is_mixed ? 3 : 4]));
+  const Numbers sizes = arrays_.back();
+  const size_t count = begins.shape(0);
+  if (count != sizes.shape(0) || (is_mixed && count != small_arrays_.back().shape(0))) {
+    throw nb::value_error("begins and sizes differ in length");
+  }
+  for (size_t i = 0; i < count; i++) {
+    // Sums of these must not overflow, nor may a frame be smaller than its header and footer.
+    if (sizes.data()[i] < kFrameBytes || sizes.data()[i] > kMostBytes || begins.data()[i] > kMostBytes) {
+      throw nb::value_error("a frame has an impossible place or size");
+    }
+    if (is_mixed && segment.which[i] >= segment.sources.size()) throw nb::value_error("a record is in no file");
+  }
+  segment.begins = begins.data();
+  segment.sizes = sizes.data();
+  segment.num_records = static_cast<int64_t>(count);
+  items.push_back(std::move(segment));
+}
+
+namespace {
+
+// RowLocations with the arrays that they point into.
+struct BoundRowLocations {
+  RowLocations locations;
+  std::vector<nb::object> held;
+
+  explicit BoundRowLocations(std::vector<int64_t> starts) : locations(check(starts)), held(locations.num_files()) {}
+
+  static std::vector<int64_t> check(const std::vector<int64_t>& starts) {
+    if (starts.empty() || starts[0] != 0) throw nb::value_error("starts must begin with 0");
+    for (size_t i = 1; i < starts.size(); i++) {
+      if (starts[i] < starts[i - 1]) throw nb::value_error("starts must not fall");
+    }
+    return starts;
+  }
+
+  void set(size_t file, nb::object offsets) {
+    const auto array = nb::cast<Numbers>(offsets);
+    if (file >= locations.num_files() || array.shape(0) != static_cast<size_t>(locations.num_rows(file)) + 1) {
+      throw nb::value_error("offsets do not fit the file's rows");
+    }
+    locations.set(file, array.data());
+    held[file] = offsets;
+  }
+
+  nb::tuple find_files(const Rows& rows) const {
+    const size_t count = rows.shape(0);
+    Buffer which(count * sizeof(uint32_t));
+    std::vector<uint32_t> files;
+    bool found;
+    {
+      nb::gil_scoped_release unlocked;
+      found = locations.find_files(rows.data(), count, which.as<uint32_t>(), files);
+    }
+    if (!found) throw nb::index_error("there is no such row");
+    return nb::make_tuple(as_array<uint32_t>(std::move(which), count), nb::cast(files));
+  }
+
+  nb::tuple find_frames(const Rows& rows, const SmallNumbers& which, const std::vector<uint32_t>& files) const {
+    const size_t count = rows.shape(0);
+    if (which.shape(0) != count) throw nb::value_error("rows and files differ in length");
+    Buffer begins(count * sizeof(uint64_t)), sizes(count * sizeof(uint64_t));
+    bool found;
+    {
+      nb::gil_scoped_release unlocked;
+      found =
+          locations.find_frames(rows.data(), count, which.data(), files, begins.as<uint64_t>(), sizes.as<uint64_t>());
+    }
+    if (!found) throw nb::value_error("the offsets of a file are not known, or fall");
+    return nb::make_tuple(as_array<uint64_t>(std::move(begins), count), as_array<uint64_t>(std::move(sizes), count));
+  }
+};
+
+void prefetch_all(nb::sequence given) {
+  const Segments segments(given);
+  nb::gil_scoped_release unlocked;
+  for (const Segment& segment : segments.items) prefetch(segment);
+}
+
+}  // namespace
+
+void bind_rows(nb::module_& m) {
+  m.def("prefetch", &prefetch_all, "segments"_a);
+  nb::class_<Mapping>(m, "Mapping").def(nb::init<int, size_t>(), "fd"_a, "size"_a);
+  nb::class_<BoundRowLocations>(m, "RowLocations")
+      .def(nb::init<std::vector<int64_t>>(), "starts"_a)
+      .def("set", &BoundRowLocations::set, "file"_a, "offsets"_a)
+      .def("find_files", &BoundRowLocations::find_files, "rows"_a)
+      .def("find_frames", &BoundRowLocations::find_frames, "rows"_a, "which"_a, "files"_a);
+}
+
+}  // namespace penstock

@@ -1,0 +1,28 @@
+// Values of pixels: their means, other colours, float32.
+#pragma once
+
+#include "image/pixels.h"
+
+namespace penstock {
+
+// The mean of each channel of each image.
+void mean_channels(const Images& images, bool by_scalar, double* out);
+
+// Colours by a matrix for each image, k rows of k factors and a term: k is 3, or 1 for one channel; a fourth channel is
+// left as it is. Sums run from left to right in float32, are clipped to 0 … 255 and rounded, halves to even.
+void recolour_images(const Images& images, const float* matrices, bool by_scalar);
+
+// out = pixel · factor + offset, rounded after each of the two; `pixels` pixels of `channels` channels.
+void scale_bytes(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
+                 bool by_scalar, float* out);
+
+namespace detail {
+
+// Of as many first pixels as suit; how many that were.
+size_t add_channels_avx2(const uint8_t* from, size_t pixels, size_t channels, uint64_t* sums);
+size_t recolour_avx2(uint8_t* from, size_t pixels, size_t channels, const float* matrix);
+size_t scale_bytes_avx2(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
+                        float* out);
+
+}  // namespace detail
+}  // namespace penstock

@@ -1,0 +1,23 @@
+// The one source of random numbers: a counter-based generator, Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3"). A draw is a function of what it is for, never of what was drawn before. What it
+// returns must never change (tests/golden holds it to that).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock {
+
+struct PhiloxBlock {
+  uint32_t words[4];
+};
+
+PhiloxBlock philox(PhiloxBlock counter, uint64_t key);
+
+inline constexpr size_t kMostWords = size_t{4} << 16;  // of one record, epoch and purpose
+
+// `count` words for each record, at most kMostWords.
+void draw_words(uint64_t seed, uint32_t epoch, uint16_t purpose, const int64_t* records, size_t rows, size_t count,
+                uint32_t* out);
+
+}  // namespace penstock

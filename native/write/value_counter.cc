@@ -1,0 +1,58 @@
+#include "write/value_counter.h"
+
+#include "write/hash.h"
+
+namespace penstock {
+
+template <typename Same, typename Store>
+void ValueCounter::count(uint64_t hash, const Same& is_same, const Store& store) {
+  const size_t mask = table_.size() - 1;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    const uint32_t entry = table_[at];
+    if (entry == 0) {
+      if (counts.size() == max_values_) {
+        num_overflowed++;
+        return;
+      }
+      store();
+      hashes_.push_back(hash);
+      counts.push_back(1);
+      table_[at] = static_cast<uint32_t>(counts.size());
+      if (counts.size() * 2 > table_.size()) grow();
+      return;
+    }
+    if (hashes_[entry - 1] == hash && is_same(entry - 1)) {
+      counts[entry - 1]++;
+      return;
+    }
+  }
+}
+
+void ValueCounter::add(Span value) {
+  count(
+      hash_bytes(value),
+      [&](size_t i) {
+        const Span known = string(i);
+        return known.size == value.size && (value.size == 0 || std::memcmp(known.data, value.data, value.size) == 0);
+      },
+      [&] {
+        if (value.size != 0) arena_.append(reinterpret_cast<const char*>(value.data), value.size);
+        starts_.push_back(arena_.size());
+      });
+}
+
+void ValueCounter::add(int64_t value) {
+  count(mix(static_cast<uint64_t>(value)), [&](size_t i) { return ints[i] == value; }, [&] { ints.push_back(value); });
+}
+
+void ValueCounter::grow() {
+  table_.assign(table_.size() * 2, 0);
+  const size_t mask = table_.size() - 1;
+  for (size_t i = 0; i < hashes_.size(); i++) {
+    size_t at = hashes_[i] & mask;
+    while (table_[at] != 0) at = (at + 1) & mask;
+    table_[at] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+"""The backend of Keras: chosen before Keras is imported, or an error that names what to install.
+
+In: the environment, Keras' own settings and the installed packages. Out: `KERAS_BACKEND`, where it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import MissingPackageError, importing
+
+_log = logging.getLogger("penstock")
+
+BACKENDS: Final = ("tensorflow", "jax", "torch")
+"""The backends that train, in the order in which an installed one is chosen."""
+
+VARIABLE: Final = "KERAS_BACKEND"
+_DEFAULT: Final = "tensorflow"  # of Keras, which writes it into its settings when it is first imported
+
+
+@contextmanager
+def importing_keras(needed_by: str) -> Iterator[None]:
+    """Choose a backend, then import Keras inside; what is not installed is a `MissingPackageError`.
+
+    Args:
+        needed_by: The call that needs Keras, for the message.
+
+    Raises:
+        MissingPackageError: Keras, its backend or another package of the extra `train` is not installed.
+    """
+    choose_backend(needed_by)
+    with importing(needed_by, "train"):
+        yield
+
+
+def choose_backend(needed_by: str = "Keras") -> None:
+    """Set `KERAS_BACKEND` where Keras would look for a backend that is not installed.
+
+    A backend that `KERAS_BACKEND` names is never replaced. Neither is one that Keras' settings name and that
+    is installed. Nothing is done after Keras was imported.
+
+    Raises:
+        MissingPackageError: `KERAS_BACKEND` names a backend that is not installed, or no backend is.
+    """
+    if sys.modules.get("keras") is not None:
+        return
+    named = os.environ.get(VARIABLE)
+    if named:
+        if named in BACKENDS and not _is_installed(named):
+            raise MissingPackageError(
+                f"{needed_by} needs the package {named!r}, the backend in {VARIABLE}, which is not installed",
+                advice=f"Run: pip install 'penstock[train,{named}]', or unset {VARIABLE}.",
+            )
+        return
+    usual = _read_settings()
+    if usual not in BACKENDS or _is_installed(usual):
+        return
+    chosen = next((name for name in BACKENDS if _is_installed(name)), None)
+    if chosen is None:
+        raise MissingPackageError(
+            f"{needed_by} needs a backend of Keras, and none is installed",
+            advice="Run one of: pip install 'penstock[train,tensorflow-cpu]', "
+            "pip install 'penstock[train,tensorflow]' (with GPU), pip install 'penstock[train,jax]', "
+            "pip install 'penstock[train,torch]'.",
+        )
+    os.environ[VARIABLE] = chosen
+    _log.info("Keras uses the backend %s: %s is not installed. %s chooses another.", chosen, usual, VARIABLE)
+
+
+def _is_installed(name: str) -> bool:
+    if name in sys.modules:
+        return sys.modules[name] is not None
+    return find_spec(name) is not None
+
+
+def _read_settings() -> str:
+    """Return the backend in Keras' own settings."""
+    try:
+        folder = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
+        settings = json.loads((folder / "keras.json").read_bytes())
+    except (OSError, ValueError, RuntimeError):  # no such file, not JSON, no home
+        return _DEFAULT
+    named = settings.get("backend", _DEFAULT) if isinstance(settings, dict) else _DEFAULT
+    return named if isinstance(named, str) else _DEFAULT

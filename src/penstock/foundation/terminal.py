@@ -1,0 +1,241 @@
+"""Text for a terminal: tables, bars, and lines that are overwritten in place.
+
+In: rows of cells, names and values that may hold any character. Out: lines that fit the terminal and hold no
+control character. Nothing is overwritten in a pipe. Each display of progress is made of `LiveLines`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+_GAP: Final = "  "
+_MAX_CELL_CHARS: Final = 60  # of all columns of a table except the last one
+_MIN_LAST_CHARS: Final = 12
+_PIPE_COLUMNS: Final = 120  # width of a table that is written to a file or a pipe
+
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
+
+
+class LiveLines:
+    """Lines at the bottom of a terminal that are overwritten, and lines above them that stay.
+
+    In a pipe, and on a terminal that knows no escape codes (`TERM=dumb`), only the lines that stay are
+    written. A stream that can no longer be written to ends the display, not the program. The cursor is hidden
+    only while lines are written, so that it is visible however the program ends.
+
+    Args:
+        stream: The stream to write to; stderr by default.
+        clock: Returns the time in seconds.
+        size: Returns the size of the terminal; that of `stream` by default.
+        silent_seconds: Time before the first drawing.
+        seconds_between: Least time between two drawings.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] | None = None,
+        silent_seconds: float = 0.0,
+        seconds_between: float = 0.1,
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._size = size or (lambda: terminal_size(self._stream))
+        self._seconds_between = seconds_between
+        self._next = clock() + silent_seconds
+        self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        self._num_lines = 0
+        self.is_live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.is_broken = False
+
+    @property
+    def width(self) -> int:
+        """Number of columns that a line can use; the last one of the terminal stays empty."""
+        return max(1, self._size().columns - 1)
+
+    def is_due(self) -> bool:
+        """Whether the lines are shown at all, and enough time has passed to draw them again."""
+        if not self.is_live or (now := self._clock()) < self._next:
+            return False
+        self._next = now + self._seconds_between
+        return True
+
+    def draw(self, lines: Sequence[str], *, bold: int | None = None) -> None:
+        """Overwrite the lines that were drawn before; those that do not fit the terminal are cut.
+
+        Args:
+            lines: The new lines.
+            bold: Index of a line to emphasize.
+        """
+        if not self.is_live:
+            return
+        columns, rows = self._size()
+        width = max(1, columns - 1)
+        shown = [self.clean(shorten(escape(line), width)) for line in lines[: max(1, rows - 1)]]
+        if bold is not None and bold < len(shown):
+            shown[bold] = f"{_BOLD}{shown[bold]}{_PLAIN}"
+        text = self._to_top() + "\n".join(f"{_ERASE_LINE}{line}" for line in shown)
+        if len(shown) < self._num_lines:
+            text += _ERASE_BELOW
+        if len(shown) > 1:
+            text = f"{_HIDE_CURSOR}{text}{_SHOW_CURSOR}"
+        self._num_lines = len(shown)
+        self._write(text)
+
+    def print(self, line: str) -> None:
+        """Write a line that stays, above what is drawn next."""
+        self.clear()
+        self._write(f"{self.clean(line)}\n")
+
+    def clear(self) -> None:
+        """Erase the lines that were drawn."""
+        if self._num_lines:
+            self._write(self._to_top() + (_ERASE_LINE if self._num_lines == 1 else _ERASE_BELOW))
+            self._num_lines = 0
+
+    def clean(self, text: str) -> str:
+        """Escape what is not printable, and replace what the encoding of the stream lacks."""
+        return escape(text).encode(self._encoding, "replace").decode(self._encoding)
+
+    def bar(self, share: float, width: int) -> str:
+        """Return a bar of `width` characters, of which `share` is filled."""
+        full, empty = ("█", "░") if self._encoding.lower().startswith("utf") else ("#", ".")
+        filled = round(width * min(1.0, share))
+        return full * filled + empty * (width - filled)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def _to_top(self) -> str:
+        return f"\r\x1b[{self._num_lines - 1}A" if self._num_lines > 1 else "\r"
+
+    def _write(self, text: str) -> None:
+        if self.is_broken:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # the terminal is gone; the work continues without a display
+            self.is_broken = True
+            self.is_live = False
+
+
+def terminal_size(stream: TextIO) -> os.terminal_size:
+    """Return the size of the terminal behind a stream, which need not be that of stdout."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return shutil.get_terminal_size()
+    return size if size.columns > 0 and size.lines > 0 else shutil.get_terminal_size()
+
+
+def terminal_width() -> int:
+    """Return the number of columns for tables on stdout."""
+    return shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
+
+
+def format_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None = None,
+    right: Collection[str] = (),
+) -> list[str]:
+    """Return a table as lines: the header, a rule, the rows.
+
+    Args:
+        header: Names of the columns.
+        rows: The cells; they hold no newline and no control character.
+        width: Maximum width of the lines; that of the terminal by default. The last column is cut to fit; it
+            keeps a few characters in any case.
+        right: Names of the columns that are aligned to the right.
+    """
+    cut = [[shorten(cell, _MAX_CELL_CHARS) for cell in row[:-1]] + [row[-1]] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(header, *cut, strict=True)]
+    before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    limit = terminal_width() if width is None else width
+    widths[-1] = min(widths[-1], max(_MIN_LAST_CHARS, limit - before))
+    aligned = [name in right for name in header]
+    lines = [_GAP.join(rule(each) for each in widths)]
+    for row in (header, *cut):
+        cells = [*row[:-1], shorten(row[-1], widths[-1])]
+        padded = [
+            pad(text, size, right=is_right)
+            for text, size, is_right in zip(cells, widths, aligned, strict=True)
+        ]
+        lines.append(_GAP.join(padded).rstrip())
+    return [lines[1], lines[0], *lines[2:]]
+
+
+def escape(text: str) -> str:
+    r"""Return a text with control characters, newlines and lone surrogates written as escapes.
+
+    Example:
+        >>> print(escape("a\x1b[31m"))
+        a\x1b[31m
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape_char(char) for char in text)
+
+
+def rule(width: int) -> str:
+    """Return a horizontal line of a character that stdout can show."""
+    return ("─" if supports_unicode(sys.stdout) else "-") * width
+
+
+def supports_unicode(stream: TextIO) -> bool:
+    """Whether a stream can show the characters that bars and rules are drawn with."""
+    return (getattr(stream, "encoding", None) or "").lower().startswith("utf")
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut a text to a width, with an ellipsis at the cut."""
+    if display_width(text) <= width:
+        return text
+    if text.isascii():
+        return text[: width - 1] + "…"
+    kept, used = [], 1
+    for char in text:
+        used += _char_width(char)
+        if used > width:
+            break
+        kept.append(char)
+    return "".join(kept) + "…"
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill a text with spaces up to a width; with `right`, the text is at the right end."""
+    space = " " * (width - display_width(text))
+    return space + text if right else text + space
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return len(text) if text.isascii() else sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _escape_char(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
