@@ -14,7 +14,7 @@ from penstock.model.task import Task
 keras = pytest.importorskip("keras")
 from penstock.training.compilation import (  # noqa: E402
     CompilePlan,
-    WarmCosine,  # noqa: E402
+    WarmCosine,
     compile_model,
     make_optimizer,
 )

@@ -19,7 +19,7 @@ from penstock.model.build import build_model  # noqa: E402
 from penstock.training.run import open_run, save_weights  # noqa: E402
 from penstock.training.run_files import (  # noqa: E402
     read_run_config,
-    write_history,  # noqa: E402
+    write_history,
     write_run_config,
 )
 
