@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
 from penstock.jobs.stored_data import Declaration
-from penstock.plan.declaration import Told, TypeName, declare_field
+from penstock.schema.declaration import Told, TypeName, declare_field
 
 PLAIN_TYPES: Final[tuple[TypeName, ...]] = ("image", "text", "category", "number", "sequence", "bytes")
 # NAME[:64x64x3[:float32[:raw]]]; a name may hold colons itself.

@@ -20,9 +20,9 @@ from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.jobs.train.raw_data import RawData, format_plan, list_more_notes, list_plan_warnings
-from penstock.plan.declaration import Told
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
+from penstock.schema.declaration import Told
 from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (

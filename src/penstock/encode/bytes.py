@@ -21,7 +21,8 @@ from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import as_objects, group_objects, present_objects, refuse_all, settle
 from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
-from penstock.source.block import LARGE_BYTES, Block, Form, RawColumn
+from penstock.schema.declaration import Form
+from penstock.source.block import LARGE_BYTES, Block, RawColumn
 from penstock.types import Bytes, Deferred, Mask
 
 MAX_FILE_BYTES = 2**31 - 1

@@ -24,9 +24,10 @@ from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects, refuse_all, settle
 from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
+from penstock.schema.declaration import Form
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Image
-from penstock.source.block import Block, Form, RawColumn
+from penstock.source.block import Block, RawColumn
 from penstock.source.column import is_missing
 from penstock.types import Bytes, Deferred
 

@@ -19,10 +19,10 @@ from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError, PathError, SchemaError
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show
-from penstock.plan.declaration import Told, TypeName, declare_field
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
+from penstock.schema.declaration import Told, TypeName, declare_field
 from penstock.schema.field import Field
 from penstock.schema.inference import infer_fields, name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import count, show
-from penstock.plan.declaration import TypeName
 from penstock.plan.profile import ColumnFacts, ItemFacts, RawKind
+from penstock.schema.declaration import Form, TypeName
 from penstock.schema.scalar import MAX_CATEGORIES
-from penstock.source.block import Form
 
 MIN_ROWS_PER_VALUE: Final = 10
 """Texts that come back this often on average are drawn from a domain; below that, it may be chance."""

@@ -13,12 +13,11 @@ from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import list_choices, show
-from penstock.plan.declaration import declare_field, load_form
+from penstock.schema.declaration import Form, NanMeaning, declare_field, load_form
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.source.block import Form, NanMeaning
 
 _FORM_TYPES: Final[dict[Form, tuple[str, ...]]] = {
     "path": ("image", "bytes"),

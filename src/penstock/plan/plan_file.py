@@ -13,8 +13,8 @@ import yaml
 
 from penstock.errors import SchemaError
 from penstock.foundation.safe_yaml import add_line, parse_yaml, read_yaml
-from penstock.plan.declaration import load_form
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.schema.declaration import load_form
 
 MAX_VALUES: Final = 20
 """A longer domain is left out of the text: it is found again in the data."""

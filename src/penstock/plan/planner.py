@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
-from penstock.plan.declaration import FIELD_CLASSES, Told, ToldForm, TypeName, declare_field, load_form
 from penstock.plan.inference import (
     choose_encoding,
     find_attributes,
@@ -25,9 +24,18 @@ from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.profile import ColumnFacts, SourceFacts
 from penstock.plan.survey import survey_blocks
 from penstock.plan.warnings import list_doubts
+from penstock.schema.declaration import (
+    FIELD_CLASSES,
+    NanMeaning,
+    Told,
+    ToldForm,
+    TypeName,
+    declare_field,
+    load_form,
+)
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
-from penstock.source.block import NanMeaning, Peeked, Source
+from penstock.source.block import Peeked, Source
 
 _TOLD, _NOT_IN_SCHEMA = "told", "not in the schema that was told"
 _ABSENT: Final = "told; the source has no such column, so that it is missing in all rows"

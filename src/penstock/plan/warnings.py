@@ -13,9 +13,9 @@ from typing import Final
 from penstock.foundation.wording import count, list_texts, show
 from penstock.plan.profile import ColumnFacts, NumberStyle, TextFacts
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Number, Text
-from penstock.source.block import Form
 
 MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100

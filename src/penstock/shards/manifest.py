@@ -16,7 +16,7 @@ from penstock.errors import ManifestError, NoSuchPathError, SchemaError
 from penstock.foundation.json_form import Node
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
-from penstock.plan.declaration import load_form
+from penstock.schema.declaration import load_form
 from penstock.schema.schema import Schema
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES

@@ -14,9 +14,9 @@ from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OnError, check_on_error
 from penstock.foundation.wording import check_keywords, list_choices, show
+from penstock.schema.declaration import NanMeaning
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
-from penstock.source.block import NanMeaning
 from penstock.source.options import SourceOptions
 
 ShardCompression = Literal["none", "gzip"]

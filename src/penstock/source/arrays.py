@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.wording import show
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.source.arrow_schema import check_names, declare_coded, is_coded, plain_table, to_column
-from penstock.source.block import Block, Form, RawColumn
+from penstock.source.block import Block, RawColumn
 from penstock.source.column import arrange, as_objects, make_column
 from penstock.source.cutter import cut_columns
 from penstock.source.samples import check_depth

@@ -8,27 +8,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
-
-Form: TypeAlias = Literal["value", "path", "date", "time", "bool", "json"]
-"""How a column holds the values of its field.
-
-- `value`: as they are.
-- `path`: as names of files that hold them, relative to where the source lies.
-- `date`: as dates, stored as days since 1970-01-01.
-- `time`: as points in time, stored as microseconds since 1970-01-01T00:00 UTC; UTC where they name no zone.
-- `bool`: as true or false, in any case; stored as 1 and 0.
-- `json`: as texts that hold a JSON list.
-"""
-
-NanMeaning: TypeAlias = Literal["missing", "value"]
-"""What NaN means in a column of single numbers: a missing value, or a value like any other."""
 
 RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
 """One value a row. NumPy arrays may be (rows, …); those of dtype object hold anything: arrays, images, …"""

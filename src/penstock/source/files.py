@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from penstock.errors import OptionError, OutOfMemoryError, SourceError
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.source.arrow_files import IpcFile, ParquetFile
 from penstock.source.arrow_schema import check_names, declare_schema, plain_schema, read_carried
-from penstock.source.block import Block, Form
+from penstock.source.block import Block
 from penstock.source.csv import CsvFile
 from penstock.source.cutter import Piece, cut_tables
 from penstock.source.jsonl import JsonlFile

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from penstock.errors import ChangedFileError, SourceError
 from penstock.foundation.wording import count
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.schema.scalar import MAX_CATEGORIES, Bytes, Category, Image
-from penstock.source.block import BLOCK_ROWS, Block, Form, RawColumn, Source
+from penstock.source.block import BLOCK_ROWS, Block, RawColumn, Source
 from penstock.source.files import FilesSource
 from penstock.source.listing import (
     IMAGE_SUFFIXES,

@@ -16,8 +16,9 @@ import pyarrow as pa
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.json_text import MAX_DEPTH
 from penstock.foundation.wording import find_nearest, show
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
-from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form, RawColumn
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, RawColumn
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.source.arrow_schema import check_names, declare_coded, is_coded, read_carried
-from penstock.source.block import BLOCK_ROWS, Block, Form
+from penstock.source.block import BLOCK_ROWS, Block
 from penstock.source.cutter import cut_tables
 
 _FEW_ROWS = 1024

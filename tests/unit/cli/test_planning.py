@@ -7,8 +7,8 @@ import pytest
 from penstock.cli.overrides import read_overrides
 from penstock.cli.planning import add_planning
 from penstock.errors import NoSuchPathError, OptionError, SchemaError
-from penstock.plan.declaration import Told
 from penstock.plan.planner import PlanOverrides
+from penstock.schema.declaration import Told
 
 
 def tell(*argv: str) -> PlanOverrides:

@@ -10,7 +10,7 @@ from penstock.cli.main import main
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.jobs.stored_data import Declaration, open_as_trained, open_declared
-from penstock.plan.declaration import Told
+from penstock.schema.declaration import Told
 from record_files import example, write_plain
 
 FLAGS = (

@@ -10,10 +10,10 @@ import pytest
 from penstock import Schema
 from penstock.errors import SchemaError, UnknownNameError
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
-from penstock.plan.declaration import Told
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides, make_plan
+from penstock.schema.declaration import Told
 from penstock.source.block import Block
 
 DATASETS = Path(__file__).parents[4] / "shared" / "datasets"

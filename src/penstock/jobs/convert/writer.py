@@ -23,13 +23,14 @@ from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert.convert import measure_shards, prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.array import Tensor
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, Facts
 from penstock.shards.options import ConvertChoices, make_options
 from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.shards.staging import Staging
-from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, Form
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
 from penstock.source.samples import own_sample

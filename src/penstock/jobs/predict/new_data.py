@@ -20,9 +20,10 @@ from penstock.jobs.predict.raw_layout import IMAGE, Wanted
 from penstock.jobs.predict.recipe import Recipe
 from penstock.jobs.predict.stored_batches import StoredRows
 from penstock.jobs.stored_data import is_stored, open_as_trained
+from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.source.arrays import open_dict
-from penstock.source.block import Block, Form, Source
+from penstock.source.block import Block, Source
 from penstock.source.folder import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.opening import open_source

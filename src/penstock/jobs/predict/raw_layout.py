@@ -14,13 +14,13 @@ from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.predict.feeding import can_lack, find_absent
 from penstock.jobs.predict.kept_columns import Keeping
 from penstock.jobs.predict.recipe import Recipe
-from penstock.plan.declaration import Told
 from penstock.plan.inference import find_form
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.survey import survey_column
+from penstock.schema.declaration import Form, Told
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
-from penstock.source.block import Block, Form, Source
+from penstock.source.block import Block, Source
 from penstock.transform.pipeline import Pipeline
 
 IMAGE: Final = "image"

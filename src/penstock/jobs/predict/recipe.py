@@ -13,10 +13,9 @@ from typing import Any
 
 from penstock.errors import PenstockError, SchemaError
 from penstock.foundation.wording import show
-from penstock.plan.declaration import load_form
+from penstock.schema.declaration import Form, NanMeaning, load_form
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest, load_manifest
-from penstock.source.block import Form, NanMeaning
 from penstock.transform.pipeline import Pipeline
 
 

@@ -16,9 +16,22 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
-from penstock.source.block import Form, NanMeaning
 
 TypeName: TypeAlias = Literal["number", "category", "text", "image", "bytes", "sequence", "tensor"]
+
+Form: TypeAlias = Literal["value", "path", "date", "time", "bool", "json"]
+"""How a column holds the values of its field.
+
+- `value`: as they are.
+- `path`: as names of files that hold them, relative to where the source lies.
+- `date`: as dates, stored as days since 1970-01-01.
+- `time`: as points in time, stored as microseconds since 1970-01-01T00:00 UTC; UTC where they name no zone.
+- `bool`: as true or false, in any case; stored as 1 and 0.
+- `json`: as texts that hold a JSON list.
+"""
+
+NanMeaning: TypeAlias = Literal["missing", "value"]
+"""What NaN means in a column of single numbers: a missing value, or a value like any other."""
 
 FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "number": Number,
