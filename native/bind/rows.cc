@@ -70,7 +70,7 @@ void Segments::add(nb::tuple parts) {
 
 namespace {
 
-// RowLocations with the arrays that they point into.
+// Locations with the arrays that they point into.
 struct BoundRowLocations {
   RowLocations locations;
   std::vector<nb::object> held;

@@ -1,5 +1,6 @@
 #include "decode/packed_varints.h"
 
+#include "foundation/cpu.h"
 #include "record/wire.h"
 
 #if defined(__x86_64__)
@@ -39,11 +40,6 @@ struct JoinByExtract {
     return _pext_u64(w, 0x7f7f7f7f7f7f7f7full >> (64 - 8 * size));
   }
 };
-
-bool has_fast_extract() {
-  // The first two generations of Zen have the instruction in microcode, slower than the shifts.
-  return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2");
-}
 #endif
 
 // A varint of 9 or 10 bytes at p. Anything longer is a fault.
@@ -89,32 +85,23 @@ inline Status unpack(Span packed, bool strict, int64_t* out, size_t& count) {
 
 using Unpack = Status (*)(Span, bool, int64_t*, size_t&);
 
-Status unpack_by_shifts(Span packed, bool strict, int64_t* out, size_t& count) {
-  return unpack<JoinByShifts>(packed, strict, out, count);
-}
-
 #if defined(__x86_64__)
 __attribute__((target("bmi,bmi2"), flatten)) Status unpack_by_extract(Span packed, bool strict, int64_t* out,
                                                                       size_t& count) {
   return unpack<JoinByExtract>(packed, strict, out, count);
 }
-#endif
 
-Unpack choose_unpack() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();  // this may run before the library's own constructors
-  if (has_fast_extract()) return unpack_by_extract;
+const Unpack unpack_bmi2 = has_fast_pext() ? unpack_by_extract : nullptr;
+#else
+const Unpack unpack_bmi2 = nullptr;
 #endif
-  return unpack_by_shifts;
-}
-
-const Unpack unpack_chosen = choose_unpack();
 
 }  // namespace
 
 Status unpack_varints(Span packed, bool strict, int64_t* out, size_t& count) {
   count = 0;
-  return unpack_chosen(packed, strict, out, count);
+  if (unpack_bmi2 != nullptr) return unpack_bmi2(packed, strict, out, count);
+  return unpack<JoinByShifts>(packed, strict, out, count);
 }
 
 }  // namespace penstock

@@ -1,20 +1,33 @@
-// Whether this machine has AVX2, and what marks the functions that use it.
+// What this processor can do, asked once when the library is loaded.
+//
+// Every function that has a version for one instruction set follows one pattern. The header declares a pointer to that
+// version, named after the instruction set:
+//
+//     extern const MirrorRow mirror_row_avx2;  // null where the processor lacks AVX2
+//
+// The source file that holds the version defines it, also where the core is built for another processor:
+//
+//     const MirrorRow mirror_row_avx2 = has_avx2() ? mirror_row : nullptr;
+//
+// Callers test the pointer, and run the plain version if it is null. No static initializer may use such a pointer: it
+// could run before the pointer is set.
 #pragma once
 
 #if defined(__x86_64__)
 #define PENSTOCK_AVX2 __attribute__((target("avx2")))
 #define PENSTOCK_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
-#endif
 
 namespace penstock {
 
-inline bool has_avx2() {
-#if defined(__x86_64__)
-  static const bool has = (__builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0);
-  return has;
-#else
-  return false;
-#endif
-}
+// __builtin_cpu_init: these may run before the library's own constructors.
+inline bool has_sse41() { return __builtin_cpu_init(), __builtin_cpu_supports("sse4.1") != 0; }
+inline bool has_sse42() { return __builtin_cpu_init(), __builtin_cpu_supports("sse4.2") != 0; }
+inline bool has_pclmul() { return has_sse41() && __builtin_cpu_supports("pclmul") != 0; }
+inline bool has_avx2() { return __builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0; }
+inline bool has_bmi2() { return __builtin_cpu_init(), __builtin_cpu_supports("bmi2") != 0; }
+
+// The first two generations of Zen have the instruction in microcode, slower than shifts.
+inline bool has_fast_pext() { return has_bmi2() && !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2"); }
 
 }  // namespace penstock
+#endif

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "foundation/cpu.h"
-
 namespace penstock {
 namespace {
 
@@ -45,7 +43,8 @@ void mean_channels(const Images& images, bool by_scalar, double* out) {
   for (size_t i = 0; i < images.num; i++, out += channels) {
     const uint8_t* from = images.image(i);
     uint64_t sums[4] = {};
-    const size_t done = !by_scalar && has_avx2() ? detail::add_channels_avx2(from, pixels, channels, sums) : 0;
+    const bool by_vector = !by_scalar && detail::add_channels_avx2 != nullptr;
+    const size_t done = by_vector ? detail::add_channels_avx2(from, pixels, channels, sums) : 0;
     from += done * channels;
     for (size_t j = done; j < pixels; j++, from += channels) {
       for (size_t c = 0; c < channels; c++) sums[c] += from[c];
@@ -64,15 +63,16 @@ void recolour_images(const Images& images, const float* matrices, bool by_scalar
       recolour_greys(image, pixels, matrix);
       continue;
     }
-    const size_t done = !by_scalar && has_avx2() ? detail::recolour_avx2(image, pixels, images.channels, matrix) : 0;
+    const bool by_vector = !by_scalar && detail::recolour_avx2 != nullptr;
+    const size_t done = by_vector ? detail::recolour_avx2(image, pixels, images.channels, matrix) : 0;
     recolour_plainly(image + done * images.channels, pixels - done, images.channels, matrix);
   }
 }
 
 void scale_bytes(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
                  bool by_scalar, float* out) {
-  const size_t done =
-      !by_scalar && has_avx2() ? detail::scale_bytes_avx2(from, pixels, channels, factor, offset, out) : 0;
+  const bool by_vector = !by_scalar && detail::scale_bytes_avx2 != nullptr;
+  const size_t done = by_vector ? detail::scale_bytes_avx2(from, pixels, channels, factor, offset, out) : 0;
   for (size_t i = done * channels; i < pixels * channels; i += channels) {
     for (size_t c = 0; c < channels; c++) out[i + c] = static_cast<float>(from[i + c]) * factor[c] + offset[c];
   }

@@ -18,11 +18,14 @@ void scale_bytes(const uint8_t* from, size_t pixels, size_t channels, const floa
 
 namespace detail {
 
-// Of as many first pixels as suit; how many that were.
-size_t add_channels_avx2(const uint8_t* from, size_t pixels, size_t channels, uint64_t* sums);
-size_t recolour_avx2(uint8_t* from, size_t pixels, size_t channels, const float* matrix);
-size_t scale_bytes_avx2(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
-                        float* out);
+// These do as many of the first pixels as fit their vectors, and return how many; null where the processor lacks AVX2.
+using AddChannels = size_t (*)(const uint8_t* from, size_t pixels, size_t channels, uint64_t* sums);
+using Recolour = size_t (*)(uint8_t* from, size_t pixels, size_t channels, const float* matrix);
+using ScaleBytes = size_t (*)(const uint8_t* from, size_t pixels, size_t channels, const float* factor,
+                              const float* offset, float* out);
+extern const AddChannels add_channels_avx2;
+extern const Recolour recolour_avx2;
+extern const ScaleBytes scale_bytes_avx2;
 
 }  // namespace detail
 }  // namespace penstock

@@ -135,20 +135,18 @@ PENSTOCK_AVX2 size_t scale_24(const uint8_t* from, size_t pixels, size_t channel
   return done;
 }
 
-}  // namespace
-
-size_t add_channels_avx2(const uint8_t* from, size_t pixels, size_t channels, uint64_t* sums) {
+size_t add_all_channels(const uint8_t* from, size_t pixels, size_t channels, uint64_t* sums) {
   if (channels == 1) return add_channels<1>(from, pixels, sums);
   if (channels == 3) return add_channels<3>(from, pixels, sums);
   return add_channels<4>(from, pixels, sums);
 }
 
-size_t recolour_avx2(uint8_t* from, size_t pixels, size_t channels, const float* matrix) {
+size_t recolour_pixels(uint8_t* from, size_t pixels, size_t channels, const float* matrix) {
   return channels == 3 ? recolour<3>(from, pixels, matrix) : recolour<4>(from, pixels, matrix);
 }
 
-size_t scale_bytes_avx2(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
-                        float* out) {
+size_t scale_pixels(const uint8_t* from, size_t pixels, size_t channels, const float* factor, const float* offset,
+                    float* out) {
   if (channels > 24 || 24 % channels != 0) return 0;
   const bool is_aligned = reinterpret_cast<uintptr_t>(out) % 32 == 0;
   if (is_aligned && pixels * channels * sizeof(float) >= kManyBytes) {
@@ -157,15 +155,21 @@ size_t scale_bytes_avx2(const uint8_t* from, size_t pixels, size_t channels, con
   return scale_24<false>(from, pixels, channels, factor, offset, out);
 }
 
+}  // namespace
+
+const AddChannels add_channels_avx2 = has_avx2() ? add_all_channels : nullptr;
+const Recolour recolour_avx2 = has_avx2() ? recolour_pixels : nullptr;
+const ScaleBytes scale_bytes_avx2 = has_avx2() ? scale_pixels : nullptr;
+
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
 
-size_t add_channels_avx2(const uint8_t*, size_t, size_t, uint64_t*) { return 0; }
-size_t recolour_avx2(uint8_t*, size_t, size_t, const float*) { return 0; }
-size_t scale_bytes_avx2(const uint8_t*, size_t, size_t, const float*, const float*, float*) { return 0; }
+const AddChannels add_channels_avx2 = nullptr;
+const Recolour recolour_avx2 = nullptr;
+const ScaleBytes scale_bytes_avx2 = nullptr;
 
 }  // namespace penstock::detail
 

@@ -39,15 +39,13 @@ uint32_t advance(uint32_t start, const uint8_t* p, size_t n) {
   return static_cast<uint32_t>(crc);
 }
 
-const detail::FoldCrc fold = detail::crc32_for_x86();
-
 }  // namespace
 
 uint32_t crc32(const uint8_t* data, size_t size) {
   uint32_t crc = 0xffffffffu;
-  if (fold != nullptr && size >= 64) {
+  if (detail::crc32_pclmul != nullptr && size >= 64) {
     const size_t whole = size & ~size_t{15};
-    crc = fold(crc, data, whole);
+    crc = detail::crc32_pclmul(crc, data, whole);
     data += whole;
     size -= whole;
   }

@@ -13,9 +13,9 @@ uint32_t crc32_by_table(const uint8_t* data, size_t size);
 
 namespace detail {
 
-// The CRC, complemented, after 64 bytes or more, a multiple of 16; null where the processor cannot.
+// The CRC, complemented, after 64 bytes or more, a multiple of 16.
 using FoldCrc = uint32_t (*)(uint32_t crc, const uint8_t* data, size_t size);
-FoldCrc crc32_for_x86();
+extern const FoldCrc crc32_pclmul;  // null where the processor lacks the multiplication
 
 }  // namespace detail
 }  // namespace penstock

@@ -7,6 +7,8 @@
 #include <smmintrin.h>
 #include <wmmintrin.h>
 
+#include "foundation/cpu.h"
+
 namespace penstock::detail {
 namespace {
 
@@ -54,17 +56,14 @@ PENSTOCK_CLMUL uint32_t crc32_by_folding(uint32_t crc, const uint8_t* p, size_t 
 
 }  // namespace
 
-FoldCrc crc32_for_x86() {
-  __builtin_cpu_init();  // this may run before the library's own constructors
-  return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1") ? crc32_by_folding : nullptr;
-}
+const FoldCrc crc32_pclmul = has_pclmul() ? crc32_by_folding : nullptr;
 
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
-FoldCrc crc32_for_x86() { return nullptr; }
+const FoldCrc crc32_pclmul = nullptr;
 }  // namespace penstock::detail
 
 #endif

@@ -1,5 +1,7 @@
 #include "image/inflate_block.h"
 
+#include "foundation/cpu.h"
+
 namespace penstock {
 namespace {
 
@@ -129,28 +131,18 @@ __attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const
   return fault;
 }
 
-#if defined(__x86_64__)
-__attribute__((target("bmi,bmi2"), flatten)) InflateFault run_fast_bmi2(BitReader& in, const BlockCodes& codes,
-                                                                        Inflated& output, bool& ended) {
-  return run_fast(in, codes, output, ended);
-}
-#endif
-
-InflateFault run_fast_plain(BitReader& in, const BlockCodes& codes, Inflated& output, bool& ended) {
-  return run_fast(in, codes, output, ended);
-}
-
 using RunFast = InflateFault (*)(BitReader&, const BlockCodes&, Inflated&, bool&);
 
-RunFast choose_run() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("bmi2")) return run_fast_bmi2;
-#endif
-  return run_fast_plain;
+__attribute__((target("bmi,bmi2"), flatten)) InflateFault run_by_bmi2(BitReader& in, const BlockCodes& codes,
+                                                                      Inflated& output, bool& ended) {
+  return run_fast(in, codes, output, ended);
 }
 
-const RunFast run_fast_here = choose_run();
+const RunFast run_fast_bmi2 = has_bmi2() ? run_by_bmi2 : nullptr;
+#else
+const RunFast run_fast_bmi2 = nullptr;
+#endif
 
 // The next symbol, its bits taken and checked to be there; `bits` are those that it began with, after a link if any.
 template <typename Table>
@@ -197,7 +189,8 @@ InflateFault run_careful(BitReader& in, const BlockCodes& codes, Inflated& outpu
 
 InflateFault run_symbols(BitReader& in, const BlockCodes& codes, Inflated& output) {
   bool ended = false;
-  const InflateFault fault = run_fast_here(in, codes, output, ended);
+  const InflateFault fault =
+      run_fast_bmi2 != nullptr ? run_fast_bmi2(in, codes, output, ended) : run_fast(in, codes, output, ended);
   if (fault != InflateFault::kNone || ended) return fault;
   return run_careful(in, codes, output);
 }

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "foundation/cpu.h"
-
 namespace penstock {
 namespace {
 
@@ -56,9 +54,9 @@ void mirror_row_plainly(const uint8_t* row, size_t width, size_t channels, uint8
   else mirror<4>(row, width, out);
 }
 
-using Mirror = void (*)(const uint8_t*, size_t, size_t, uint8_t*);
-
-Mirror best_mirror(bool by_scalar) { return !by_scalar && has_avx2() ? detail::mirror_row_avx2 : mirror_row_plainly; }
+detail::MirrorRow choose_mirror(bool by_scalar) {
+  return !by_scalar && detail::mirror_row_avx2 != nullptr ? detail::mirror_row_avx2 : mirror_row_plainly;
+}
 
 void flip_rows(uint8_t* image, size_t height, size_t row_bytes) {
   for (size_t y = 0; y < height / 2; y++) {
@@ -111,7 +109,7 @@ struct Piece {
 void orient_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, size_t channels, int orientation) {
   if (orientation < 5) {
     const bool from_bottom = orientation >= 3, from_right = orientation == 2 || orientation == 3;
-    const Mirror mirror_row = best_mirror(false);
+    const detail::MirrorRow mirror_row = choose_mirror(false);
     for (size_t y = 0; y < out.height; y++) {
       const uint8_t* const row = source.row(from_bottom ? source.height - 1 - y : y);
       from_right ? mirror_row(row, out.width, channels, out.row(y))
@@ -126,7 +124,7 @@ void orient_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
 }
 
 void flip_images(const Images& images, const uint8_t* across, const uint8_t* down, bool by_scalar) {
-  const Mirror mirror_row = best_mirror(by_scalar);
+  const detail::MirrorRow mirror_row = choose_mirror(by_scalar);
   const size_t row_bytes = images.row_bytes();
   std::vector<uint8_t> copy(row_bytes);
   for (size_t i = 0; i < images.num; i++) {

@@ -31,7 +31,8 @@ void shift_images(const Images& images, const int32_t* offsets, uint8_t* out);
 namespace detail {
 
 // The pixels of a row in reverse.
-void mirror_row_avx2(const uint8_t* row, size_t width, size_t channels, uint8_t* out);
+using MirrorRow = void (*)(const uint8_t* row, size_t width, size_t channels, uint8_t* out);
+extern const MirrorRow mirror_row_avx2;  // null where the processor lacks AVX2
 
 }  // namespace detail
 }  // namespace penstock

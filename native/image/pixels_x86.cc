@@ -37,20 +37,22 @@ PENSTOCK_AVX2 void mirror(const uint8_t* row, size_t width, uint8_t* out) {
   for (; left != 0; left -= kChannels, out += kChannels) std::memcpy(out, row + left - kChannels, kChannels);
 }
 
-}  // namespace
-
-void mirror_row_avx2(const uint8_t* row, size_t width, size_t channels, uint8_t* out) {
+void mirror_row(const uint8_t* row, size_t width, size_t channels, uint8_t* out) {
   if (channels == 1) mirror<1>(row, width, out);
   else if (channels == 3) mirror<3>(row, width, out);
   else mirror<4>(row, width, out);
 }
+
+}  // namespace
+
+const MirrorRow mirror_row_avx2 = has_avx2() ? mirror_row : nullptr;
 
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
-void mirror_row_avx2(const uint8_t*, size_t, size_t, uint8_t*) {}
+const MirrorRow mirror_row_avx2 = nullptr;
 }  // namespace penstock::detail
 
 #endif

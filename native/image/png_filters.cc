@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostPixelBytes = 8;
+using detail::kMostPixelBytes;
 
 // What lies nearest to left + above - corner; the left one, then the one above, if two are as near.
 inline uint8_t paeth(int left, int above, int corner) {
@@ -37,22 +37,6 @@ void undo(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out
 using Undo = void (*)(uint8_t, const uint8_t*, const uint8_t*, uint8_t*, size_t);
 constexpr Undo kUndo[kMostPixelBytes] = {undo<1>, undo<2>, undo<3>, undo<4>, undo<5>, undo<6>, undo<7>, undo<8>};
 
-struct Choices {
-  detail::Unfilter of[kNumFilters][kMostPixelBytes + 1] = {};
-  detail::UnfilterTwo of_two[kMostPixelBytes + 1] = {};
-
-  Choices() {
-    for (size_t bytes = 1; bytes <= kMostPixelBytes; bytes++) {
-      of_two[bytes] = detail::unfilter_two_for_x86(bytes);
-      for (uint8_t filter = 1; filter < kNumFilters; filter++) {
-        of[filter][bytes] = detail::unfilter_for_x86(filter, bytes);
-      }
-    }
-  }
-};
-
-const Choices choices;
-
 }  // namespace
 
 void unfilter_by_byte(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size,
@@ -65,17 +49,17 @@ void unfilter_by_byte(uint8_t filter, const uint8_t* raw, const uint8_t* above, 
 }
 
 void unfilter(uint8_t filter, const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size, size_t pixel_bytes) {
-  if (const detail::Unfilter chosen = choices.of[filter][pixel_bytes]) {
-    chosen(raw, above, out, size);
+  if (const detail::Unfilter by_vector = detail::unfilter_sse.one[filter][pixel_bytes]) {
+    by_vector(raw, above, out, size);
   } else {
     unfilter_by_byte(filter, raw, above, out, size, pixel_bytes);
   }
 }
 
 bool unfilter_two(const RowPair& rows, const uint8_t* above, size_t size, size_t pixel_bytes) {
-  const detail::UnfilterTwo chosen = choices.of_two[pixel_bytes];
-  if (chosen != nullptr) chosen(rows, above, size);
-  return chosen != nullptr;
+  const detail::UnfilterTwo by_vector = detail::unfilter_sse.two[pixel_bytes];
+  if (by_vector != nullptr) by_vector(rows, above, size);
+  return by_vector != nullptr;
 }
 
 }  // namespace penstock

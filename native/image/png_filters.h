@@ -33,11 +33,17 @@ namespace detail {
 
 using Unfilter = void (*)(const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size);
 
-// Vector code for one filter and pixels of 3 or 4 bytes; null where there is none.
-Unfilter unfilter_for_x86(uint8_t filter, size_t pixel_bytes);
-
 using UnfilterTwo = void (*)(const RowPair& rows, const uint8_t* above, size_t size);
-UnfilterTwo unfilter_two_for_x86(size_t pixel_bytes);
+
+inline constexpr size_t kMostPixelBytes = 8;
+
+// Vector code by filter and bytes of a pixel: SSE2, and SSE4.1 for Paeth's filter. Null where there is none, or the
+// processor lacks the instructions.
+struct VectorFilters {
+  Unfilter one[kNumFilters][kMostPixelBytes + 1];
+  UnfilterTwo two[kMostPixelBytes + 1];
+};
+extern const VectorFilters unfilter_sse;
 
 }  // namespace detail
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Filters undone with a pixel of 3 or 4 bytes in one register. SSE2, but for Paeth's, which is chosen at run time.
+// Filters undone with a pixel of 3 or 4 bytes in one register. SSE2, and SSE4.1 for Paeth's.
 #include "image/png_filters.h"
 
 #if defined(__x86_64__)
@@ -6,6 +6,8 @@
 #include <smmintrin.h>
 
 #include <cstring>
+
+#include "foundation/cpu.h"
 
 namespace penstock::detail {
 namespace {
@@ -141,38 +143,32 @@ PENSTOCK_SSE41 __attribute__((flatten)) void undo_two_paeth(const RowPair& rows,
   run<kPixelBytes>(rows.raw_below + i, rows.out + i, rows.out_below + i, size - i, lower);
 }
 
-bool has_sse41() {
-  __builtin_cpu_init();  // this may run before the library's own constructors
-  return __builtin_cpu_supports("sse4.1");
+// Filter 2 needs none: the compiler makes vectors of it.
+template <size_t kPixelBytes>
+void add_filters(VectorFilters& filters) {
+  filters.one[1][kPixelBytes] = undo_left<kPixelBytes>;
+  filters.one[3][kPixelBytes] = undo_average<kPixelBytes>;
+  filters.one[kPaethFilter][kPixelBytes] = has_sse41() ? undo_paeth<kPixelBytes> : nullptr;
+  filters.two[kPixelBytes] = has_sse41() ? undo_two_paeth<kPixelBytes> : nullptr;
 }
 
-template <size_t kPixelBytes>
-Unfilter choose(uint8_t filter) {
-  if (filter == 1) return undo_left<kPixelBytes>;
-  if (filter == 3) return undo_average<kPixelBytes>;
-  return filter == 4 && has_sse41() ? undo_paeth<kPixelBytes> : nullptr;
+VectorFilters find_filters() {
+  VectorFilters filters = {};
+  add_filters<3>(filters);
+  add_filters<4>(filters);
+  return filters;
 }
 
 }  // namespace
 
-// Filter 2 needs none: the compiler makes vectors of it.
-Unfilter unfilter_for_x86(uint8_t filter, size_t pixel_bytes) {
-  if (pixel_bytes == 3) return choose<3>(filter);
-  return pixel_bytes == 4 ? choose<4>(filter) : nullptr;
-}
-
-UnfilterTwo unfilter_two_for_x86(size_t pixel_bytes) {
-  if (!has_sse41()) return nullptr;
-  return pixel_bytes == 3 ? undo_two_paeth<3> : pixel_bytes == 4 ? undo_two_paeth<4> : nullptr;
-}
+const VectorFilters unfilter_sse = find_filters();
 
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
-Unfilter unfilter_for_x86(uint8_t, size_t) { return nullptr; }
-UnfilterTwo unfilter_two_for_x86(size_t) { return nullptr; }
+const VectorFilters unfilter_sse = {};
 }  // namespace penstock::detail
 
 #endif

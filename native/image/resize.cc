@@ -5,8 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "foundation/cpu.h"
-
 namespace penstock {
 namespace {
 
@@ -120,7 +118,7 @@ void resize_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
   thread_local std::unique_ptr<const Plan> last;
   const Side tall{source.height, box.top, box.height, out.height, antialias};
   const Side wide{source.width, box.left, box.width, out.width, antialias};
-  const bool by_vector = !by_scalar && has_avx2();
+  const bool by_vector = !by_scalar && detail::blend_rows_avx2 != nullptr;
   if (last == nullptr || !last->is_of(tall, wide, channels, by_vector)) {
     last = std::make_unique<const Plan>(tall, wide, channels, by_vector);
   }

@@ -64,7 +64,8 @@ inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out
   }
 }
 
-void blend_rows_avx2(const RowBlend& blend, uint8_t* out);
+using BlendRows = void (*)(const RowBlend& blend, uint8_t* out);
+extern const BlendRows blend_rows_avx2;  // null where the processor lacks AVX2
 
 // Weights of columns in the order in which the vector code takes them.
 struct ColumnLanes {
@@ -77,7 +78,8 @@ struct ColumnLanes {
 };
 
 // One row of `filter.num_out` pixels. Reads up to `most` + 8 pixels and kRowPadding bytes past the row.
-void blend_columns_avx2(const uint8_t* row, const ColumnLanes& filter, uint8_t* out);
+using BlendColumns = void (*)(const uint8_t* row, const ColumnLanes& filter, uint8_t* out);
+extern const BlendColumns blend_columns_avx2;  // null where the processor lacks AVX2
 
 }  // namespace detail
 }  // namespace penstock

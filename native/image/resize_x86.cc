@@ -218,9 +218,7 @@ void blend_colours_of(const uint8_t* row, const ColumnLanes& filter, uint8_t* ou
   blend_colours<kChannels, 0>(row, filter, out);
 }
 
-}  // namespace
-
-void blend_rows_avx2(const RowBlend& blend, uint8_t* out) {
+void blend_all_rows(const RowBlend& blend, uint8_t* out) {
   switch (blend.num) {
     case 2:
       return blend_rows<2>(blend, out);
@@ -239,17 +237,22 @@ void blend_rows_avx2(const RowBlend& blend, uint8_t* out) {
   }
 }
 
-void blend_columns_avx2(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
+void blend_all_columns(const uint8_t* row, const ColumnLanes& filter, uint8_t* out) {
   if (filter.channels == 1)
     return filter.steps == 1 ? blend_greys<1>(row, filter, out) : blend_greys<0>(row, filter, out);
   if (filter.channels == 3) return blend_colours_of<3>(row, filter, out);
   blend_colours_of<4>(row, filter, out);
 }
 
+}  // namespace
+
+const BlendRows blend_rows_avx2 = has_avx2() ? blend_all_rows : nullptr;
+const BlendColumns blend_columns_avx2 = has_avx2() ? blend_all_columns : nullptr;
+
 ColumnLanes::ColumnLanes(const ResizeFilter& filter, size_t num_channels)
     : channels(num_channels), num_out(filter.side.out), most(filter.most) {
-  const size_t taps_a_step = channels == 1 ? 8 : 2;
-  steps = (most + taps_a_step - 1) / taps_a_step;
+  const size_t pixels_per_step = channels == 1 ? 8 : 2;
+  steps = (most + pixels_per_step - 1) / pixels_per_step;
   const size_t padded = (num_out + kBlock - 1) / kBlock * kBlock;
   place.resize(padded);
   weights.resize(padded * steps * 8);
@@ -257,7 +260,7 @@ ColumnLanes::ColumnLanes(const ResizeFilter& filter, size_t num_channels)
     place[i] = static_cast<uint32_t>((filter.first[i] - filter.left) * channels);
     const uint32_t* const from = filter.weights_of(i);
     const auto weight = [&](size_t j) { return j < most ? from[j] : 0; };
-    // RowLocations i and i + 4 of a block share vectors.
+    // Output pixels i and i + 4 of a block share vectors.
     int16_t* to = weights.data() + (i / kBlock * 4 + i % 4) * steps * 16 + i % kBlock / 4 * 8;
     for (size_t step = 0; step < steps; step++, to += 16) {
       uint32_t pairs[4];
@@ -276,8 +279,8 @@ ColumnLanes::ColumnLanes(const ResizeFilter& filter, size_t num_channels)
 
 namespace penstock::detail {
 
-void blend_rows_avx2(const RowBlend&, uint8_t*) {}
-void blend_columns_avx2(const uint8_t*, const ColumnLanes&, uint8_t*) {}
+const BlendRows blend_rows_avx2 = nullptr;
+const BlendColumns blend_columns_avx2 = nullptr;
 ColumnLanes::ColumnLanes(const ResizeFilter&, size_t) {}
 
 }  // namespace penstock::detail

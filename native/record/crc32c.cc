@@ -31,24 +31,6 @@ const Tables& tables() {
   return instance;
 }
 
-struct Choice {
-  detail::CrcFunction function = crc32c_by_table;
-  const char* name = "table";
-
-  Choice() {
-    if (detail::CrcFunction x86 = detail::crc32c_for_x86()) {
-      function = x86;
-      name = "sse4.2";
-    } else if (detail::CrcFunction arm = detail::crc32c_for_arm64()) {
-      function = arm;
-      name = "armv8";
-    }
-  }
-};
-
-// Made when the library is loaded: the call below is then one indirect jump, with no guard to test.
-const Choice choice;
-
 // Advances `crc` over one zero byte at a time; only run while the tables of ZeroShift are made.
 uint32_t advance_one_zero(uint32_t crc) { return tables().byte[0][crc & 255] ^ (crc >> 8); }
 
@@ -66,9 +48,15 @@ uint32_t crc32c_by_table(const uint8_t* p, size_t n) {
   return static_cast<uint32_t>(crc) ^ 0xffffffffu;
 }
 
-uint32_t crc32c(const uint8_t* data, size_t size) { return choice.function(data, size); }
+uint32_t crc32c(const uint8_t* data, size_t size) {
+  if (detail::crc32c_sse42 != nullptr) return detail::crc32c_sse42(data, size);
+  if (detail::crc32c_armv8 != nullptr) return detail::crc32c_armv8(data, size);
+  return crc32c_by_table(data, size);
+}
 
-const char* crc32c_method() { return choice.name; }
+const char* crc32c_method() {
+  return detail::crc32c_sse42 != nullptr ? "sse4.2" : detail::crc32c_armv8 != nullptr ? "armv8" : "table";
+}
 
 namespace detail {
 

@@ -24,9 +24,8 @@ namespace detail {
 
 using CrcFunction = uint32_t (*)(const uint8_t*, size_t);
 
-// Null where the processor lacks the instruction or the source was built for another one.
-CrcFunction crc32c_for_x86();
-CrcFunction crc32c_for_arm64();
+// Null where the processor lacks the instruction.
+extern const CrcFunction crc32c_sse42, crc32c_armv8;
 
 // Table that advances a CRC over `count` zero bytes: what joins the CRCs of neighbouring stretches.
 class ZeroShift {

@@ -32,20 +32,20 @@ bool has_crc_instruction() {
 #endif
 }
 
-}  // namespace
-
-__attribute__((target("+crc"), flatten)) uint32_t crc32c_armv8(const uint8_t* data, size_t size) {
+__attribute__((target("+crc"), flatten)) uint32_t crc32c_by_crc_instruction(const uint8_t* data, size_t size) {
   return crc32c_by_instruction<Armv8Step>(data, size);
 }
 
-CrcFunction crc32c_for_arm64() { return has_crc_instruction() ? crc32c_armv8 : nullptr; }
+}  // namespace
+
+const CrcFunction crc32c_armv8 = has_crc_instruction() ? crc32c_by_crc_instruction : nullptr;
 
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
-CrcFunction crc32c_for_arm64() { return nullptr; }
+const CrcFunction crc32c_armv8 = nullptr;
 }  // namespace penstock::detail
 
 #endif

@@ -6,6 +6,7 @@
 #include <nmmintrin.h>
 
 #include "foundation/bytes.h"
+#include "foundation/cpu.h"
 
 namespace penstock::detail {
 namespace {
@@ -20,22 +21,20 @@ struct Sse42Step {
   __attribute__((target("sse4.2"))) static uint32_t add8(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
 };
 
-}  // namespace
-
-__attribute__((target("sse4.2"), flatten)) uint32_t crc32c_sse42(const uint8_t* data, size_t size) {
+__attribute__((target("sse4.2"), flatten)) uint32_t crc32c_by_crc_instruction(const uint8_t* data, size_t size) {
   return crc32c_by_instruction<Sse42Step>(data, size);
 }
 
-CrcFunction crc32c_for_x86() {
-  __builtin_cpu_init();  // this may run before the library's own constructors
-  return __builtin_cpu_supports("sse4.2") ? crc32c_sse42 : nullptr;
-}
+}  // namespace
+
+const CrcFunction crc32c_sse42 = has_sse42() ? crc32c_by_crc_instruction : nullptr;
+
 }  // namespace penstock::detail
 
 #else
 
 namespace penstock::detail {
-CrcFunction crc32c_for_x86() { return nullptr; }
+const CrcFunction crc32c_sse42 = nullptr;
 }  // namespace penstock::detail
 
 #endif

@@ -102,7 +102,7 @@ PENSTOCK_AVX2 void compress_with_avx2(uint64_t* states, const uint8_t* stripes, 
 #endif
 
 Digest digest_tree(Span bytes) {
-  static const detail::CompressStripes compress =
+  const detail::CompressStripes compress =
       detail::compress_stripes_avx2 != nullptr ? detail::compress_stripes_avx2 : detail::compress_stripes;
   // The last block of a leaf is marked: two stripes at most are left to the leaves by themselves.
   const size_t num_stripes = (bytes.size - 1) / kStripeBytes - 1;
