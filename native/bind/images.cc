@@ -49,6 +49,12 @@ nb::tuple read_image_headers(nb::handle bytes, nb::handle begins, nb::handle end
   return nb::make_tuple(formats.object, widths.object, heights.object, orientations.object, scans.object);
 }
 
+ImageHeader read_one_header(nb::handle given) {
+  const BytesView bytes(given);
+  const Unlocked unlocked(bytes.span().size);
+  return read_image_header(bytes.span());
+}
+
 // Pixels that Python made room for: rows any distance apart, pixels side by side.
 class Target {
  public:
@@ -144,6 +150,13 @@ nb::object inflate(nb::handle given, size_t size, size_t slack) {
 }  // namespace
 
 void bind_images(nb::module_& m) {
+  nb::class_<ImageHeader>(m, "ImageHeader")
+      .def_prop_ro("format", [](const ImageHeader& self) { return static_cast<int>(self.format); })
+      .def_ro("width", &ImageHeader::width)
+      .def_ro("height", &ImageHeader::height)
+      .def_ro("orientation", &ImageHeader::orientation)
+      .def_ro("scans", &ImageHeader::scans);
+  m.def("read_image_header", &read_one_header, "data"_a);
   m.def("read_image_headers", &read_image_headers, "arena"_a, "starts"_a, "stops"_a);
   m.def("tidy_jpeg", &tidy, "data"_a);
   m.def("has_jpeg_end", &has_end, "data"_a);

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# (descriptor or -1, bytes or None, place of those bytes in the file, where frames begin, sizes of whole
-# frames), and behind them what keeps the descriptor open, if that needs to be kept
+# (descriptor or -1, bytes or None, offset of those bytes in the file, where frames begin, sizes of whole
+# frames), and optionally the owner that keeps the descriptor open
 Segment: TypeAlias = (
     tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
     | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
-# Records of several files in any order: ([(descriptor, bytes, place), …], number of the file of each record,
-# where frames begin, sizes, what keeps the descriptors open)
+# Records of several files in any order: ([(descriptor, bytes, offset), …], number of the file of each record,
+# where frames begin, sizes, the owner that keeps the descriptors open)
 MixedSegment: TypeAlias = tuple[
     list[tuple[int, "Buffer | Mapping | None", int]],
     NDArray[np.uint32],
@@ -65,7 +65,7 @@ class Decoder:
 
 def prefetch(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
 
-# A file in memory as the kernel keeps it; given in a segment in the place of bytes.
+# A file in memory as the kernel keeps it; given in a segment instead of bytes.
 class Mapping:
     def __init__(self, fd: int, size: int) -> None: ...
 
@@ -331,8 +331,22 @@ def count_tokens(
     split: bool,
 ) -> NDArray[np.int64]: ...
 
-# Of each image in the arena: (format: 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP; width; height;
-# orientation; scans of a JPEG that may go over its pixels often): native/image/image_header.h
+# The header of an encoded image: native/image/image_header.h
+class ImageHeader:
+    @property
+    def format(self) -> int: ...  # 0 none, 1 JPEG, 2 PNG, 3 WebP, 4 GIF, 5 BMP
+    @property
+    def width(self) -> int: ...  # 0, as the height, where the header does not state it
+    @property
+    def height(self) -> int: ...
+    @property
+    def orientation(self) -> int: ...
+    @property
+    def scans(self) -> int: ...  # of a JPEG whose scans may go over its pixels often
+
+def read_image_header(data: Buffer) -> ImageHeader: ...
+
+# The same for each image in the arena: (formats, widths, heights, orientations, scans)
 def read_image_headers(
     arena: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...

@@ -1,4 +1,4 @@
-"""Headers of all formats as the schema reads them, with orientation and scans; and JPEGs that are tidied."""
+"""Headers of all formats as plain Python reads them, with orientation and scans; JPEGs that are tidied."""
 
 import struct
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import _native
-from penstock.schema.picture import read_picture
+from plain_headers import read_picture
 from raising import raises_with
 
 FORMATS = (None, "jpeg", "png", "webp", "gif", "bmp")
@@ -103,7 +103,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_format_and_size_of_every_cut_are_those_of_the_schema(sample):
+def test_format_and_size_of_every_cut_are_those_of_plain_python(sample):
     files = [sample[:size] for size in range(len(sample) + 1)]
     for file, (format, width, height, orientation, _) in zip(files, read(*files), strict=True):
         expected = read_picture(file)
@@ -114,7 +114,7 @@ def test_format_and_size_of_every_cut_are_those_of_the_schema(sample):
         assert orientation == 1
 
 
-def test_format_and_size_of_damaged_headers_are_those_of_the_schema():
+def test_format_and_size_of_damaged_headers_are_those_of_plain_python():
     rng = np.random.default_rng(7)
     files = []
     for _ in range(4000):
@@ -127,6 +127,13 @@ def test_format_and_size_of_damaged_headers_are_those_of_the_schema():
     for file, (format, width, height, *_) in zip(files, read(*files), strict=True):
         expected = read_picture(file) or (None, 0, 0)
         assert (FORMATS[format], width, height) == tuple(expected)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_one_header_is_that_of_an_arena(sample):
+    header = _native.read_image_header(memoryview(sample))
+    got = (header.format, header.width, header.height, header.orientation, header.scans)
+    assert got == read(sample)[0]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
