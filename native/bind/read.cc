@@ -33,7 +33,7 @@ void add_default(FieldSpec& spec, nb::handle value) {
 // (key, kind, layout, count, required, default or None, and the vocabulary of a coded field); the default of a feature
 // list is a sequence of steps.
 FieldSpec spec_of(nb::handle given) {
-  nb::tuple parts = nb::cast<nb::tuple>(given);
+  const nb::tuple parts = tuple_of(given, 6, 7, "a field");
   FieldSpec spec;
   spec.key = nb::cast<std::string>(parts[0]);
   spec.kind = static_cast<Kind>(nb::cast<int>(parts[1]));
@@ -46,7 +46,7 @@ FieldSpec spec_of(nb::handle given) {
   }
   spec.required = nb::cast<bool>(parts[4]);
   if (spec.layout == Layout::kCoded) {
-    if (spec.kind != Kind::kBytes || nb::len(parts) < 7 || parts[6].is_none()) {
+    if (spec.kind != Kind::kBytes || parts.size() < 7 || parts[6].is_none()) {
       throw nb::value_error("a coded field needs a vocabulary");
     }
     spec.vocabulary = nb::cast<std::shared_ptr<const Vocabulary>>(parts[6]);

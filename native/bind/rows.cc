@@ -17,13 +17,19 @@ using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::c
 }  // namespace
 
 Segments::Segments(nb::sequence given) {
-  for (nb::handle each : given) add(nb::cast<nb::tuple>(each));
+  for (nb::handle each : given) {
+    const auto parts = value_of<nb::tuple>(each, "a segment");
+    const bool is_mixed = parts.size() != 0 && nb::isinstance<nb::list>(parts[0]);
+    is_mixed ? add_mixed(tuple_of(each, 4, 5, "a segment of several files"))
+             : add_plain(tuple_of(each, 5, 6, "a segment"));
+  }
 }
 
 FrameSource Segments::source_of(nb::handle fd, nb::handle bytes, nb::handle start) {
   FrameSource source;
   source.fd = nb::cast<int>(fd);
   if (nb::isinstance<Mapping>(bytes)) {
+    mappings_.push_back(nb::borrow(bytes));
     source.mapping = nb::cast<const Mapping*>(bytes);
     if (!source.mapping->holds()) source.mapping = nullptr;
   } else if (!bytes.is_none()) {
@@ -34,33 +40,41 @@ FrameSource Segments::source_of(nb::handle fd, nb::handle bytes, nb::handle star
   return source;
 }
 
-void Segments::add(nb::tuple parts) {
+void Segments::add_plain(nb::tuple parts) {
   Segment segment;
-  const bool is_mixed = nb::isinstance<nb::list>(parts[0]);
-  if (is_mixed) {
-    for (nb::handle each : nb::cast<nb::list>(parts[0])) {
-      const nb::tuple source = nb::cast<nb::tuple>(each);
-      segment.sources.push_back(source_of(source[0], source[1], source[2]));
-    }
-    small_arrays_.push_back(nb::cast<SmallNumbers>(parts[1]));
-    segment.which = small_arrays_.back().data();
-  } else {
-    segment.sources.push_back(source_of(parts[0], parts[1], parts[2]));
+  segment.sources.push_back(source_of(parts[0], parts[1], parts[2]));
+  add(std::move(segment), parts[3], parts[4]);
+}
+
+void Segments::add_mixed(nb::tuple parts) {
+  Segment segment;
+  for (nb::handle each : nb::cast<nb::list>(parts[0])) {
+    const nb::tuple source = tuple_of(each, 3, "the file of a segment");
+    segment.sources.push_back(source_of(source[0], source[1], source[2]));
   }
-  arrays_.push_back(nb::cast<Numbers>(parts[is_mixed ? 2 : 3]));
+  small_arrays_.push_back(nb::cast<SmallNumbers>(parts[1]));
+  const SmallNumbers& which = small_arrays_.back();
+  segment.which = which.data();
+  for (size_t i = 0; i < which.shape(0); i++) {
+    need(segment.which[i] < segment.sources.size(), "a record is in no file");
+  }
+  const size_t num_records = which.shape(0);
+  add(std::move(segment), parts[2], parts[3]);
+  need(static_cast<size_t>(items.back().num_records) == num_records, "files and begins differ in length");
+}
+
+void Segments::add(Segment segment, nb::handle given_begins, nb::handle given_sizes) {
+  arrays_.push_back(nb::cast<Numbers>(given_begins));
   const Numbers begins = arrays_.back();
-  arrays_.push_back(nb::cast<Numbers>(parts[is_mixed ? 3 : 4]));
+  arrays_.push_back(nb::cast<Numbers>(given_sizes));
   const Numbers sizes = arrays_.back();
   const size_t count = begins.shape(0);
-  if (count != sizes.shape(0) || (is_mixed && count != small_arrays_.back().shape(0))) {
-    throw nb::value_error("begins and sizes differ in length");
-  }
+  need(count == sizes.shape(0), "begins and sizes differ in length");
   for (size_t i = 0; i < count; i++) {
     // Sums of these must not overflow, nor may a frame be smaller than its header and footer.
-    if (sizes.data()[i] < kFrameBytes || sizes.data()[i] > kMostBytes || begins.data()[i] > kMostBytes) {
-      throw nb::value_error("a frame has an impossible place or size");
-    }
-    if (is_mixed && segment.which[i] >= segment.sources.size()) throw nb::value_error("a record is in no file");
+    const bool is_possible =
+        sizes.data()[i] >= kFrameBytes && sizes.data()[i] <= kMostBytes && begins.data()[i] <= kMostBytes;
+    need(is_possible, "a frame has an impossible offset or size");
   }
   segment.begins = begins.data();
   segment.sizes = sizes.data();
@@ -86,10 +100,12 @@ struct BoundRowLocations {
   }
 
   void set(size_t file, nb::object offsets) {
-    const auto array = nb::cast<Numbers>(offsets);
+    const auto array = array_of<uint64_t>(offsets, "offsets");
     if (file >= locations.num_files() || array.shape(0) != static_cast<size_t>(locations.num_rows(file)) + 1) {
       throw nb::value_error("offsets do not fit the file's rows");
     }
+    // Another thread may be reading the offsets that were set before.
+    need(held[file].ptr() == nullptr, "the offsets of a file are set twice");
     locations.set(file, array.data());
     held[file] = offsets;
   }

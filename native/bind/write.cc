@@ -1,6 +1,4 @@
 // What Python sees of writing: hashes, counts, the encoder, frames. See src/penstock/_native.pyi.
-#include "bind/buffers.h"
-
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bind/arguments.h"
 #include "write/compose.h"
 #include "write/digest.h"
 #include "write/encode.h"
@@ -19,40 +18,6 @@ using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-template <typename T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-void need(bool holds, const char* what) {
-  if (!holds) throw nb::value_error(what);
-}
-
-template <typename T>
-bool is_aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % alignof(T) == 0;
-}
-
-// An argument as it is. Nothing is converted: a copy of an array in another type would be gone before it is read.
-template <typename T>
-T value_of(nb::handle given, const char* what) {
-  T value;
-  if (!nb::try_cast<T>(given, value, false)) throw nb::type_error((std::string("not fit as ") + what).c_str());
-  return value;
-}
-
-template <typename T>
-Array<T> array_of(nb::handle given, const char* what) {
-  const auto array = value_of<Array<T>>(given, what);
-  need(is_aligned<T>(array.data()), "an array does not lie at a multiple of its item size");
-  return array;
-}
-
-// The accessors of a tuple do not look how long it is.
-nb::tuple tuple_of(nb::handle given, size_t size, const char* what) {
-  const auto parts = value_of<nb::tuple>(given, what);
-  need(parts.size() == size, "a tuple has another length than it must have");
-  return parts;
-}
 
 // An array argument that may be None, with what keeps it alive.
 template <typename T>

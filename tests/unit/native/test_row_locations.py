@@ -112,6 +112,18 @@ def test_offsets_that_do_not_fit_their_file_are_refused(file, count):
         _native.RowLocations(STARTS).set(file, np.zeros(count, np.uint64))
 
 
+def test_offsets_that_are_set_twice_are_refused():
+    places = make_places()
+    with pytest.raises(ValueError, match="set twice"):
+        places.set(0, OFFSETS[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32, np.float64])
+def test_offsets_of_another_dtype_are_refused(dtype):
+    with pytest.raises(TypeError):
+        _native.RowLocations([0, 2]).set(0, np.array([7, 30, 60], dtype))
+
+
 def test_split_without_files_has_no_rows():
     places = _native.RowLocations([0])
     assert find(places, []) == ([], [], [])
