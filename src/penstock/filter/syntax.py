@@ -53,8 +53,8 @@ _ADVICE = {
     "!": "Use 'not'.",
     "~": "Use 'not'.",
     "None": "Use 'is None' or 'is not None'.",
-    ".": "Put names with characters other than letters, digits and '_' in backticks.",
 }
+_QUOTE_NAMES = "Put names with characters other than letters, digits and '_' in backticks."
 
 
 class Token(NamedTuple):
@@ -133,7 +133,11 @@ class Syntax:
         if index == len(self.tokens):
             return refuse_at(self.text, len(self.text), expected=expected, got="the end")
         token = self.tokens[index]
+        is_split_name = token.text == "." or (
+            token.kind == "name" and index > 0 and self.tokens[index - 1].kind == "name"
+        )
         advice = _ADVICE.get(token.text, "") if token.kind == "sign" else ""
+        advice = _QUOTE_NAMES if is_split_name else advice
         return refuse_at(self.text, token.start, expected=expected, got=show(token.text), advice=advice)
 
 

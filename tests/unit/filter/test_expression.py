@@ -405,6 +405,11 @@ def test_text_that_is_not_a_filter_is_refused_with_its_position(text, character,
             "a number of type int64, got the string 'a'.",
         ),
         ("1 < 2", "filter '1 < 2': expected the name of a field, got none."),
+        (
+            "image class > 2",
+            "filter 'image class > 2' at character 7: expected an operator or the end, got 'class'. Put "
+            "names with characters other than letters, digits and '_' in backticks.",
+        ),
     ],
 )
 def test_message_has_position_expectation_and_advice(text, message):
