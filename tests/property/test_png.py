@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
-from penstock.decode.png import read_png
+from penstock._native import read_png
 from png_files import FORMS, chunk, compress, draw, encode, header, pixels_of, raw_rows
 
 STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_RLE, zlib.Z_HUFFMAN_ONLY, zlib.Z_FILTERED)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.decode.gather import join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.scattered import read_scattered
+from penstock.decode.reader import read_scattered
 from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.read.scatter import Scatter

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.decode.png import read_png
 from penstock.errors import MissingPackageError
 from penstock.types import Bytes, Column
 
@@ -154,8 +153,8 @@ class EncodedImages:
         format, size, channels = self.format(row) or "", self._sizes[row], self._rules.channels
         try:
             if format == "png":
-                place = out if out is not None and out.shape == (*size, channels) else None
-                return read_png(data, place, channels, self._rules.max_pixels)
+                target = out if out is not None and out.shape == (*size, channels) else None
+                return _native.read_png(data, target, channels, self._rules.max_pixels)
             # By module, so that whoever has no such images needs no such package.
             if format == "jpeg":
                 from penstock.decode.jpeg import read_jpeg  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""Ranges of rows into columns or payloads, with the policy for bad records applied.
+"""Rows into columns or payloads, with the policy for bad records applied.
 
-In: rows and a plan. Out: columns without the bad rows, and the rows that are in them.
+In: a range of rows, or rows in any order, and a plan. Out: columns without the bad rows, and the rows that
+are in them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from penstock import _native
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.status import INDEX_IS_WRONG, make_error
-from penstock.errors import PenstockError
+from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.read.rows import Rows, naming_largest
-from penstock.types import Columns
+from penstock.read.scatter import Scatter
+from penstock.types import CodedColumns, Columns
 
 _T = TypeVar("_T")
 _Read: TypeAlias = "Callable[[Sequence[_native.Segment]], tuple[_T, list[_native.Fault]]]"
@@ -35,33 +37,80 @@ def read_columns(
     stop: int,
     chosen: NDArray[np.int64] | None = None,
 ) -> tuple[Columns, int]:
-    """Decode a range of rows; bad ones are raised or left out.
+    """Decode a range of rows; bad ones are raised or skipped.
 
     Args:
         rows: The rows.
-        plan: Which columns are read.
-        losses: What becomes of bad records.
+        plan: The columns to read.
+        losses: What to do with bad records.
         start: First row of the range.
         stop: Exclusive end of the range.
         chosen: Rows of the range to decode, in order; all of them if not given.
 
     Returns:
-        The columns, and how many rows they have: a plan of no fields has no column that would tell.
+        The columns and their number of rows, which a plan without fields has no column for.
     """
-    return _read_sound(rows, plan.decode, losses, plan.names, (start, stop), chosen)
+    return _read_range(rows, plan.decode, losses, plan.names, (start, stop), chosen)
 
 
 def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the payloads of a range of rows; bad ones are raised or left out."""
-    (arena, offsets), _ = _read_sound(rows, _fetch, losses, (), (start, stop))
+    """Yield the payloads of a range of rows; bad ones are raised or skipped."""
+    (arena, offsets), _ = _read_range(rows, _fetch, losses, (), (start, stop))
     view = arena.data
     with naming_largest(rows, np.arange(start, stop)):
         for begin, end in pairwise(offsets.tolist()):
             yield bytes(view[begin:end])
 
 
+def read_scattered(
+    scatter: Scatter, plan: DecodePlan, losses: Losses, wanted: NDArray[np.int64]
+) -> tuple[CodedColumns, NDArray[np.bool_] | None]:
+    """Decode rows in the order of `wanted`; bad ones are raised or skipped.
+
+    Returns:
+        The columns, and which of the wanted rows they hold; None if all.
+    """
+    known = scatter.rows.damaged(wanted)
+    errors: dict[int, PenstockError] = {
+        int(wanted[index]): damage.error(shard.path) for index, shard, damage in known
+    }
+    kept = np.ones(len(wanted), np.bool_)
+    for index, _, _ in known:
+        kept[index] = False
+    while True:
+        for index, error in scatter.lost(wanted).items():
+            errors[int(wanted[index])] = error
+            kept[index] = False
+        kept_indexes = np.flatnonzero(kept)
+        rows = wanted if len(kept_indexes) == len(wanted) else wanted[kept_indexes]
+        try:
+            segments = scatter.segments(rows)
+        except (PathError, ChangedFileError) as error:
+            if losses.on_error == "raise" or not scatter.lose(error):
+                raise
+            continue
+        with naming_largest(scatter.rows, rows):
+            columns, faults = plan.decode_coded(segments)
+        if not faults and not errors:
+            return columns, None
+        bad = set()
+        for fault in faults:
+            row = int(rows[fault[0]])
+            kept[kept_indexes[fault[0]]] = False
+            if row in bad:
+                continue
+            bad.add(row)
+            errors[row] = _make_row_error(scatter.rows, row, fault, plan.names)
+        # In the order of the batch, so that the first error is the same however the rows were read.
+        for row in dict.fromkeys(wanted.tolist()):
+            if row in errors:
+                losses.add(row, errors[row])
+        if not bad:
+            return columns, kept
+
+
 def each_block(rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]) -> Iterator[_T]:
-    """Yield what `read` yields for all rows, by blocks; what comes before a bad record, before its error."""
+    """Yield what `read` yields for all rows, by blocks, up to the first error."""
     for start, stop in rows.blocks(BLOCK_ROWS, BLOCK_BYTES):
         if losses.on_error != "raise":
             yield from read(start, stop, losses)
@@ -82,7 +131,7 @@ def _fetch(
     return (arena, offsets), faults
 
 
-def _read_sound(
+def _read_range(
     rows: Rows,
     read: _Read[_T],
     losses: Losses,
@@ -108,12 +157,8 @@ def _read_sound(
         bad = {}
         for fault in faults:
             row = start + fault[0] if wanted is None else int(wanted[fault[0]])
-            if row in bad:
-                continue
-            shard, record = rows.locate(row)
-            if fault[1] in INDEX_IS_WRONG:
-                shard.index.distrust()
-            bad[row] = make_error(shard.path, record, int(shard.index.offsets[record]), fault, names)
+            if row not in bad:
+                bad[row] = _make_row_error(rows, row, fault, names)
         errors.update(bad)
         for row in sorted(errors):
             losses.add(row, errors[row])
@@ -122,3 +167,10 @@ def _read_sound(
         everything = np.arange(start, stop) if wanted is None else wanted
         wanted = np.array([row for row in everything.tolist() if row not in bad], np.int64)
         errors = {}
+
+
+def _make_row_error(rows: Rows, row: int, fault: _native.Fault, names: Sequence[str]) -> PenstockError:
+    shard, record = rows.locate(row)
+    if fault[1] in INDEX_IS_WRONG:
+        shard.index.distrust()
+    return make_error(shard.path, record, int(shard.index.offsets[record]), fault, names)

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from penstock import _native
+from penstock._native import read_png
 from penstock.decode.pixels import MAX_PIXELS
-from penstock.decode.png import read_png
 from png_files import (
     FORMS,
     GREY,

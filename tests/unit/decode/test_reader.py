@@ -9,7 +9,7 @@ import penstock as ps
 from loaded_batches import SCHEMA, payload, write_shards
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.scattered import read_scattered
+from penstock.decode.reader import read_scattered
 from penstock.errors import (
     ChangedFileError,
     CorruptRecordError,
