@@ -6,7 +6,6 @@ In: paths of TFRecords. Out: their schema, splits, samples, payloads and columns
 from __future__ import annotations
 
 import logging
-import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,14 +19,15 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import OptionError, PayloadError, PenstockError, SchemaError, importing
-from penstock.foundation.option_checks import OnError, check_on_error
+from penstock.errors import OptionError, PayloadError, PenstockError, importing
+from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show, unknown_name
-from penstock.read.opening import OpenedFiles, open_files
+from penstock.read.opening import OpenedFiles
 from penstock.read.options import ReadOptions, check_options
+from penstock.read.origin import Origin
 from penstock.read.rows import Rows, fingerprint_rows
 from penstock.schema.field import Field
-from penstock.schema.resolution import Resolution, resolve_schema
+from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
@@ -89,28 +89,23 @@ def open(
         >>> pets["train"][0]["name"]
         'Rex'
     """
-    options, on_error = check_options(options), check_on_error(on_error)
-    for argument, told in (("schema", schema), ("fields", fields)):
-        if told is not None and not isinstance(told, Mapping):
-            raise SchemaError(
-                argument,
-                expected="fields by name",
-                got=show(told),
-                advice="Write them as {'age': ps.fields.Number('int64')}.",
-            )
-    opened = open_files(path, options, on_error)
+    origin = Origin(path, schema, fields, target, weight, id, on_error, check_options(options))
+    opened, resolution = origin.open()
     for name, note in opened.notes.items():
         _log.warning("file %r: %s", name, note)
-    declared = opened.declared_schema() if schema is None else schema
-    if opened.is_described and isinstance(declared, Schema) and schema is None and not fields:
-        notes = dict.fromkeys(declared, "declared in the manifest")
-        resolution = Resolution(declared.with_roles(target, weight, id), notes)
-    else:
-        resolution = resolve_schema(opened.survey(), declared, fields, target, weight, id)
     for name, note in resolution.notes.items():
         if name not in resolution.schema:
             _log.warning("field %r is not read: %s", name, note)
-    return Dataset(opened, resolution, on_error, options)
+    return Dataset(origin, opened, resolution)
+
+
+def _reopen(form: Mapping[str, Any], fingerprints: Mapping[str, str], split: str | None) -> Dataset | Split:
+    """Open what was pickled, a data set or one of its splits, if its files are still the same ones."""
+    origin = Origin.from_json(form)
+    dataset = Dataset(origin, *origin.open())
+    opened = dataset if split is None else dataset[split]
+    origin.check(fingerprints, opened._list_fingerprints())
+    return opened
 
 
 def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixture:
@@ -136,13 +131,7 @@ def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixtu
     if any(not isinstance(each, Split) for each in chosen):
         expected = "splits, such as [pets['train'], more['train']]"
         raise OptionError("splits", expected=expected, got=show(chosen))
-    parts = [float(len(each)) for each in chosen] if shares is None else list(shares)
-    if len(parts) != len(chosen):
-        raise OptionError("shares", expected=f"{len(chosen)} numbers, one a split", got=len(parts))
-    for i, share in enumerate(parts):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < math.inf:
-            raise OptionError(f"shares[{i}]", expected="a number above 0", got=show(share))
-    return Mixture([each.as_source() for each in chosen], parts)
+    return Mixture([each.as_source() for each in chosen], shares)
 
 
 class Dataset:
@@ -162,22 +151,16 @@ class Dataset:
         (('train', 'test'), Number())
     """
 
-    def __init__(
-        self, opened: OpenedFiles, resolution: Resolution, on_error: OnError, options: ReadOptions
-    ) -> None:
-        self.schema = schema = resolution.schema
+    def __init__(self, origin: Origin, opened: OpenedFiles, resolution: Resolution) -> None:
+        self._origin = origin
+        self.schema = resolution.schema
         self.notes = {**resolution.notes, **opened.notes}
         self.manifest: Manifest | None = opened.manifest
         self.payload: Payload = opened.payload
         self._splits = {
-            name: Split(name, rows, schema, self.payload, Losses(on_error, options.max_skipped), options)
+            name: Split(name, rows, self.schema, self.payload, origin, self.manifest)
             for name, rows in opened.splits.items()
         }
-        if self.manifest is not None:
-            digests = {shard.name: shard.sha256 for shard in self.manifest.shards()}
-            for split in self._splits.values():
-                split._digests = digests
-                split.manifest = self.manifest
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -230,6 +213,12 @@ class Dataset:
     def __len__(self) -> int:
         return len(self._splits)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._origin.to_json(), self._list_fingerprints(), None)
+
+    def _list_fingerprints(self) -> dict[str, str]:
+        return dict(item for split in self._splits.values() for item in split._list_fingerprints().items())
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {len(split)}" for name, split in self._splits.items())
         return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
@@ -259,17 +248,23 @@ class Split:
     """
 
     def __init__(
-        self, name: str, rows: Rows, schema: Schema, payload: Payload, losses: Losses, options: ReadOptions
+        self,
+        name: str,
+        rows: Rows,
+        schema: Schema,
+        payload: Payload,
+        origin: Origin,
+        manifest: Manifest | None,
     ) -> None:
         self.name = name
         self.schema = schema
         self._rows = rows
         self._payload = payload
-        self._losses = losses
-        self._strict = options.strict
+        self._origin = origin
+        self._losses = Losses(origin.on_error, origin.options.max_skipped)
+        self._strict = origin.options.strict
         self._plans: dict[tuple[str, ...] | None, tuple[Schema, DecodePlan]] = {}
-        self._digests: Mapping[str, str] = {}
-        self.manifest: Manifest | None = None
+        self.manifest = manifest
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -450,8 +445,12 @@ class Split:
     def as_source(self) -> LoadedSplit:
         """Return what loaders are told of the split."""
         self._check_payload()
-        fingerprint = fingerprint_rows(self._rows, self._digests)
+        fingerprint = self._fingerprint()
         return LoadedSplit(self.name, self._rows, self.schema, self._losses, self._strict, fingerprint)
+
+    def _fingerprint(self) -> str:
+        shards = self.manifest.shards() if self.manifest is not None else ()
+        return fingerprint_rows(self._rows, {shard.name: shard.sha256 for shard in shards})
 
     @property
     def num_skipped(self) -> int:
@@ -462,6 +461,12 @@ class Split:
     def rejected(self) -> list[PenstockError]:
         """The errors of the bad records met so far, under `on_error="collect"`."""
         return self._losses.errors() if self._losses.on_error == "collect" else []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._origin.to_json(), self._list_fingerprints(), self.name)
+
+    def _list_fingerprints(self) -> dict[str, str]:
+        return {"schema": self.schema.fingerprint(), f"split {self.name!r}": self._fingerprint()}
 
     def __repr__(self) -> str:
         return f"Split({self.name!r}, {len(self)} records)"

@@ -24,6 +24,7 @@ PenstockError
 ├── NonFiniteError (ArithmeticError)       the loss of a training step is no number, or infinite
 ├── ForkedError (RuntimeError)             an iteration is used in another process than its own
 ├── MissingPackageError (ImportError)      a package is not installed that the call needs
+├── NotPicklableError (TypeError)          an object cannot be stored: it holds threads, or code of the user
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
 
 A message reads *where: what: expected X, got Y. What to do.*; the same facts are attributes.
@@ -275,6 +276,10 @@ def importing(needed_by: str, extra: str | None = None) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise MissingPackageError.from_import(error, needed_by, extra) from error
+
+
+class NotPicklableError(PenstockError, TypeError):
+    """An object cannot be pickled or copied, because it holds threads, open files or code of the user."""
 
 
 class TooManySkippedError(PenstockError, RuntimeError):

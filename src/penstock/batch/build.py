@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,12 @@ from penstock.batch.stored import StoredValues
 from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.errors import OptionError
+from penstock.errors import NotPicklableError, OptionError
 from penstock.filter.expression import parse_expression
 from penstock.filter.scan import filter_rows, row_lengths
 from penstock.filter.weights import class_weights, example_weights
 from penstock.foundation.process import usable_memory
-from penstock.foundation.wording import unknown_name
+from penstock.foundation.wording import show, unknown_name
 from penstock.read.bitmap import both, choose_part
 from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
@@ -298,9 +299,20 @@ class Mixture:
     begins anew, in another order. An epoch is as long as all splits together.
     """
 
-    def __init__(self, splits: Sequence[LoadedSplit], shares: Sequence[float]) -> None:
+    def __init__(self, splits: Sequence[LoadedSplit], shares: Sequence[float] | None = None) -> None:
+        """Mix splits by their shares; by the numbers of their records, if not given.
+
+        Raises:
+            OptionError: There are not as many shares as splits, or one is no positive number.
+        """
+        parts = [float(len(each.rows)) for each in splits] if shares is None else list(shares)
+        if len(parts) != len(splits):
+            raise OptionError("shares", expected=f"{len(splits)} numbers, one per split", got=len(parts))
+        for i, share in enumerate(parts):
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < math.inf:
+                raise OptionError(f"shares[{i}]", expected="a number above 0", got=show(share))
         self._splits = tuple(splits)
-        self._shares = tuple(shares)
+        self._shares = tuple(parts)
 
     def __len__(self) -> int:
         return sum(len(split.rows) for split in self._splits)
@@ -317,6 +329,12 @@ class Mixture:
         options = make_options(batch_size, shuffle, seed, **choices)
         chosen = StoredValues(self._splits[0].schema) if pipeline is None else pipeline.copy()
         return make_loader(self._splits, chosen, options, self._shares)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "a mixture has open files, and cannot be pickled or copied",
+            advice="Pickle its splits, and call ps.mix() there.",
+        )
 
     def __repr__(self) -> str:
         parts = ", ".join(

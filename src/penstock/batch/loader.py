@@ -19,7 +19,7 @@ from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
 from penstock.batch.supply import Supply
-from penstock.errors import OptionError, StateError, importing
+from penstock.errors import NotPicklableError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
@@ -97,6 +97,13 @@ class Loader:
         self._position = (0, 0)
         self._next = (0, 0)  # where the next iteration begins
         self._feed: weakref.ref[Feed[Ticket, MadeBatch]] | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise NotPicklableError(
+            "a loader has threads and open files, and cannot be pickled or copied",
+            advice="Pickle the split, the pipeline and loader.state_dict(); make a loader of them there, and "
+            "call load_state_dict().",
+        )
 
     @property
     def options(self) -> LoadOptions:
@@ -374,12 +381,6 @@ class Loader:
             self._position = (made.ticket.epoch, made.ticket.step + 1)
             self._next = max(self._next, (made.ticket.epoch + 1, 0))
         self._meter.taken(made.num_records)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Loader has open files and threads and cannot be sent to another process: open the data set "
-            "there, make the loader anew, and send its state_dict()"
-        )
 
     def __repr__(self) -> str:
         options = self._parts.options

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.bridge.outputs import check_outputs
-from penstock.errors import OptionError
+from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output
 from penstock.types import Ragged
@@ -79,9 +79,9 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
         self.loader.load_state_dict(state)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "the batches of a Loader cannot be sent to another process, such as a worker of a DataLoader: "
-            "the loader's own threads make them; say DataLoader(…, num_workers=0)"
+        raise NotPicklableError(
+            "the batches of a Loader cannot be sent to another process, such as a worker of a DataLoader",
+            advice="The loader's own threads make them: use DataLoader(…, num_workers=0).",
         )
 
     def __repr__(self) -> str:

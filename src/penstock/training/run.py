@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import NoSuchPathError, OptionError, PenstockError, StateError
+from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, PenstockError, StateError
 from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
 from penstock.model.match import check_model
@@ -77,6 +77,20 @@ class Run:
         """Return what predicts with the model."""
         return Predictor(self.model, self.pipeline, self.tasks, self.logits)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = [] if isinstance(self.settings.get("model"), Mapping) else ["model=…"]
+        given += ["functions={…}"] if self.pipeline.maps else []
+        if given:
+            code = "model" if "model=…" in given else "functions of the pipeline"
+            raise NotPicklableError(
+                f"the {code} of the run cannot be pickled or copied: no code is stored",
+                path=self.folder,
+                advice="Send the path of its folder, and open it there: "
+                f"ps.open_run({str(self.folder)!r}, {', '.join(given)}).",
+            )
+        folder = self.folder.resolve()
+        return _reopen, (str(folder), read_ending(folder)[1])
+
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
         return f"Run({str(self.folder)!r}, {len(self.history)} epochs, {targets})"
@@ -124,6 +138,20 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
     return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings)
+
+
+def _reopen(folder: str, digest: str | None) -> Run:
+    """Open a run that was pickled, if its weights are still the same."""
+    found = read_ending(Path(folder))[1]
+    if found != digest:
+        raise StateError(
+            "SHA-256 of the weights",
+            path=folder,
+            expected=f"{digest}, as when the run was pickled",
+            got=found,
+            advice="The run was trained again since. Open it again: ps.open_run(…).",
+        )
+    return open_run(folder)
 
 
 def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) -> None:

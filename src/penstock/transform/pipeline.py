@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock import _native
-from penstock.errors import OptionError
+from penstock.errors import NotPicklableError, OptionError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
@@ -143,6 +143,11 @@ class Pipeline:
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that are read."""
         return self._assembly.fields
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """The names of the functions that were added by `map`."""
+        return tuple(each.name for each in self._assembly.maps)
 
     @property
     def inputs(self) -> dict[str, Output]:
@@ -355,12 +360,33 @@ class Pipeline:
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.maps:
+            raise NotPicklableError(
+                f"the pipeline has functions of yours ({', '.join(map(repr, self.maps))}), which cannot be "
+                "pickled: no code is stored",
+                advice="Send pipeline.to_json(), and in the other process call "
+                "Pipeline.from_json(form, functions={…}); or add them there with pipeline.map(…).",
+            )
+        return _restore, (self.to_json(), self.notes)
+
+    def __copy__(self) -> Pipeline:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
+        return self.copy()  # what it holds never changes, and functions are shared
+
     def __repr__(self) -> str:
         counts = [len(part) for part in self._assembly.outputs]
         return f"Pipeline({counts[0]} inputs, {counts[1]} targets, {counts[2]} weights)"
 
     def __str__(self) -> str:
         return draw_table(self._assembly, self.notes)
+
+
+def _restore(form: object, notes: Mapping[str, str]) -> Pipeline:
+    """Return a pipeline that was pickled."""
+    return Pipeline(load_pipeline(form, None), notes)
 
 
 def _as_names(owner: str, fields: object) -> tuple[str, ...]:

@@ -1,15 +1,17 @@
 """A run's folder: opened with its model, or refused with what is missing."""
 
+import copy
 import hashlib
 import json
 import os
+import pickle
 import shutil
 
 import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import NoSuchPathError, OptionError, SchemaError, StateError
+from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, SchemaError, StateError
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.snapshot import Snapshot
 from penstock.training.tensorfile import read_tensors, write_tensors
@@ -99,6 +101,55 @@ def test_model_of_ones_own_is_given_its_weights(own):
     assert run.model is other
     assert list_weights(other) == list_weights(model)
     assert run.logits == {"y": False}
+
+
+def finish(folder):
+    """Write the state of a run that has finished."""
+    checkpoints = Checkpoints(folder, {})
+    checkpoints.save(Moment(1, Snapshot({}), {}))
+    digest = hashlib.sha256((folder / "weights.safetensors").read_bytes()).hexdigest()
+    checkpoints.finish("finished", digest)
+
+
+def send(thing):
+    return pickle.loads(pickle.dumps(thing))  # noqa: S301
+
+
+@pytest.mark.parametrize("send", [send, copy.deepcopy])
+def test_run_in_a_pickle_is_opened_again_from_its_folder(built, send, monkeypatch):
+    finish(built[0])
+    monkeypatch.chdir(built[0].parent)
+    run = open_run("built")
+    again = send(run)
+    assert again.folder == built[0].resolve()
+    assert again.model is not run.model
+    assert list_weights(again.model) == list_weights(run.model)
+    assert again.pipeline.fingerprint() == run.pipeline.fingerprint()
+    assert (again.history, again.settings) == (run.history, run.settings)
+    assert len(pickle.dumps(run)) < 1000
+
+
+def test_run_that_was_trained_again_is_not_the_pickled_one(built, pipeline):
+    folder, _ = built
+    finish(folder)
+    stored = pickle.dumps(open_run(folder))
+    other = build_model(pipeline.schema, pipeline, OPTIONS)
+    other.weights[0].assign(other.weights[0] + 1)
+    save_weights(folder, other, pipeline)
+    finish(folder)
+    with pytest.raises(StateError) as caught:
+        pickle.loads(stored)  # noqa: S301
+    assert caught.value.path == os.fspath(folder.resolve())
+    assert "ps.open_run" in caught.value.advice
+
+
+@pytest.mark.parametrize("send", [pickle.dumps, copy.deepcopy])
+def test_run_of_ones_own_model_is_not_pickled(own, send):
+    folder, model = own
+    with pytest.raises(NotPicklableError) as caught:
+        send(open_run(folder, model=model))
+    assert caught.value.path == os.fspath(folder)
+    assert f"ps.open_run({os.fspath(folder)!r}, model=…)" in caught.value.advice
 
 
 def test_data_set_elsewhere_is_where_it_was(own, pipeline, tmp_path):
