@@ -17,6 +17,7 @@ from penstock.jobs.bench.bench import prepare_bench
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import leave_out_ahead, subtract
 from penstock.transform.pipeline import Pipeline
+from raising import containing, raises_with
 from record_files import example, write_gzip, write_plain
 
 
@@ -103,17 +104,14 @@ def test_run_takes_train_or_the_split_that_is_named(zoo) -> None:
 
 
 def test_run_of_an_unknown_split_names_the_nearest(zoo) -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'test'"):
+    with raises_with(UnknownNameError, "'test'", field="tset"):
         run(zoo, split="tset")
 
 
 def test_run_of_several_splits_none_of_which_is_train_asks_for_one(tmp_path) -> None:
     for name in ("validation", "test"):
         write_plain(tmp_path / f"{name}.tfrecord", animals(3))
-    with pytest.raises(
-        OptionError,
-        match=r"'validation' or 'test', as none is called 'train', got none\. Say which with --split",
-    ):
+    with raises_with(OptionError, "'validation' 'test' 'train' --split"):
         run(tmp_path)
     assert run(tmp_path, split="test", batches=1).split == "test"
 
@@ -147,7 +145,7 @@ def test_saved_pipeline_is_used_and_what_it_does_not_read_is_named(zoo, tmp_path
 
 def test_data_of_which_nothing_is_fed_is_refused_with_advice(tmp_path) -> None:
     write_plain(tmp_path / "a.tfrecord", [example(photo=b"\xff\xd7\xff" + bytes(9))] * 3)
-    with pytest.raises(OptionError, match=r"got photo\. Say --no-pipeline"):
+    with raises_with(OptionError, advice=containing("--no-pipeline")):
         run(tmp_path)
 
 
@@ -202,22 +200,21 @@ def test_run_leaves_no_thread_behind(zoo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "facts"),
     [
-        ({"seconds": 0}, "seconds: expected above 0 and at most 86400, got 0"),
-        ({"seconds": math.nan}, "seconds: expected above 0 and at most 86400, got nan"),
-        ({"batches": 0}, "batches: expected a whole number of at least 1, got 0"),
-        ({"consumer_seconds": -1}, "consumer_seconds: expected 0 to 86400, got -1"),
-        ({"batch_size": 0}, "batch_size: expected"),
-        ({"num_threads": -1}, "num_threads: expected"),
-        ({"shuffle": "blocks"}, "shuffle: expected True, False, 'block' or 'global', got 'blocks'"),
-        ({"pipeline": "a.json", "is_stored": True}, "pipeline: expected none beside is_stored, got 'a.json'"),
+        ({"seconds": 0}, "seconds 0 86400 0"),
+        ({"seconds": math.nan}, "seconds 0 86400 nan"),
+        ({"batches": 0}, "batches 1 0"),
+        ({"consumer_seconds": -1}, "consumer_seconds 0 86400 -1"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"num_threads": -1}, "num_threads"),
+        ({"shuffle": "blocks"}, "shuffle True False 'block' 'global' 'blocks'"),
+        ({"pipeline": "a.json", "is_stored": True}, "pipeline is_stored 'a.json'"),
     ],
 )
-def test_impossible_option_is_refused_before_a_file_is_opened(choices, said) -> None:
-    with pytest.raises(OptionError) as caught:
+def test_impossible_option_is_refused_before_a_file_is_opened(choices, facts) -> None:
+    with raises_with(OptionError, facts):
         BenchOptions(**choices)
-    assert str(caught.value).startswith(said)
 
 
 def test_report_for_machines_is_json_and_has_every_figure(zoo) -> None:

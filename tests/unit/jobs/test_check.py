@@ -9,6 +9,7 @@ from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordErr
 from penstock.jobs.check.file_check import FileCheck, Tally, check_file
 from penstock.read.options import ReadOptions
 from penstock.storage.open_file import OpenFile
+from raising import mentions, raises_with
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, header, numbered
 from wire.example import Feature, SequenceExample, write_sequence_example
 from wire.frame import write_record, write_records
@@ -45,7 +46,7 @@ def test_check_empty_file_is_sound(tmp_path) -> None:
 def test_check_payload_with_a_turned_bit_names_both_crcs(tmp_path) -> None:
     found = check(tmp_path / "a.tfrecord", flip(BASE, 2 * FRAME_BYTES + 40))
     assert places(found) == [(2, 2 * FRAME_BYTES)]
-    assert found.faults[0].what.startswith("payload CRC: expected 0x")
+    assert mentions(found.faults[0].what, "payload CRC")
     assert (found.num_records, found.num_sound) == (5, 4)
 
 
@@ -59,13 +60,13 @@ def test_check_several_damages_names_all_in_the_order_of_the_file(tmp_path) -> N
         (5, 5 * FRAME_BYTES),
     ]
     assert places(found) == wanted
-    assert "header (the file ends inside it): expected 12 bytes, got 4 bytes" in found.faults[-1].what
+    assert mentions(found.faults[-1].what, "header 12 bytes 4")
 
 
 def test_check_cut_gzip_names_the_stream_once(tmp_path) -> None:
     found = check(tmp_path / "a.tfrecord", gzip.compress(BASE)[:100])
     assert len(found.faults) == 1
-    assert "compressed stream: the file ends inside the deflated bytes" in found.faults[0].what
+    assert mentions(found.faults[0].what, "compressed stream ends")
     assert found.faults[0].record == found.num_records - 1
 
 
@@ -73,7 +74,7 @@ def test_check_gzip_with_a_wrong_trailer_names_the_record_that_would_come_next(t
     data = gzip.compress(BASE)
     found = check(tmp_path / "a.tfrecord", flip(data, len(data) - 6))
     assert places(found) == [(5, 5 * FRAME_BYTES)]
-    assert "CRC-32 of the stream" in found.faults[0].what
+    assert mentions(found.faults[0].what, "CRC-32")
     assert (found.num_records, found.num_sound) == (5, 5)
 
 
@@ -81,14 +82,14 @@ def test_check_gzip_with_a_bad_last_payload_and_a_wrong_trailer_names_both(tmp_p
     data = gzip.compress(flip(BASE, 4 * FRAME_BYTES + 40))
     found = check(tmp_path / "a.tfrecord", flip(data, len(data) - 6))
     assert places(found) == [(4, 4 * FRAME_BYTES), (5, 5 * FRAME_BYTES)]
-    assert found.faults[0].what.startswith("payload CRC")
+    assert mentions(found.faults[0].what, "payload CRC")
 
 
 def test_check_record_that_is_no_example_among_examples_is_a_fault(tmp_path) -> None:
     data = BASE + write_record(NO_EXAMPLE) + BASE
     found = check(tmp_path / "a.tfrecord", data)
     assert places(found) == [(5, 5 * FRAME_BYTES)]
-    assert found.faults[0].what == "payload is no Example: a length runs past what holds it"
+    assert mentions(found.faults[0].what, "payload Example length")
 
 
 def test_check_file_of_other_payloads_needs_sound_frames_only(tmp_path) -> None:
@@ -111,14 +112,14 @@ def test_check_bad_feature_lists_are_a_fault_among_sequence_examples_alone(tmp_p
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
-        (b"<!DOCTYPE html><title>404</title>", "an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
+        (b"<!DOCTYPE html><title>404</title>", "HTML"),
         (b'{"error": "not found", "status": 404}', "JSON"),
         (bytes(range(7, 200)), "0x"),
     ],
 )
 def test_check_file_that_is_no_tfrecord_is_refused(content, named, tmp_path) -> None:
-    with pytest.raises(NotTFRecordError, match="not a TFRecord file: expected") as caught:
+    with raises_with(NotTFRecordError, "TFRecord", field="length") as caught:
         check(tmp_path / "a.tfrecord", content)
     assert named in str(caught.value)
 
@@ -132,7 +133,7 @@ def test_check_first_record_whose_length_looks_like_json_is_a_damaged_record(len
 
 
 def test_check_file_compressed_otherwise_than_told_is_refused(tmp_path) -> None:
-    with pytest.raises(CorruptRecordError, match="compression: expected gzip, got none"):
+    with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         check(tmp_path / "a.tfrecord", BASE, compression="gzip")
 
 
@@ -140,7 +141,7 @@ def test_check_record_above_the_limit_is_a_fault_and_the_next_is_found(tmp_path)
     data = write_records([numbered(0), b"x" * 500, numbered(1)])
     found = check(tmp_path / "a.tfrecord", data, max_record_bytes=100)
     assert places(found) == [(1, FRAME_BYTES)]
-    assert "above max_record_bytes): expected at most 100 bytes, got 500 bytes" in found.faults[0].what
+    assert mentions(found.faults[0].what, "max_record_bytes 100 500")
     assert (found.num_records, found.num_sound) == (3, 2)
 
 
@@ -154,7 +155,7 @@ def test_check_trailing_zeros_are_a_fault_unless_allowed(tmp_path) -> None:
 def test_check_header_that_claims_more_than_the_file_takes_no_memory(tmp_path) -> None:
     found = check(tmp_path / "a.tfrecord", BASE + header(1 << 62) + b"rest")
     assert places(found) == [(5, 5 * FRAME_BYTES)]
-    assert "runs past the end of the file" in found.faults[0].what
+    assert mentions(found.faults[0].what, "end file")
 
 
 def test_check_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch) -> None:
@@ -162,7 +163,7 @@ def test_check_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch) -> No
     path.write_bytes(BASE)
     file = OpenFile(path)
     path.write_bytes(BASE + BASE)
-    with pytest.raises(ChangedFileError, match="size changed since the file was opened"):
+    with raises_with(ChangedFileError, expected=425, got=850):
         check_file(file, ReadOptions(), Tally())
 
 

@@ -20,6 +20,7 @@ from penstock.fields import Category, Number, Text
 from penstock.shards.manifest import load_manifest
 from penstock.transform import Keep
 from penstock.types import Bytes
+from raising import containing, raises_with
 
 
 def table(num_rows=200, seed=0):
@@ -120,12 +121,8 @@ def test_strata_have_the_same_shares(tmp_path, stratify):
 
 
 def test_stratify_needs_one_target_or_a_field(tmp_path):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "stratify target 0 --stratify"):
         ps.convert(table(), tmp_path / "out", stratify=True)
-    assert str(caught.value) == (
-        "stratify: expected one target, got 0. "
-        "Name the field: stratify='breed', on the command line --stratify breed."
-    )
 
 
 def test_column_that_names_the_splits_is_followed_and_not_written(tmp_path):
@@ -140,26 +137,23 @@ def test_column_that_names_the_splits_is_followed_and_not_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    ("parts", "facts"),
     [
-        (
-            ["train", "../etc"],
-            "split_by: expected values of at most 100 letters, digits and '_'.* '../etc'",
-        ),
-        (["train", None], "column 'part' in row 2: expected the name of a split, got nothing"),
-        (["train", "x" * 101], "at most 100 letters"),
+        (["train", "../etc"], "split_by 100 '_' '../etc'"),
+        (["train", None], "column 'part' row 2"),
+        (["train", "x" * 101], "100"),
     ],
 )
-def test_value_that_can_name_no_split_is_refused(tmp_path, parts, message):
-    with pytest.raises((OptionError, CellError), match=message):
+def test_value_that_can_name_no_split_is_refused(tmp_path, parts, facts):
+    with raises_with((OptionError, CellError), facts):
         ps.convert({"row": [1, 2], "part": parts}, tmp_path / "out", split_by="part")
     assert not (tmp_path / "out").exists()
 
 
 def test_column_that_names_the_splits_cannot_be_all_there_is_nor_the_target(tmp_path):
-    with pytest.raises(OptionError, match="split_by: expected a column beside it to write, got none"):
+    with raises_with(OptionError, "split_by"):
         ps.convert({"part": ["train", "test"]}, tmp_path / "out", split_by="part")
-    with pytest.raises(OptionError, match=r"split_by: .* got the target"):
+    with raises_with(OptionError, "split_by"):
         ps.convert({"a": [1, 2], "part": ["train", "test"]}, tmp_path / "out", split_by="part", target="part")
 
 
@@ -186,16 +180,16 @@ def test_time_that_is_not_written_still_splits(tmp_path):
 
 def test_row_without_a_time_is_refused_or_left_out(tmp_path):
     given = {"day": [1, 2, 3], "when": [1.0, float("nan"), 3.0]}
-    with pytest.raises(CellError, match="column 'when' in row 2: expected a time, got nothing"):
+    with raises_with(CellError, "column row", field="when", row=2):
         ps.convert(given, tmp_path / "out", time="when")
     dataset = ps.convert(given, tmp_path / "out", time="when", on_error="collect")
     assert sorted(places(dataset, "day")) == [1, 3]
 
 
 def test_time_of_a_column_that_is_not_there_names_the_nearest(tmp_path):
-    with pytest.raises(UnknownNameError, match=r"no column 'wen'\. Did you mean 'when'"):
+    with raises_with(UnknownNameError, "column 'when'", field="wen"):
         ps.convert({"when": [1, 2]}, tmp_path / "out", time="wen")
-    with pytest.raises(OptionError, match=r"time: .* got 'kind', a field of type 'category'"):
+    with raises_with(OptionError, field="kind", got=containing("'kind'", "'category'")):
         ps.convert(table(), tmp_path / "out", time="kind")
 
 
@@ -318,35 +312,30 @@ def test_column_that_no_field_can_hold_is_told(tmp_path, caplog):
 
 
 def test_source_of_which_no_column_can_be_kept_is_refused_with_the_reason(tmp_path):
-    with pytest.raises(
-        SchemaError, match=r"plan: expected at least one column to keep, got 'b' is left out: \w+"
-    ):
+    with raises_with(SchemaError, "plan", got=containing("'b'")):
         ps.convert({"b": [1 + 2j, 2]}, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
-        ({"schema": 5}, r"schema: expected fields by name, such as \{'photo': fields.Image\(\)\}, got 5"),
-        (
-            {"fields": {"a": Keep()}},
-            r"got \{'a': Keep\(\)\}\. Transforms, of penstock.transform, are for Pip",
-        ),
-        ({"fields": {"a": "int64"}}, "fields: expected fields by name, .*, got {'a': 'int64'}"),
-        ({"fields": ["a"]}, "fields: expected fields by name"),
-        ({"target": 5}, "target: expected the name of a column, got 5"),
-        ({"weight": ["a"]}, r"weight: expected the name of a column, got \['a'\]"),
-        ({"id": "a", "target": "a"}, "column 'a': expected one role, got two"),
-        ({"spilt": 1}, "option 'spilt': .*Did you mean 'split'"),
-        ({"zzz": 1}, "option 'zzz': .*There are split, group"),
+        ({"schema": 5}, "schema fields.Image() 5"),
+        ({"fields": {"a": Keep()}}, "Keep() penstock.transform"),
+        ({"fields": {"a": "int64"}}, "fields 'int64'"),
+        ({"fields": ["a"]}, "fields"),
+        ({"target": 5}, "target column 5"),
+        ({"weight": ["a"]}, "weight column"),
+        ({"id": "a", "target": "a"}, "column 'a' role"),
+        ({"spilt": 1}, "'spilt' 'split'"),
+        ({"zzz": 1}, "'zzz' split"),
     ],
 )
-def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, message):
+def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, facts):
     def never():
         raise AssertionError("the source was read")
         yield
 
-    with pytest.raises(OptionError, match=message):
+    with raises_with(OptionError, facts):
         ps.convert(never, tmp_path / "out", **options)
 
 
@@ -354,19 +343,19 @@ def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, messa
     "told", [{"fields": {"ag": Number()}}, {"target": "ag"}, {"drop": "ag"}, {"group": "ag"}]
 )
 def test_column_that_is_not_there_is_told_with_the_nearest(tmp_path, told):
-    with pytest.raises(UnknownNameError, match=r"no column 'ag'\. Did you mean 'age'"):
+    with raises_with(UnknownNameError, "column 'age'", field="ag"):
         ps.convert({"age": [1, 2], "b": [1, 2]}, tmp_path / "out", **told)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_source_that_lies_in_the_output_folder_is_not_written_over(tmp_path):
     ps.convert(table(), tmp_path / "out")
-    with pytest.raises(PathError, match="the output folder holds the source"):
+    with raises_with(PathError, "folder source", path=str(tmp_path / "out")):
         ps.convert(tmp_path / "out", tmp_path / "out", overwrite=True)
 
 
 def test_no_row_that_fits_is_an_error(tmp_path):
-    with pytest.raises(SourceError, match="all 2 rows were rejected"):
+    with raises_with(SourceError, "2 rows", field="a"):
         ps.convert({"a": ["x", "y"]}, tmp_path / "out", schema=ps.Schema({"a": Number()}), on_error="collect")
     assert not (tmp_path / "out").exists()
 
@@ -400,10 +389,10 @@ def test_resume_of_a_run_that_came_to_its_end_does_nothing(tmp_path):
 
 def test_source_that_is_not_there_is_named_among_others(tmp_path):
     ps.convert({"a": [1, 2, 3]}, tmp_path / "ra")
-    with pytest.raises(NoSuchPathError, match="nosuch: no such file or folder"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "nosuch")):
         ps.convert([tmp_path / "ra", tmp_path / "nosuch"], tmp_path / "out")
 
 
 def test_shares_beside_a_column_that_names_the_splits_are_refused():
-    with pytest.raises(OptionError, match="expected either split or split_by, got both"):
+    with raises_with(OptionError, expected=containing("split", "split_by")):
         ps.options.ConvertOptions(split="train=1", split_by="fold")

@@ -16,6 +16,7 @@ from penstock.errors import (
     TooManySkippedError,
 )
 from penstock.jobs.predict.evaluate import evaluate
+from raising import containing, mentions, raises_with
 
 QUICK = {"bootstrap": 0}
 ROWS = [
@@ -77,7 +78,7 @@ def test_rows_without_a_label_are_left_out_and_rows_keep_their_numbers(run, stor
     found = evaluate(run, gaps, **QUICK)
     assert found.records == 60
     assert found.targets == stored.targets
-    assert "5 rows without a label left out" in found.notes
+    assert mentions(found.notes, "5 rows label")
     assert found.mistakes["sold"][0].row == stored.mistakes["sold"][0].row + 5
     with pytest.raises(SourceError) as caught:
         evaluate(run, frame.assign(sold=None), **QUICK)
@@ -94,7 +95,7 @@ def test_data_without_the_column_of_a_target_or_input_names_it(run, tmp_path):
     with pytest.raises(SchemaError) as caught:
         evaluate(run, frame.rename(columns={"sold": "Sold"}), **QUICK)
     assert caught.value.field == "sold"
-    assert "Rename 'Sold'" in caught.value.advice
+    assert mentions(caught.value.advice, "'Sold'")
 
 
 def test_data_without_an_optional_target_needs_labels(tmp_path):
@@ -131,7 +132,7 @@ def test_label_that_the_run_does_not_know_is_named_or_left_out(run, stored, tmp_
         evaluate(run, path, **QUICK)
     error = caught.value
     assert (error.field, error.line, str(error.path)) == ("sold", 8, str(path))
-    assert (error.expected, error.got) == ("one of 'no', 'yes' (the classes of the run)", "'perhaps'")
+    assert (error.expected, error.got) == (containing("'no'", "'yes'"), "'perhaps'")
     found = evaluate(run, path, on_error=on_error, **QUICK)
     assert (found.records, found.targets) == (60, stored.targets)
     assert any("1 row that did not fit" in note for note in found.notes)
@@ -155,7 +156,7 @@ def test_rows_with_unknown_classes_of_any_kind_are_left_out(values, unknown, fie
     with pytest.raises(CellError) as caught:
         evaluate(run, more, **QUICK)
     assert (caught.value.field, caught.value.row) == ("y", 11)
-    assert "of the run" in caught.value.expected
+    assert mentions(caught.value.expected, "run")
     found = evaluate(run, more, on_error="skip", **QUICK)
     assert (found.records, found.targets) == (60, evaluate(run, rows, **QUICK).targets)
 
@@ -165,9 +166,9 @@ def test_text_options_and_splits_of_raw_data(run, tmp_path):
     frame = pd.read_csv(path)
     frame.to_csv(path, index=False, sep="\t")
     assert evaluate(run, path, delimiter=r"\t", **QUICK).records == 60
-    with pytest.raises(OptionError, match="split: expected none for raw data"):
+    with raises_with(OptionError, "split"):
         evaluate(run, path, split="test", delimiter=r"\t", **QUICK)
-    with pytest.raises(OptionError, match="delimter"):
+    with raises_with(OptionError, got="'delimter'"):
         evaluate(run, path, delimter=";")
 
 
@@ -203,7 +204,7 @@ def test_images_that_a_table_names_are_read(tmp_path):
 def test_printed_scores_show_intervals_inputs_and_mistakes(run, tmp_path):
     found = evaluate(run, write(tmp_path, "csv"), bootstrap=50, mistakes=2)
     lines = str(found).splitlines()
-    assert lines[0] == f"{tmp_path / 'labelled.csv'}, 60 records"
+    assert mentions(lines[0], f"{tmp_path / 'labelled.csv'} 60")
     low, high = found.intervals["sold"]["auc"]
     shown = next(line.split() for line in lines if line.split()[:1] == ["auc"])
     assert shown == ["auc", f"{found.targets['sold']['auc']:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]

@@ -28,6 +28,7 @@ from penstock.errors import (
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict, run_prediction
 from pictures import jpeg, png, scene
+from raising import containing, mentions, raises_with
 
 NUM_ROWS = 40
 ADOPTED = ("adopted", "adopted_probability", "adopted_probability_no", "adopted_probability_yes")
@@ -149,7 +150,7 @@ def test_error_of_the_first_row_comes_first(run):
         yield from make_pets(20_000)
         raise RuntimeError("behind the first block")
 
-    with pytest.raises(CellError, match="row 1: expected a number"):
+    with raises_with(CellError, "row", field="age", row=1):
         predict(run, pets)
 
 
@@ -173,7 +174,7 @@ def test_rows_without_an_id_are_numbered_and_columns_are_kept(run):
 
 
 def test_kept_column_that_is_not_there_names_the_nearest(run):
-    with pytest.raises(UnknownNameError, match=r"no column 'agee'.*Did you mean 'age'\?"):
+    with raises_with(UnknownNameError, "'age'", field="agee"):
         predict(run, make_pets(), keep="agee")
 
 
@@ -185,16 +186,14 @@ def test_kept_target_is_called_true(run):
 
 def test_kept_column_named_like_a_prediction_is_refused(run):
     rows = [{**row, "adopted_probability": 0.5} for row in make_pets(4)]
-    with pytest.raises(
-        OptionError, match=r"column 'adopted_probability': expected names in the output that come once"
-    ):
+    with raises_with(OptionError, "column", field="adopted_probability"):
         predict(run, rows, keep="adopted_probability")
 
 
 def test_nothing_is_written_before_the_first_rows_are_predicted(run):
     written = []
     bad = [{**make_pets(1)[0], "age": "old"}]
-    with pytest.raises(CellError, match=r"got 'old'\."):
+    with raises_with(CellError, field="age", got="'old'"):
         run_prediction(run, bad, None, PredictOptions(), write=written.append)
     assert not written
 
@@ -211,25 +210,19 @@ def test_missing_column_counts_as_missing_and_is_said_once(run, caplog):
 def test_missing_column_with_one_like_it_says_so(run):
     rows = [{"ages" if name == "age" else name: value for name, value in row.items()} for row in make_pets()]
     found = predict(run, rows)
-    assert found.notes[0] == "no column 'age': it counts as missing in all rows; is it 'ages'?"
-    assert found.notes[1] == "not read: 'ages'"
+    assert mentions(found.notes[0], "column 'age' rows 'ages'")
+    assert mentions(found.notes[1], "'ages'")
 
 
 def test_missing_column_that_cannot_be_missing_names_the_nearest(run):
     rows = [{"kin" if name == "kind" else name: value for name, value in row.items()} for row in make_pets()]
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "'kind' 'kind' 'id' 'age' 'zip' 'kin' 'born' 'adopted' 'kin'"):
         predict(run, rows)
-    assert str(caught.value) == (
-        "list of dicts: no column 'kind': expected the columns that the model was trained on, 'kind' among "
-        "them, got 'id', 'age', 'zip', 'kin', 'born', 'adopted'. Rename 'kin', if that is it."
-    )
 
 
 def test_data_without_any_column_of_the_model_is_refused(tmp_path):
     run = fit_run({"a": [1.0, 2.0], "y": [0.5, 1.5]}, tmp_path / "s", target="y")
-    with pytest.raises(
-        SchemaError, match=r"no column 'a'.*got 'b'\. Add it to the data: the model reads it\."
-    ):
+    with raises_with(SchemaError, "column", field="a", got="'b'"):
         predict(run, {"b": [1.0]})
 
 
@@ -237,12 +230,8 @@ def test_missing_value_in_a_column_that_had_none_is_named(run, tmp_path):
     rows = make_pets(5)
     rows[3]["kind"] = None
     path = write_csv(tmp_path / "new.csv", rows)
-    with pytest.raises(CellError) as caught:
+    with raises_with(CellError, f"{path} 'kind' 4 (line 5) on_error='skip' --on-error"):
         predict(run, path)
-    assert str(caught.value) == (
-        f"{path}: column 'kind' in row 4 (line 5): expected a value, got nothing. "
-        "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
-    )
 
 
 def test_optional_fields_and_defaults_are_filled_as_in_training(tmp_path):
@@ -270,12 +259,8 @@ def test_unseen_category_without_a_slot_is_named_with_its_row(tmp_path):
     rows = [{"k": "ab"[n % 2], "y": n / 2} for n in range(10)]
     run = fit_run(rows, tmp_path / "s", {"k": {"unknown": "error"}}, target="y")
     path = write_csv(tmp_path / "new.csv", [{"k": "a"}, {"k": "c"}, {"k": "b"}])
-    with pytest.raises(CellError) as caught:
+    with raises_with(CellError, f"{path} 'k' 2 (line 3) 'c' on_error='skip' --on-error"):
         predict(run, path)
-    assert str(caught.value) == (
-        f"{path}: column 'k' in row 2 (line 3): expected a value that has a code, got 'c'. "
-        "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
-    )
     found = predict(run, path, on_error="skip")
     assert (found.num_rows, found.num_skipped) == (2, 1)
     assert found.table["row"].to_pylist() == [0, 2]
@@ -304,7 +289,7 @@ def test_rows_that_do_not_fit_are_skipped_counted_and_said(run, expected, tmp_pa
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     place = f"row left out: {path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
     assert said[0].startswith(place)
-    assert said[-1] == "2 of 40 rows were left out"
+    assert mentions(said[-1], "2 40 rows")
 
 
 def test_rows_that_do_not_fit_are_collected_in_order(run, tmp_path):
@@ -318,7 +303,7 @@ def test_rows_that_do_not_fit_are_collected_in_order(run, tmp_path):
 
 def test_too_many_rows_that_do_not_fit_end_the_run(run):
     rows = [{**row, "age": "old"} for row in make_pets()]
-    with pytest.raises(TooManySkippedError, match=r"expected at most 5, got 6 and more, the last because"):
+    with raises_with(TooManySkippedError, field="age", expected=containing(5), got=containing(6)):
         predict(run, rows, on_error="skip", max_rejects=5)
 
 
@@ -346,7 +331,7 @@ def test_csv_with_a_header_alone_gives_a_file_without_rows(run, tmp_path):
 
 def test_sound_file_that_is_no_table_is_still_an_error(run, tmp_path):
     (tmp_path / "bad.csv").write_text('age,zip\n1,"2\n')
-    with pytest.raises(SourceError, match="quote"):
+    with raises_with(SourceError, advice=containing("text", "'\"2\\n'")):
         predict(run, tmp_path / "bad.csv")
 
 
@@ -389,7 +374,7 @@ def test_words_that_meant_nothing_in_the_conversion_still_do(tmp_path):
     table = {"a": pa.array([1.0, 2.0, None]), "y": [0.5, 1.5, 2.5]}
     run = fit_run(table, tmp_path / "s", target="y")
     (tmp_path / "new.csv").write_text("a\nNA\n2\n")
-    with pytest.raises(CellError, match="got 'NA'"):
+    with raises_with(CellError, field="a", got="'NA'"):
         predict(run, tmp_path / "new.csv")
     run.settings = {"convert": {"missing": ["", "NA"]}}
     assert predict(run, tmp_path / "new.csv").num_rows == 2
@@ -471,14 +456,13 @@ def test_image_that_is_gone_or_damaged_is_a_row_that_does_not_fit(photos, tmp_pa
     found = predict(run, tmp_path / "new.csv", on_error="collect", batch_size=2)
     assert found.table["row"].to_pylist() == [0, 3]
     assert [error.row for error in found.rejected] == [2, 3]
-    assert "no such file" in str(found.rejected[1])
-    with pytest.raises(FieldError, match=r"column 'image' in row 2 \(line 3\)"):
+    assert mentions(found.rejected[1], "file")
+    with raises_with(FieldError, "(line 3)", field="image", row=2):
         predict(run, tmp_path / "new.csv")
     for data in (tmp_path, [cut]):
         (tmp_path / "new.csv").unlink(missing_ok=True)
-        with pytest.raises(FieldError) as caught:
+        with raises_with(FieldError, f"{cut} 'image' 1 jpeg"):
             predict(run, data)
-        assert str(caught.value).startswith(f"{cut}: column 'image' in row 1: expected a whole jpeg, got")
 
 
 def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
@@ -496,5 +480,5 @@ def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
     functions = {"ratio": dict}
     assert predict(tmp_path, make_pets(2), model="model", functions=functions).num_rows == 2
     assert given == [(tmp_path, "model", functions)]
-    with pytest.raises(OptionError, match="functions: expected functions by name, got 3"):
+    with raises_with(OptionError, "functions", got="3"):
         predict(tmp_path, [], functions=3)

@@ -21,6 +21,7 @@ from penstock.jobs.predict.prediction_file import open_writer
 from penstock.model.task import Task
 from penstock.score import scores
 from penstock.score.scores import predict_codes
+from raising import containing, raises_with
 
 ROW = pa.schema([pa.field("row", pa.int64())])
 NUMBERS = pa.RecordBatch.from_arrays([pa.array([0, 1])], schema=ROW)
@@ -55,7 +56,7 @@ def test_target_that_is_kept_is_called_true():
     task = {"adopted": Task("adopted", "binary", ("no", "yes"))}
     assert Answers(task, carried).schema.names[:4] == ["row", "adopted_true", "age", "adopted"]
     twice = pa.schema([*carried, pa.field("adopted_true", pa.string())])
-    with pytest.raises(OptionError, match=r"column 'adopted_true': .*a target that is kept and another"):
+    with raises_with(OptionError, "column target", field="adopted_true"):
         Answers(task, twice)
 
 
@@ -103,9 +104,9 @@ def test_probability_that_is_no_number_gives_no_label():
 
 def test_targets_whose_columns_have_one_name_are_refused():
     tasks = {"a": Task("a", "binary", (0, 1)), "a_probability": Task("a_probability", "regression")}
-    with pytest.raises(OptionError, match=r"column 'a_probability': .*predictions of two targets\. Rename"):
+    with raises_with(OptionError, "column", field="a_probability"):
         Answers(tasks, ROW)
-    with pytest.raises(OptionError, match=r"column 'row': .*a column of the data and one of the predictions"):
+    with raises_with(OptionError, "column column", field="row"):
         Answers({"row": Task("row", "regression")}, ROW)
 
 
@@ -197,9 +198,7 @@ def test_numbers_that_are_none_are_null_in_json_and_shown_in_csv():
 def test_bytes_go_to_parquet_alone(trained, tmp_path):
     run, rows = trained
     rows = [{**row, "blob": b"\0"} for row in rows]
-    with pytest.raises(
-        OptionError, match=r"column 'blob': .*got bytes\. Write '\.parquet', or do not keep it"
-    ):
+    with raises_with(OptionError, "column '.parquet'", field="blob"):
         predict(run, rows, tmp_path / "out.csv", keep="blob")
     assert list(tmp_path.iterdir()) == []
     predict(run, rows, tmp_path / "out.parquet", keep="blob")
@@ -223,7 +222,7 @@ def test_nothing_is_left_of_a_run_that_was_cut_off(trained, tmp_path, suffix):
 def test_file_that_is_there_stays_unless_it_may_be_replaced(trained, tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("mine")
-    with pytest.raises(PathError, match=r"exists already.*overwrite=True"):
+    with raises_with(PathError, "overwrite=True"):
         write(trained, path)
     run, rows = trained
     bad = [*rows[:10], {**rows[0], "age": "old"}]
@@ -235,15 +234,13 @@ def test_file_that_is_there_stays_unless_it_may_be_replaced(trained, tmp_path):
 
 
 def test_output_of_another_format_is_refused_before_any_work(trained, tmp_path):
-    with pytest.raises(
-        OptionError, match=r"out: expected a name that ends in '\.parquet', '\.csv' or '\.jsonl'"
-    ):
+    with raises_with(OptionError, "out", expected=containing("'.parquet'", "'.csv'", "'.jsonl'")):
         predict("no such run", [], tmp_path / "out.xlsx")
 
 
 def test_output_that_is_the_data_is_refused(trained, tmp_path):
     (tmp_path / "new.csv").write_text("age,name\n1,a\n")
-    with pytest.raises(PathError, match="the output is the data itself"):
+    with raises_with(PathError, "output data", path=str(tmp_path / "new.csv")):
         predict(trained[0], tmp_path / "new.csv", tmp_path / "new.csv", overwrite=True)
 
 
@@ -259,29 +256,26 @@ def test_text_shows_the_first_rows(trained):
 
 
 @pytest.mark.parametrize(
-    ("choice", "message"),
+    ("choice", "facts"),
     [
-        ({"keep": 3}, "keep: expected a list of texts, got 3"),
-        ({"split": 3}, "split: expected the name of a split, got 3"),
-        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
-        ({"on_error": "stop"}, "on_error: expected one of 'raise', 'skip', 'collect', got 'stop'"),
-        ({"overwrite": 1}, "overwrite: expected True or False, got 1"),
-        ({"delimiter": ";;"}, "delimiter: expected one ASCII character"),
+        ({"keep": 3}, "keep list 3"),
+        ({"split": 3}, "split split 3"),
+        ({"batch_size": 0}, "batch_size 1 0"),
+        ({"on_error": "stop"}, "on_error 'raise' 'skip' 'collect' 'stop'"),
+        ({"overwrite": 1}, "overwrite True False 1"),
+        ({"delimiter": ";;"}, "delimiter ASCII"),
     ],
 )
-def test_choice_that_cannot_be_is_refused_when_made(choice, message):
-    with pytest.raises(OptionError) as caught:
+def test_choice_that_cannot_be_is_refused_when_made(choice, facts):
+    with raises_with(OptionError, facts):
         PredictOptions(**choice)
-    assert str(caught.value).startswith(message)
 
 
 def test_choice_that_does_not_exist_names_the_nearest():
-    with pytest.raises(
-        OptionError, match=r"expected an option of predict, got 'keeps'\. Did you mean 'keep'\?"
-    ):
+    with raises_with(OptionError, got="'keeps'", advice=containing("'keep'")):
         predict("run", [], keeps="a")
 
 
 def test_what_is_no_run_is_refused():
-    with pytest.raises(OptionError, match="run: expected a run, or the folder of one, got 3"):
+    with raises_with(OptionError, "run", got="3"):
         predict(3, [])

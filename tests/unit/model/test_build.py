@@ -14,6 +14,7 @@ from penstock.model.options import ModelOptions
 from penstock.schema.schema import Schema
 from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
 from penstock.transform.map import Mapped
+from raising import containing, raises_with
 
 SMALL = ModelOptions(preset="small")
 STYLES = ("pool", "gru", "conv", "transformer")
@@ -188,7 +189,7 @@ def test_presets_differ_in_size():
 
 def test_no_target_is_refused():
     pipeline, _ = make_pipeline({"age": AGE})
-    with pytest.raises(OptionError, match="targets of the pipeline: expected a field to predict, got none"):
+    with raises_with(OptionError, advice=containing("--target", "NAME")):
         build_model(pipeline.schema, pipeline)
 
 
@@ -202,29 +203,21 @@ def test_no_input_is_refused():
 
 def test_ragged_input_is_refused_with_advice():
     pipeline, _ = make_pipeline({"hours": (HOURS[0], Pad(ragged=True), HOURS[2]), "y": YES})
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "input 'hours' array int64 ragged=True"):
         build_model(pipeline.schema, pipeline)
-    assert str(caught.value) == (
-        "input 'hours': expected an array of numbers, got int64 ragged (n, ?). Say Pad(), or give the "
-        "transform no ragged=True; or leave the field out: give None for it."
-    )
 
 
 def test_steps_of_any_size_are_refused_with_advice():
     steps = Output("steps", "float32", (None, None))
     maps = [Mapped("steps", lambda _: {"steps": np.zeros((NUM_ROWS, 2, 2), np.float32)}, ("age",), (steps,))]
     pipeline, _ = make_pipeline({"age": AGE, "y": YES}, maps)
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "input 'steps' steps float32 Pad(step_length=8)"):
         build_model(pipeline.schema, pipeline)
-    assert str(caught.value) == (
-        "input 'steps': expected steps of one size, got float32 (n, ?, ?). Give its transform a "
-        "step_length, such as Pad(step_length=8)."
-    )
 
 
 def test_another_schema_is_refused():
     pipeline, _ = make_pipeline({"age": AGE, "y": YES})
-    with pytest.raises(UnknownNameError, match="no field 'age'"):
+    with raises_with(UnknownNameError, field="age", got="'age'"):
         build_model(Schema({"ages": AGE[0], "y": YES[0]}), pipeline)
     with pytest.raises(SchemaError):
         build_model(Schema({"age": Text(), "y": YES[0]}), pipeline)

@@ -16,6 +16,7 @@ from penstock.score.scores import CLASS_SCORES
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.output import Output
 from pictures import jpeg
+from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
 
 COUNT = 300
@@ -102,8 +103,8 @@ def test_evaluation_does_not_depend_on_the_batch_size(pets, pipeline) -> None:
 
 def test_evaluation_reads_as_a_table(pets, pipeline) -> None:
     text = str(evaluate(pets, pipeline, **QUICK))
-    assert text.startswith("split 'test', ")
-    assert "adopted (binary, 2 labels)" in text
+    assert mentions(text, "split 'test'")
+    assert mentions(text, "(binary, 2 labels)")
     assert re.search(r"^  auc +1\.0000$", text, re.MULTILINE)
 
 
@@ -214,7 +215,7 @@ def test_slices_of_numbers_are_ranges_of_as_many_records(pets, pipeline) -> None
 def test_slices_of_sequences_go_by_their_length(pets, pipeline) -> None:
     found = evaluate(pets, pipeline, **QUICK, slices=("tokens",))
     assert [each.value for each in found.slices["tokens"]] == [0, 1, 2, 3, 4]
-    assert "tokens: sliced by the number of its items" in found.notes
+    assert any(mentions(note, "tokens items") for note in found.notes)
 
 
 def test_slices_of_texts_that_hardly_repeat_go_by_their_length(tmp_path) -> None:
@@ -228,7 +229,8 @@ def test_slices_of_texts_that_hardly_repeat_go_by_their_length(tmp_path) -> None
     assert [each.value for each in found.slices["note"]] == [3, 4, 5]
     assert sum(each.records for each in found.slices["note"]) == len(pets["test"])
     assert {each.value for each in found.slices["word"]} == {"one", "three"}
-    assert found.notes == ("note: sliced by the number of its characters",)
+    (note,) = found.notes
+    assert mentions(note, "note characters")
 
 
 def test_slices_have_one_for_missing_values_and_twenty_of_many(tmp_path) -> None:
@@ -239,11 +241,11 @@ def test_slices_have_one_for_missing_values_and_twenty_of_many(tmp_path) -> None
     found = evaluate(pets, pipeline, **QUICK, slices=["region"])
     assert len(found.slices["region"]) == 21
     assert (found.slices["region"][-1].value, found.slices["region"][-1].name) == (None, "(missing)")
-    assert "region: 7 rarer values not shown" in found.notes
+    assert any(mentions(note, "region 7") for note in found.notes)
 
 
 def test_slice_by_a_field_that_is_not_there_names_the_nearest(pets, pipeline) -> None:
-    with pytest.raises(UnknownNameError, match=r"no field 'regoin'\. Did you mean 'region'\?"):
+    with raises_with(UnknownNameError, field="regoin", advice=containing("'region'")):
         evaluate(pets, pipeline, slices=["regoin"])
 
 
@@ -255,8 +257,7 @@ def test_slice_by_an_image_is_refused(tmp_path) -> None:
         fields={"photo": ps.fields.Image()},
     )
     pipeline = ps.Pipeline.fit(pets)
-    expected = "slice 'photo': expected a category, a number, a text or a sequence, got a field of type image"
-    with pytest.raises(OptionError, match=expected):
+    with raises_with(OptionError, "'photo' category text sequence image"):
         evaluate(pets, pipeline, lambda _: {}, slices=["photo"])
 
 
@@ -291,7 +292,7 @@ def test_skipped_records_shift_nothing(tmp_path) -> None:
     whole = len(pets["test"])
     found = evaluate(opened, pipeline, slices=["region"], batch_size=16, bootstrap=0)
     assert found.records == whole - 1
-    assert "1 bad record skipped" in found.notes
+    assert any(mentions(note, "1 bad record") for note in found.notes)
     assert found.targets["adopted"]["accuracy"] == 1.0
     assert sum(each.records for each in found.slices["region"]) == whole - 1
     assert found.importance["x"] > 0.3
@@ -334,7 +335,7 @@ def test_predictions_that_are_not_finite_are_named_and_give_no_scores(pets, pipe
     found = evaluate(pets, pipeline, predict, bootstrap=10, slices=["kind"])
     assert set(found.targets["adopted"].values()) == {None}
     assert set(found.importance.values()) == {None}
-    assert "adopted: no score is defined, as the truth or prediction of 1 record is not finite" in found.notes
+    assert any(mentions(note, "adopted 1 finite") for note in found.notes)
     json.dumps(found.to_json(), allow_nan=False)
 
 
@@ -344,8 +345,7 @@ def test_label_that_the_model_does_not_know_names_the_record(tmp_path) -> None:
         write_plain(tmp_path / f"{split}-00000-of-00001.tfrecord", records)
     data = ps.open(tmp_path, fields={"y": ps.fields.Number("int64")}, target="y")
     pipeline = ps.Pipeline.fit(data)
-    text = r"test-00000-of-00001.tfrecord: target 'y' of record 2: expected one of 2 labels"
-    with pytest.raises(FieldError, match=text):
+    with raises_with(FieldError, "test-00000-of-00001.tfrecord 'y' 2 labels", record=2):
         evaluate(data, pipeline, lambda inputs: {"y": inputs["x"] * 0})
 
 
@@ -364,11 +364,16 @@ def test_data_of_another_type_or_without_a_field_is_refused(tmp_path, pipeline) 
     columns = make_columns(60)
     columns["kind"] = list(range(60))
     other = convert(tmp_path, columns)
-    with pytest.raises(SchemaError, match="field 'kind': expected type category"):
+    with raises_with(
+        SchemaError,
+        field="kind",
+        expected=containing("category", "(scalar string, 3 values)"),
+        got=containing("(scalar int64)"),
+    ):
         evaluate(other, pipeline)
     del columns["kind"]
     other = convert(tmp_path / "more", columns)
-    with pytest.raises(UnknownNameError, match="no field 'kind'"):
+    with raises_with(UnknownNameError, field="kind", got="'kind'"):
         evaluate(other, pipeline)
 
 
@@ -408,7 +413,7 @@ def test_split_without_a_sound_record_is_refused(tmp_path) -> None:
         write_plain(tmp_path / f"{split}-00000-of-00001.tfrecord", payloads)
     fields = {"x": ps.fields.Number(), "y": ps.fields.Number("int64")}
     data = ps.open(tmp_path, fields=fields, target="y", on_error="skip")
-    with pytest.raises(OptionError, match="split 'test': expected a record that can be read, got 2 bad ones"):
+    with raises_with(OptionError, "split 'test'", got=containing(2)):
         evaluate(data, ps.Pipeline.fit(data["train"]), lambda inputs: {"y": inputs["x"]})
 
 
@@ -441,16 +446,16 @@ def test_progress_is_told_to_the_end(pets, pipeline) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "facts"),
     [
-        ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, got 0"),
-        ({"bootstrap": -1}, "bootstrap: expected a whole number of at least 0, got -1"),
-        ({"mistakes": True}, "mistakes: expected a whole number of at least 0, got True"),
-        ({"importance": 1}, "importance: expected True or False, got 1"),
-        ({"slices": [3]}, "slices: expected names of fields"),
-        ({"slices": 3}, "slices: expected names of fields, got 3"),
+        ({"batch_size": 0}, "batch_size 1 0"),
+        ({"bootstrap": -1}, "bootstrap 0 -1"),
+        ({"mistakes": True}, "mistakes 0 True"),
+        ({"importance": 1}, "importance True False 1"),
+        ({"slices": [3]}, "slices"),
+        ({"slices": 3}, "slices 3"),
     ],
 )
-def test_option_that_cannot_be_is_refused(options, text) -> None:
-    with pytest.raises(OptionError, match=text):
+def test_option_that_cannot_be_is_refused(options, facts) -> None:
+    with raises_with(OptionError, facts):
         EvaluateOptions(**options)

@@ -12,6 +12,7 @@ from matched_models import fit, write_table
 from penstock.errors import OptionError
 from penstock.model.task import find_tasks
 from penstock.transform import Scale, Tokenize
+from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model.match import check_model  # noqa: E402
@@ -88,61 +89,48 @@ def test_sequential_model_is_taken_if_it_begins_with_a_named_input(table):
     pipeline = fit(table, ("left",), ("price",))
     accept(keras.Sequential([number("left", (1,)), layers.Dense(1)]), pipeline)
     error = refuse(keras.Sequential([layers.Dense(1)], name="plain"), pipeline)
-    assert str(error) == (
-        "inputs of model 'plain': expected a first layer that declares its input, got a Sequential without "
-        "one. Begin it with keras.Input(shape, name='…'), named by the field."
-    )
+    assert mentions(error, "'plain' Sequential keras.Input(shape, name='…')")
 
 
 def test_missing_input_is_named_with_the_nearest(sides):
     error = refuse(make_model(left="lefft", name="own"), sides)
-    assert str(error) == (
-        "input 'lefft' of model 'own': expected an input of the pipeline by that name, got 'left' or "
-        "'right'. Did you mean 'left'? Inputs go by name: keras.Input((), name='left')."
-    )
+    assert mentions(error, "'lefft' 'own' 'left' 'right' 'left' keras.Input(()")
     assert error.field == "lefft"
 
 
 def test_extra_input_is_refused_with_how_to_leave_it_out(table):
     pipeline = fit(table, ("left", "right", "breed"), ("adopted",))
-    assert str(refuse(make_model(name="own"), pipeline)) == (
-        "pipeline input 'breed': expected an input of model 'own' by that name, got 'left' or 'right'. "
-        "Leave the field out, Pipeline.fit(…, breed=None), or let the model take it: "
-        "keras.Input((), name='breed', dtype='int32')."
+    assert mentions(
+        str(refuse(make_model(name="own"), pipeline)),
+        "'breed' 'own' 'left' 'right' Pipeline.fit(…, breed=None) keras.Input(() dtype='int32'",
     )
 
 
 def test_extra_input_that_comes_with_a_field_names_the_field(table):
     pipeline = fit(table, (), ("adopted",), left=Scale(indicator=True), right=Scale())
-    assert "'left_missing': expected an input" in str(error := refuse(make_model(), pipeline))
-    assert "It comes with the field 'left'. Leave the field out, Pipeline.fit(…, left=None)" in str(error)
+    assert mentions(str(error := refuse(make_model(), pipeline)), "'left_missing' input")
+    assert mentions(error, "'left' Pipeline.fit(…, left=None)")
 
 
 def test_inputs_without_names_are_refused_as_they_could_be_swapped(sides):
     text = str(refuse(make_model(None, None, name="own"), sides))
-    assert text.startswith(
-        "inputs of model 'own': expected the names of the pipeline's inputs, as inputs go by name and never "
-        "by position, got 'keras_tensor"
-    )
-    assert text.endswith(", which Keras made up. Name each by its field: keras.Input((), name='left').")
+    assert mentions(text, "'own'")
+    assert mentions(text, "Keras keras.Input(()")
 
 
 def test_wrong_shape_names_both(table):
     pipeline = fit(table, ("photo",), ("adopted",))
     photo = number("photo", (8, 8, 1))
     model = keras.Model(photo, layers.Dense(1)(layers.Flatten()(photo)), name="own")
-    assert str(refuse(model, pipeline)) == (
-        "input 'photo' of model 'own': expected shape (n, 8, 8, 1), got (n, 4, 4, 1) from the pipeline. "
-        "Say keras.Input((4, 4, 1), name='photo'), or another transform for the field."
-    )
+    assert mentions(str(refuse(model, pipeline)), "'photo' 'own' (n, 8, 8, 1) (n, 4, 4, 1) keras.Input((4")
 
 
 def test_length_that_varies_is_refused_where_the_model_wants_one(table):
     note = number("note", (6,), "int32")
     model = keras.Model(note, layers.Dense(1)(layers.Flatten()(layers.Embedding(9, 2)(note))))
     error = refuse(model, fit(table, ("note",), ("adopted",)))
-    assert "expected shape (n, 6), got (n, ?) from the pipeline" in str(error)
-    assert str(error).endswith("or pad the field to one length: length=6.")
+    assert mentions(error, "shape (n, 6)")
+    assert mentions(error, "length length=6")
     accept(model, fit(table, (), ("adopted",), note=Tokenize(length=6)))
 
 
@@ -153,7 +141,7 @@ def test_wrong_dtype_is_refused(table, name, dtype):
     pipeline = fit(table, (name,), ("adopted",))
     flat = layers.Lambda(lambda x: keras.ops.zeros((1, 1)), output_shape=(1,))(taken)
     error = refuse(keras.Model(taken, layers.Dense(1)(flat), name="own"), pipeline)
-    assert f"input {name!r} of model 'own': expected {dtype}, got {given} from the pipeline" in str(error)
+    assert mentions(error, f"{name!r} 'own' {dtype} {given}")
 
 
 def test_whole_numbers_are_taken_by_a_float_input(table):
@@ -164,33 +152,27 @@ def test_whole_numbers_are_taken_by_a_float_input(table):
 def test_floats_for_an_embedding_are_refused_though_its_input_takes_them(table):
     left = number("left")
     model = keras.Model(left, layers.Dense(1)(layers.Embedding(9, 2, name="rows")(left)), name="own")
-    assert (
-        "embedding 'rows' of input 'left' of model 'own': expected whole numbers, got float32 from the "
-        "pipeline" in str(refuse(model, fit(table, ("left",), ("adopted",))))
-    )
+    assert mentions(str(refuse(model, fit(table, ("left",), ("adopted",)))), "'rows' 'left' 'own' float32")
 
 
 def test_embedding_with_fewer_rows_than_codes_is_refused(table):
     breed = number("breed", dtype="int32")
     pipeline = fit(table, ("breed",), ("adopted",))
     model = keras.Model(breed, layers.Dense(1)(layers.Embedding(4, 2, name="rows")(breed)), name="own")
-    assert str(refuse(model, pipeline)) == (
-        "embedding 'rows' of input 'breed' of model 'own': expected an input_dim of at least 5, one a code "
-        "of the pipeline, got 4. Say Embedding(5, …), or limit the vocabulary of the field."
-    )
+    assert mentions(str(refuse(model, pipeline)), "'rows' 'breed' 'own' input_dim 5 4")
     accept(keras.Model(breed, layers.Dense(1)(layers.Embedding(5, 2)(breed))), pipeline)
 
 
 def test_nested_and_foreign_models_are_refused(sides):
     left, right = number("left"), number("right")
     nested = keras.Model({"both": [left, right]}, layers.Dense(1)(join(left, right)), name="own")
-    assert "inputs of model 'own': expected one dict of keras.Inputs by name" in str(refuse(nested, sides))
-    assert str(refuse(make_model, sides)).startswith("model: expected a keras.Model, got <function make_m")
+    assert mentions(str(refuse(nested, sides)), "'own' keras.Inputs")
+    assert mentions(str(refuse(make_model, sides)), "keras.Model")
 
 
 def test_ragged_input_is_refused(table):
     error = refuse(make_model(), fit(table, (), ("adopted",), note={"kind": "tokenize", "ragged": True}))
-    assert "pipeline input 'note': expected an array, got int32 ragged (n, ?)" in str(error)
+    assert mentions(error, "input 'note' array int32")
 
 
 def test_subclassed_model_is_called_by_name_and_built(sides):
@@ -201,21 +183,20 @@ def test_subclassed_model_is_called_by_name_and_built(sides):
 
 
 def test_subclassed_model_that_misses_an_input_names_it(sides):
-    assert str(refuse(Sides(("left", "rihgt")), sides)) == (
-        "input 'rihgt' of model 'sides': expected an input of the pipeline by that name, got 'left' or "
-        "'right'. Did you mean 'right'? Inputs go by name: keras.Input((), name='right')."
+    assert mentions(
+        str(refuse(Sides(("left", "rihgt")), sides)), "'rihgt' 'sides' 'left' 'right' 'right' keras.Input(()"
     )
 
 
 def test_subclassed_model_that_leaves_an_input_unread_is_refused(sides):
     error = refuse(Sides(("right",)), sides)
-    assert "pipeline input 'left': expected an input of model 'sides' by that name, got 'right'" in str(error)
+    assert mentions(error, "'left' 'sides' 'right'")
 
 
 def test_subclassed_model_that_fails_says_on_what(table):
     error = refuse(Sides(("left", "photo")), fit(table, ("left", "photo"), ("adopted",)))
-    assert "call of model 'sides': expected a model that takes a dict of inputs by name" in str(error)
-    assert "{'left': float32 (n,), 'photo': float32 (n, 4, 4, 1)}, got " in str(error)
+    assert mentions(error, "'sides'")
+    assert mentions(error, "float32 'photo' float32 (n, 4, 4, 1)")
     assert "Error: " in str(error)
     assert "Arguments received" not in str(error)
 
@@ -256,32 +237,32 @@ def test_outputs_without_the_names_of_targets_are_refused(many):
         return [layers.Dense(width)(before) for width in (1, 3, 3, 1)]
 
     text = str(refuse(several(unnamed), many))
-    assert "outputs of model 'own': expected a dict by target, {'adopted': …, 'kind': …," in text
-    assert "got 4 outputs without these names. Outputs go by name, never by position" in text
-    assert "got one output" in str(refuse(several(layers.Dense(1)), many))
+    assert mentions(text, "'own' target 'kind'")
+    assert mentions(text, "4")
+    assert mentions(refuse(several(layers.Dense(1)), many), "one output")
 
 
 def test_output_that_is_missing_or_too_many_is_named(many):
     error = refuse(several(lambda before: heads(before, adopted=1, kind=3, tags=3, prize=1)), many)
-    assert "target 'price': expected an output of that name from model 'own', got 'adopted'," in str(error)
-    assert str(error).endswith("Call the output 'price', not 'prize'.")
+    assert mentions(error, "'price' 'own' 'adopted'")
+    assert mentions(error, "'price' 'prize'")
     units = {"adopted": 1, "kind": 3, "tags": 3, "price": 1, "more": 2}
     error = refuse(several(lambda before: heads(before, **units)), many)
-    assert "output 'more' of model 'own': expected a target of that name" in str(error)
+    assert mentions(error, "'more' 'own' target")
 
 
 @pytest.mark.parametrize(
     ("wrong", "wanted"),
     [
-        ({"adopted": 2}, "'adopted': expected shape (n, 1), one number a record, for the probability of"),
-        ({"kind": 2}, "'kind': expected shape (n, 3), a number a class, got (n, 2)"),
-        ({"tags": 4}, "'tags': expected shape (n, 3), a number a label, got (n, 4)"),
-        ({"price": 3}, "'price': expected shape (n, 1), the numbers that are predicted, got (n, 3)"),
+        ({"adopted": 2}, "'adopted' shape (n, 1)"),
+        ({"kind": 2}, "'kind' (n, 3) (n, 2)"),
+        ({"tags": 4}, "'tags' (n, 3) (n, 4)"),
+        ({"price": 3}, "'price' (n, 1) (n, 3)"),
     ],
 )
 def test_output_of_another_width_is_refused(many, wrong, wanted):
     units = {"adopted": 1, "kind": 3, "tags": 3, "price": 1, **wrong}
-    assert f"for target {wanted}" in str(refuse(several(lambda before: heads(before, **units)), many))
+    assert mentions(str(refuse(several(lambda before: heads(before, **units)), many)), f"target {wanted}")
 
 
 def test_output_without_a_last_dimension_is_taken_for_one_number(table):
@@ -295,7 +276,7 @@ def test_list_of_outputs_is_refused_where_records_have_weights(tmp_path):
     pipeline = ps.Pipeline.fit(weighed)
     accept(several(lambda before: heads(before, a=1, b=1)), pipeline)
     error = refuse(several(lambda before: list(heads(before, a=1, b=1).values())), pipeline)
-    assert "expected a dict by target, as the records have weights, got a list" in str(error)
+    assert mentions(error, "dict weights list")
 
 
 @pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
@@ -304,5 +285,5 @@ def test_two_inputs_under_each_others_names_are_refused(table):
     both = keras.ops.stack([left, right], axis=-1)
     model = keras.Model({"left": right, "right": left}, keras.layers.Dense(1, activation="sigmoid")(both))
     pipeline = fit(table, ("left", "right"), ("price",))
-    with pytest.raises(OptionError, match=r"the keras\.Input of that name, got the one named 'right'"):
+    with raises_with(OptionError, "keras.Input", field="left", got=containing("'right'")):
         check_model(model, pipeline, find_tasks(pipeline))

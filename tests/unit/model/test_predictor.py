@@ -11,6 +11,7 @@ from matched_models import fit, write_table
 from penstock.errors import OptionError
 from penstock.model.task import find_tasks
 from penstock.transform import Keep, Scale
+from raising import raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model.predictor import Predictor  # noqa: E402
@@ -133,28 +134,24 @@ def test_no_rows_give_no_predictions(table):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "wanted"),
+    ("inputs", "facts"),
     [
-        (
-            {"lefft": LEFT},
-            "input 'left': expected an array by that name, got 'lefft'. Did you mean it by 'lefft'",
-        ),
-        ({"left": LEFT, "right": LEFT}, "input 'right': expected one of 'left', got another. Leave it out."),
-        ({"left": LEFT[:, None, None]}, "input 'left': expected shape (n,), got (n, 1, 1)."),
-        ({"left": np.array(["a"])}, "input 'left': expected float32 (n,), got strings."),
-        ({"left": 3.0}, "input 'left': expected shape (n,), got 3.0."),
+        ({"lefft": LEFT}, "input 'left' array 'lefft' 'lefft'"),
+        ({"left": LEFT, "right": LEFT}, "input 'right' 'left'"),
+        ({"left": LEFT[:, None, None]}, "input 'left' shape (n, 1, 1)"),
+        ({"left": np.array(["a"])}, "input 'left' float32"),
+        ({"left": 3.0}, "input 'left' shape 3.0"),
     ],
 )
-def test_inputs_that_do_not_fit_are_named(table, inputs, wanted):
+def test_inputs_that_do_not_fit_are_named(table, inputs, facts):
     predict = make_predictor(fit(table, ("left",), ("price",)), scaled([1.0]))
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, facts):
         predict(inputs)
-    assert str(caught.value).startswith(wanted)
 
 
 def test_floats_for_codes_are_refused(table):
     breed = keras.Input((), name="breed", dtype="int32")
     pipeline = fit(table, ("breed",), ("price",), price=Keep("float32"))
     model = keras.Model({"breed": breed}, layers.Embedding(9, 1)(breed))
-    with pytest.raises(OptionError, match="input 'breed': expected int32, got float64"):
+    with raises_with(OptionError, "input", field="breed", expected="int32", got="float64"):
         Predictor(model, pipeline, find_tasks(pipeline), {})({"breed": np.array([0.5])})

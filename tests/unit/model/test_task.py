@@ -8,6 +8,7 @@ from matched_models import INPUTS, TARGETS, fit, write_table
 from penstock.errors import OptionError, PenstockError
 from penstock.model.task import Task, find_tasks
 from penstock.transform import Encode, Keep, Scale
+from raising import mentions, raises_with
 
 
 @pytest.fixture(scope="module")
@@ -127,20 +128,13 @@ def test_numbers_that_were_not_scaled_are_left_alone():
 
 def test_pipeline_without_a_target_is_refused(tmp_path):
     data = ps.convert({"x": np.arange(3.0)}, tmp_path / "set", split="train=1.0")
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "--target NAME ps.convert ps.open ps.train"):
         find_tasks(ps.Pipeline.fit(data))
-    assert str(caught.value) == (
-        "targets of the pipeline: expected a field to predict, got none. "
-        "Name one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train."
-    )
 
 
 def test_target_with_one_class_is_refused(tmp_path):
     data = write(tmp_path / "set", ["no"] * 4)
-    assert refuse(data) == (
-        "target 'y': expected at least two classes, got 1: 'no' in all records. "
-        "Name another target: --target NAME, in Python target='NAME'; or add records of other classes."
-    )
+    assert mentions(refuse(data), "'y' 1 'no' --target")
 
 
 @pytest.mark.parametrize(
@@ -161,27 +155,27 @@ def test_classes_coded_in_another_way_are_refused(tmp_path, transform, told):
 def test_scaling_that_cannot_be_undone_is_refused(tmp_path):
     data = write(tmp_path / "set", np.arange(6.0))
     found = refuse(data, y=Scale("clip"))
-    assert found.startswith("target 'y': expected a target that is kept, or scaled as a whole, got Scale(")
-    assert found.endswith("which cannot be undone in predictions.")
+    assert mentions(found, "'y' predictions")
+    assert "Scale(" in found
 
 
 def test_target_with_an_indicator_is_refused(tmp_path):
     data = write(tmp_path / "set", np.arange(6.0))
-    with pytest.raises(OptionError, match="target 'y"):
+    with raises_with(OptionError, "target 'y", field="y"):
         find_tasks(ps.Pipeline.fit(data, y=Scale(indicator=True)))
 
 
 def test_spread_of_another_length_is_refused(tmp_path):
     form = ps.Pipeline.fit(write(tmp_path / "set", np.arange(6.0) / 4)).to_json()
     form["transforms"]["y"]["fitted"]["spread"] = [1.0]
-    with pytest.raises(PenstockError, match="spread"):
+    with raises_with(PenstockError, field="$.transforms.y.fitted.spread", got="(1.0,)"):
         find_tasks(ps.Pipeline.from_json(form))
 
 
 def test_vector_scaled_element_by_element_is_refused(tmp_path):
     values = [np.array([n, 2.0 * n], np.float32) for n in range(4)]
     data = write(tmp_path / "set", values, ps.fields.Tensor((2,), "float32"))
-    assert "which cannot be undone in predictions" in refuse(data, y=Scale())
+    assert mentions(refuse(data, y=Scale()), "'y' predictions")
     task = find(data, y=Scale(per="whole"))
     assert (task.shape, task.method) == ((2,), "standard")
 

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.model.task import Task
+from raising import raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.training.compilation import (  # noqa: E402
@@ -165,36 +166,31 @@ def test_training_makes_the_loss_of_every_target_smaller():
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "facts"),
     [
-        ({"optimizer": "a"}, "optimizer: expected 'adamw', 'adam', 'sgd', 'rmsprop' or 'lion', got 'a'."),
-        ({"learning_rate": 0}, "learning_rate: expected a number above 0, got 0."),
-        ({"weight_decay": -1}, "weight_decay: expected a number of at least 0, got -1."),
-        ({"clip": math.nan}, "clip: expected a number of at least 0, got nan."),
-        ({"warmup_steps": 1.5}, "warmup_steps: expected a number of steps, got 1.5."),
-        ({"total_steps": -1}, "total_steps: expected a number of steps, got -1."),
-        (
-            {"class_weights": {"y": ("x",)}},
-            "class_weights['y'][0]: expected a number of at least 0, got 'x'.",
-        ),
-        ({"loss_weights": {"y": True}}, "loss_weights['y']: expected a number of at least 0, got True."),
+        ({"optimizer": "a"}, "optimizer 'adamw' 'adam' 'sgd' 'rmsprop' 'lion' 'a'"),
+        ({"learning_rate": 0}, "learning_rate 0 0"),
+        ({"weight_decay": -1}, "weight_decay 0 -1"),
+        ({"clip": math.nan}, "clip 0 nan"),
+        ({"warmup_steps": 1.5}, "warmup_steps steps 1.5"),
+        ({"total_steps": -1}, "total_steps steps -1"),
+        ({"class_weights": {"y": ("x",)}}, "class_weights['y'][0] 0 'x'"),
+        ({"loss_weights": {"y": True}}, "loss_weights['y'] 0 True"),
     ],
 )
-def test_plan_with_a_value_that_it_cannot_have_is_refused(options, wanted):
-    with pytest.raises(OptionError) as caught:
+def test_plan_with_a_value_that_it_cannot_have_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         CompilePlan(**options)
-    assert str(caught.value) == wanted
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "facts"),
     [
-        ({"loss_weights": {"prize": 1}}, "loss_weights['prize']: expected a target: 'adopted' or 'price', "),
-        ({"class_weights": {"price": (1,)}}, "class_weights['price']: expected a target with one class"),
-        ({"class_weights": {"adopted": (1, 2, 3)}}, "class_weights['adopted']: expected 2 weights, one a"),
+        ({"loss_weights": {"prize": 1}}, "loss_weights['prize'] 'adopted' 'price'"),
+        ({"class_weights": {"price": (1,)}}, "class_weights['price'] target class"),
+        ({"class_weights": {"adopted": (1, 2, 3)}}, "class_weights['adopted'] 2 weights"),
     ],
 )
-def test_plan_that_does_not_fit_the_tasks_is_refused(options, wanted):
-    with pytest.raises(OptionError) as caught:
+def test_plan_that_does_not_fit_the_tasks_is_refused(options, facts):
+    with raises_with(OptionError, facts):
         compile_model(make_model("adopted", "price"), chosen("adopted", "price"), CompilePlan(**options))
-    assert str(caught.value).startswith(wanted)

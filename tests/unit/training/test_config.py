@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import NoSuchPathError, PathError, SchemaError, WriteError
 from penstock.training.run_files import CONFIG_NAME, TABLES, read_run_config, write_run_config
+from raising import mentions, raises_with
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     assert found == tables
     assert list(found) == list(tables)
     text = (tmp_path / CONFIG_NAME).read_text()
-    assert text.startswith("# What this run was made with. `penstock train --config run.yaml --out OTHER`")
+    assert mentions(text, "penstock --config run.yaml --out OTHER")
 
 
 def test_words_that_yaml_takes_for_something_else_stay_words(tmp_path):
@@ -70,50 +71,44 @@ def test_file_without_settings_has_none(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("- a\n", "settings: expected tables by name, got ['a']."),
-        ("words\n", "settings: expected tables by name, got 'words'."),
-        (
-            "train:\n  epochs: 2\nmodell: {}\n",
-            "line 3: table 'modell': expected one of a run, got 'modell'. Did you mean 'model'?",
-        ),
-        (
-            "\n\nepochs: 3\n",
-            f"line 3: table 'epochs': expected one of a run, got 'epochs'. There are {', '.join(TABLES)}.",
-        ),
-        ("5: {}\n", f"line 1: table 5: expected one of a run, got 5. There are {', '.join(TABLES)}."),
-        ("train:\n- epochs\n", "line 1: table 'train': expected options by name, got ['epochs']."),
-        ("model: {}\ntrain: 3\n", "line 2: table 'train': expected options by name, got 3."),
-        ("data: []\n", "line 1: table 'data': expected a word, or several, got []."),
-        ("data: [a, 3]\n", "line 1: table 'data': expected a word, or several, got ['a', 3]."),
-        ("source: {a: b}\n", "line 1: table 'source': expected a word, or several, got {'a': 'b'}."),
-        ("target: 3\n", "line 1: table 'target': expected a word, or several, got 3."),
-        ("model: mine\n", "line 1: table 'model': expected options by name, got 'mine'."),
-        ("train: {a: 1\n", "line 2: expected YAML, got "),
-        ("train: *x\n", "line 1: expected no anchors and aliases, got '*x'."),
-        ("train:\n  seed: 1\n  seed: 2\n", "line 3: expected each key once, got 'seed' twice."),
-        ("model: !!python/object/apply:os.getcwd []\n", "line 1: expected no tags, got "),
-        (b"train: \xff\n", "line 1: expected UTF-8, got the byte 0xff at offset 7."),
+        ("- a\n", "settings"),
+        ("words\n", "settings 'words'"),
+        ("train:\n  epochs: 2\nmodell: {}\n", "3 'modell' 'modell' 'model'"),
+        ("\n\nepochs: 3\n", f"3 'epochs' 'epochs' {', '.join(TABLES)}"),
+        ("5: {}\n", f"1 5 5 {', '.join(TABLES)}"),
+        ("train:\n- epochs\n", "1 'train'"),
+        ("model: {}\ntrain: 3\n", "2 'train' 3"),
+        ("data: []\n", "1 'data' []"),
+        ("data: [a, 3]\n", "1 'data' ['a', 3]"),
+        ("source: {a: b}\n", "1 'source' 'b'"),
+        ("target: 3\n", "1 'target' 3"),
+        ("model: mine\n", "1 'model' 'mine'"),
+        ("train: {a: 1\n", "2 YAML"),
+        ("train: *x\n", "1 '*x'"),
+        ("train:\n  seed: 1\n  seed: 2\n", "3 key 'seed'"),
+        ("model: !!python/object/apply:os.getcwd []\n", "1"),
+        (b"train: \xff\n", "1 UTF-8 0xff 7"),
     ],
 )
-def test_fault_of_a_file_names_its_line(refuse, text, message):
-    assert refuse(text).startswith(message)
+def test_fault_of_a_file_names_its_line(refuse, text, facts):
+    assert mentions(refuse(text), facts)
 
 
 @pytest.mark.parametrize("table", ["convert", "fields", "groups", "train", "facts"])
 def test_word_in_the_place_of_a_table_is_refused(refuse, table):
-    assert refuse(f"data: d\n{table}: fast\n").startswith(f"line 2: table '{table}': expected ")
+    assert mentions(refuse(f"data: d\n{table}: fast\n"), f"2 '{table}'")
 
 
 def test_file_that_is_not_there_or_a_folder_is_named(tmp_path):
-    with pytest.raises(NoSuchPathError, match=r"my\.yaml: no such config file"):
+    with raises_with(NoSuchPathError, "my.yaml"):
         read_run_config(tmp_path / "my.yaml")
-    with pytest.raises(PathError, match="cannot be read"):
+    with raises_with(PathError, "(Is a directory)", path=str(tmp_path)):
         read_run_config(tmp_path)
 
 
 def test_place_that_cannot_be_written_is_an_error_of_the_path(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(WriteError, match=r"run\.yaml: cannot be written"):
+    with raises_with(WriteError, "run.yaml"):
         write_run_config(Path(tmp_path / "file"), {})

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.training.options import TrainChoices, TrainOptions, make_options
+from raising import containing, raises_with
 
 
 def test_keywords_are_the_fields_of_the_options():
@@ -62,66 +63,60 @@ def test_monitor_tells_by_its_name_whether_less_is_better(monitor, is_lower_bett
     assert TrainOptions(monitor=monitor).is_lower_better() is is_lower_better
 
 
-WHOLE_1 = "a whole number of at least 1"
-WHOLE_0 = "a whole number of at least 0"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("epochs", 0, WHOLE_1),
-        ("epochs", 2.0, WHOLE_1),
-        ("epochs", True, WHOLE_1),
-        ("epochs", None, WHOLE_1),
-        ("epochs", "3", WHOLE_1),
-        ("seed", -1, WHOLE_0),
-        ("seed", None, WHOLE_0),
-        ("seed", 2**32, "at most 4294967295"),
-        ("batch_size", 0, WHOLE_1),
-        ("batch_size", "auto", WHOLE_1),
-        ("patience", -1, WHOLE_0),
-        ("patience", False, WHOLE_0),
-        ("num_threads", -1, WHOLE_0),
-        ("checkpoint_steps", 0, WHOLE_1),
-        ("learning_rate", 0, "a number above 0"),
-        ("learning_rate", -1e-3, "a number above 0"),
-        ("learning_rate", math.nan, "a number above 0"),
-        ("learning_rate", "fast", "a number above 0"),
-        ("learning_rate", True, "a number above 0"),
-        ("learning_rate", None, "a number above 0"),
-        ("weight_decay", -0.1, "a number of at least 0"),
-        ("clip", -1, "a number of at least 0"),
-        ("clip", None, "a number of at least 0"),
-        ("warmup", 1.5, "a number of at least 0, at most 1"),
-        ("warmup", -0.1, "a number of at least 0, at most 1"),
-        ("hold_out", 0.95, "a number of at least 0, at most 0.9"),
-        ("hold_out", math.nan, "a number of at least 0, at most 0.9"),
-        ("checkpoint_seconds", -1, "a number of at least 0"),
-        ("optimizer", "adamm", "'adamw', 'adam', 'sgd', 'rmsprop' or 'lion'"),
-        ("optimizer", None, "'adamw', 'adam', 'sgd', 'rmsprop' or 'lion'"),
-        ("shuffle", 1, "True or False"),
-        ("shuffle", "global", "True or False"),
-        ("monitor", "", "a name of the history"),
-        ("monitor", None, "a name of the history"),
-        ("class_weights", "yes", "'auto', 'balanced' or 'none', or {target: {label: weight}}"),
-        ("class_weights", None, "'auto', 'balanced' or 'none', or {target: {label: weight}}"),
-        ("class_weights", [1.0, 2.0], "'auto', 'balanced' or 'none', or {target: {label: weight}}"),
+        ("epochs", 0, "1"),
+        ("epochs", 2.0, "1"),
+        ("epochs", True, "1"),
+        ("epochs", None, "1"),
+        ("epochs", "3", "1"),
+        ("seed", -1, "0"),
+        ("seed", None, "0"),
+        ("seed", 2**32, "4294967295"),
+        ("batch_size", 0, "1"),
+        ("batch_size", "auto", "1"),
+        ("patience", -1, "0"),
+        ("patience", False, "0"),
+        ("num_threads", -1, "0"),
+        ("checkpoint_steps", 0, "1"),
+        ("learning_rate", 0, "0"),
+        ("learning_rate", -1e-3, "0"),
+        ("learning_rate", math.nan, "0"),
+        ("learning_rate", "fast", "0"),
+        ("learning_rate", True, "0"),
+        ("learning_rate", None, "0"),
+        ("weight_decay", -0.1, "0"),
+        ("clip", -1, "0"),
+        ("clip", None, "0"),
+        ("warmup", 1.5, "0 1"),
+        ("warmup", -0.1, "0 1"),
+        ("hold_out", 0.95, "0 0.9"),
+        ("hold_out", math.nan, "0 0.9"),
+        ("checkpoint_seconds", -1, "0"),
+        ("optimizer", "adamm", "'adamw' 'adam' 'sgd' 'rmsprop' 'lion'"),
+        ("optimizer", None, "'adamw' 'adam' 'sgd' 'rmsprop' 'lion'"),
+        ("shuffle", 1, "True False"),
+        ("shuffle", "global", "True False"),
+        ("monitor", "", "history"),
+        ("monitor", None, "history"),
+        ("class_weights", "yes", "'auto' 'balanced' 'none'"),
+        ("class_weights", None, "'auto' 'balanced' 'none'"),
+        ("class_weights", [1.0, 2.0], "'auto' 'balanced' 'none'"),
         ("loss_weights", 2.0, "{target: weight}"),
         ("loss_weights", None, "{target: weight}"),
     ],
 )
 def test_value_that_cannot_be_is_refused(name, value, expected):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, f"{name} {expected} {value!r}") as caught:
         TrainOptions(**{name: value})
-    assert str(caught.value) == f"{name}: expected {expected}, got {value!r}."
     assert isinstance(caught.value, ValueError)
 
 
 @pytest.mark.parametrize("weight", [-1, math.nan, "2", None, True])
 def test_loss_weight_that_cannot_be_is_named_with_its_target(weight):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, f"loss_weights['sold'] 0 {weight!r}"):
         TrainOptions(loss_weights={"price": 1.0, "sold": weight})
-    assert str(caught.value) == f"loss_weights['sold']: expected a number of at least 0, got {weight!r}."
 
 
 @pytest.mark.parametrize(
@@ -180,12 +175,9 @@ def test_options_given_as_other_mappings_are_plain_in_json():
 
 
 def test_option_that_is_not_there_is_refused_with_the_nearest_one():
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, "'epoch' 'epoch' 'epochs'"):
         make_options(epoch=3)
-    assert str(caught.value) == (
-        "option 'epoch': expected an option of train, got 'epoch'. Did you mean 'epochs'?"
-    )
-    with pytest.raises(OptionError, match=r"got 'zzz'\. There are epochs, batch_size, learning_rate, "):
+    with raises_with(OptionError, got="'zzz'", advice=containing("epochs", "batch_size", "learning_rate")):
         make_options(zzz=2)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.errors import StateError
 from penstock.training.snapshot import pair_weights
+from raising import raises_with
 
 
 @pytest.mark.parametrize(
@@ -21,16 +22,12 @@ def test_weights_are_paired_by_name(stored, wanted, numbers):
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "message"),
+    ("stored", "wanted", "facts"),
     [
-        (["a/kernel"], ["a/kernel", "a/bias"], "number of weights of the model: expected 1, got 2"),
-        (
-            ["a/kernel", "c/kernel"],
-            ["a/kernel", "d/kernel"],
-            "weight 1 of the model: expected 'c/kernel', got 'd/ker",
-        ),
+        (["a/kernel"], ["a/kernel", "a/bias"], "weights 1 2"),
+        (["a/kernel", "c/kernel"], ["a/kernel", "d/kernel"], "1 'c/kernel' 'd/kernel'"),
     ],
 )
-def test_weights_that_fit_nowhere_are_refused(stored, wanted, message):
-    with pytest.raises(StateError, match=message):
+def test_weights_that_fit_nowhere_are_refused(stored, wanted, facts):
+    with raises_with(StateError, facts):
         pair_weights(stored, wanted)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.errors import StateError
 from penstock.training.snapshot import Snapshot, copy_array, restore_callbacks, restore_model, take_snapshot
+from raising import containing, raises_with
 
 
 class Variable:
@@ -109,30 +110,22 @@ def test_metrics_are_left_where_an_epoch_begins():
 def test_model_without_an_optimizer_has_no_variables_of_one():
     snapshot = take_snapshot(make_model(with_optimizer=False), [])
     assert not [name for name in snapshot.arrays if name.startswith("optimizer")]
-    with pytest.raises(StateError) as caught:
+    with raises_with(StateError, "1 0"):
         restore_model(make_model(), snapshot)
-    assert str(caught.value) == (
-        "number of variables of the optimizer: expected 1, got 0. "
-        "Give the model and the callbacks that the run was begun with."
-    )
 
 
 def test_model_with_more_variables_is_refused():
     model = make_model()
     model.variables.append(Variable("dense/bias", [0.0]))
-    with pytest.raises(StateError, match="number of variables of the model: expected 3, got 2"):
+    with raises_with(StateError, expected=3, got=2):
         restore_model(model, take_snapshot(make_model(), []))
 
 
 def test_model_of_another_shape_is_refused_with_the_variable():
     model = make_model()
     model.variables[0] = Variable("dense/kernel", [[1.0, 2.0]])
-    with pytest.raises(StateError) as caught:
+    with raises_with(StateError, "shape 'dense/kernel' 0 (1, 2) (2, 1)"):
         restore_model(model, take_snapshot(make_model(), []))
-    assert str(caught.value) == (
-        "shape of 'dense/kernel', variable 0 of the model: expected (1, 2), got (2, 1). "
-        "Give the model and the callbacks that the run was begun with."
-    )
 
 
 def test_callbacks_remember_scalars_and_lists_of_arrays_through_json():
@@ -191,9 +184,9 @@ def test_other_callbacks_are_refused():
         pass
 
     snapshot = take_snapshot(make_model(), [Best()])
-    with pytest.raises(StateError, match="callbacks: expected Best, got Other, Best"):
+    with raises_with(StateError, "callbacks", got=containing("Best")):
         restore_callbacks([Other(), Best()], snapshot)
-    with pytest.raises(StateError, match="callbacks: expected Best, got none"):
+    with raises_with(StateError, "callbacks"):
         restore_callbacks([], snapshot)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import NoSuchPathError, PathError, StateError, WriteError
 from penstock.training.tensorfile import read_tensors, write_tensors
+from raising import mentions, raises_with
 
 NAMES = {
     "float64": "F64",
@@ -126,11 +127,8 @@ def test_header_without_texts_has_none(tmp_path):
 
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([1j]), np.array([None])])
 def test_array_of_another_dtype_is_refused_and_leaves_nothing(tmp_path, array):
-    with pytest.raises(StateError) as caught:
+    with raises_with(StateError, f"'x' {', '.join(NAMES.values())} {array.dtype}"):
         write_tensors(tmp_path / "w.safetensors", {"x": array}, {})
-    assert str(caught.value) == (
-        f"array 'x': expected one of {', '.join(NAMES.values())}, got {array.dtype}."
-    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -144,14 +142,14 @@ def test_file_takes_the_place_of_another_whole(tmp_path):
 
 def test_write_to_a_place_that_cannot_be_leaves_an_error_of_the_path(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(WriteError, match="cannot be written"):
+    with raises_with(WriteError, path=str(tmp_path / "file" / "w.safetensors")):
         write_tensors(tmp_path / "file" / "w.safetensors", TENSORS, {})
 
 
 def test_file_that_is_not_there_or_a_folder_is_named(tmp_path):
-    with pytest.raises(NoSuchPathError, match=r"w\.safetensors: no such file"):
+    with raises_with(NoSuchPathError, "w.safetensors"):
         read_tensors(tmp_path / "w.safetensors")
-    with pytest.raises(PathError, match=r"cannot be read \(Is a directory\)"):
+    with raises_with(PathError, "(Is a directory)", path=str(tmp_path)):
         read_tensors(tmp_path)
 
 
@@ -164,16 +162,16 @@ def test_file_with_another_sha_is_damaged(tmp_path):
     with pytest.raises(StateError) as caught:
         read_tensors(path, digest)
     got = hashlib.sha256(data).hexdigest()
-    assert str(caught.value) == f"{path}: SHA-256: expected {digest}, got {got}. The file is damaged."
+    assert mentions(caught.value, f"{path} SHA-256 {digest} {got}")
 
 
 def test_file_cut_at_any_byte_is_refused(refuse):
     for length in range(len(GOLDEN)):
-        assert refuse(GOLDEN[:length]).endswith("It is damaged.")
+        assert refuse(GOLDEN[:length]).endswith("damaged.")
 
 
 def test_file_with_a_byte_too_many_is_refused(refuse):
-    assert refuse(GOLDEN + b"\0") == "file of weights: expected 10 bytes of arrays, got 11. It is damaged."
+    assert mentions(refuse(GOLDEN + b"\0"), "weights 10 bytes 11")
 
 
 def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
@@ -194,25 +192,25 @@ def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "facts"),
     [
-        (b"", "expected a header of arrays, got 0 bytes that begin with none"),
-        (b"\x02\0\0\0\0\0\0", "expected a header of arrays, got 7 bytes that begin with none"),
-        (b"\x03\0\0\0\0\0\0\0{}", "expected a header of arrays, got 10 bytes that begin with none"),
-        (b"\xff" * 8 + b"{}", "expected a header of arrays, got 10 bytes that begin with none"),
-        (pack(b""), "expected a header in JSON, got something else"),
-        (pack(b"{"), "expected a header in JSON, got something else"),
-        (pack(b"\xff\xfe{}"), "expected a header in JSON, got something else"),
-        (pack(b"[" * 100_000), "expected a header in JSON, got something else"),
-        (pack(b"[]"), "expected a header that is an object, got something else"),
-        (pack(b"null"), "expected a header that is an object, got something else"),
-        (pack({"__metadata__": []}), "expected texts by name, got something else"),
-        (pack({"__metadata__": {"a": 1}}), "expected texts by name, got something else"),
-        (pack({}, b"\0"), "expected 0 bytes of arrays, got 1"),
+        (b"", "header 0 bytes"),
+        (b"\x02\0\0\0\0\0\0", "header 7 bytes"),
+        (b"\x03\0\0\0\0\0\0\0{}", "header 10 bytes"),
+        (b"\xff" * 8 + b"{}", "header 10 bytes"),
+        (pack(b""), "header JSON"),
+        (pack(b"{"), "header JSON"),
+        (pack(b"\xff\xfe{}"), "header JSON"),
+        (pack(b"[" * 100_000), "header JSON"),
+        (pack(b"[]"), "header object"),
+        (pack(b"null"), "header object"),
+        (pack({"__metadata__": []}), "weights"),
+        (pack({"__metadata__": {"a": 1}}), "weights"),
+        (pack({}, b"\0"), "0 bytes 1"),
     ],
 )
-def test_header_that_is_none_is_refused(refuse, data, message):
-    assert refuse(data) == f"file of weights: {message}. It is damaged."
+def test_header_that_is_none_is_refused(refuse, data, facts):
+    assert mentions(refuse(data), f"weights {facts}")
 
 
 @pytest.mark.parametrize(
@@ -242,41 +240,30 @@ def test_header_that_is_none_is_refused(refuse, data, message):
 )
 def test_entry_of_another_form_is_refused(refuse, facts):
     found = refuse(pack({"a": facts}, b"\0\0\0\0"))
-    expected = (
-        "file of weights: expected type, shape and place of array 'a', got something else. It is damaged."
-    )
-    assert found == expected
+    assert mentions(found, "weights shape 'a' damaged")
 
 
 @pytest.mark.parametrize(
-    ("header", "num_bytes", "message"),
+    ("header", "num_bytes", "facts"),
     [
-        ({"a": entry(offsets=[0, 8])}, 8, "array 'a' in bytes 0 to 4 of 8, got [0, 8]"),
-        ({"a": entry(offsets=[4, 0])}, 4, "array 'a' in bytes 0 to 4 of 4, got [4, 0]"),
-        ({"a": entry(offsets=[0])}, 4, "array 'a' in bytes 0 to 4 of 4, got [0]"),
-        ({"a": entry(offsets=[0, 4, 4])}, 4, "array 'a' in bytes 0 to 4 of 4, got [0, 4, 4]"),
-        ({"a": entry(offsets=[4, 8])}, 8, "array 'a' in bytes 0 to 4 of 8, got [4, 8]"),  # a gap before
-        ({"a": entry(), "b": entry()}, 4, "array 'b' in bytes 4 to 8 of 4, got [0, 4]"),  # overlap
+        ({"a": entry(offsets=[0, 8])}, 8, "'a' 0 4 8 [0, 8]"),
+        ({"a": entry(offsets=[4, 0])}, 4, "'a' 0 4 4 [4, 0]"),
+        ({"a": entry(offsets=[0])}, 4, "'a' 0 4 4 [0]"),
+        ({"a": entry(offsets=[0, 4, 4])}, 4, "'a' 0 4 4 [0, 4, 4]"),
+        ({"a": entry(offsets=[4, 8])}, 8, "'a' 0 4 8 [4, 8]"),  # a gap before
+        ({"a": entry(), "b": entry()}, 4, "'b' 4 8 4 [0, 4]"),  # overlap
         (
             {"a": entry(), "b": entry(offsets=[8, 12])},  # a gap between
             12,
-            "array 'b' in bytes 4 to 8 of 12, got [8, 12]",
+            "'b' 4 8 12 [8, 12]",
         ),
-        ({"a": entry()}, 3, "array 'a' in bytes 0 to 4 of 3, got [0, 4]"),
-        (
-            {"a": entry(shape=[2**40, 2**40], offsets=[0, 2**62])},
-            4,
-            f"array 'a' in bytes 0 to {2**82} of 4, got [0, {2**62}]",
-        ),
-        (
-            {"a": entry(shape=[2**62], offsets=[0, 2**62])},
-            4,
-            f"array 'a' in bytes 0 to {2**64} of 4, got [0, {2**62}]",
-        ),
+        ({"a": entry()}, 3, "'a' 0 4 3 [0, 4]"),
+        ({"a": entry(shape=[2**40, 2**40], offsets=[0, 2**62])}, 4, f"'a' 0 {2**82} 4 [0, {2**62}]"),
+        ({"a": entry(shape=[2**62], offsets=[0, 2**62])}, 4, f"'a' 0 {2**64} 4 [0, {2**62}]"),
     ],
 )
-def test_array_in_another_place_is_refused(refuse, header, num_bytes, message):
-    assert refuse(pack(header, bytes(num_bytes))) == f"file of weights: expected {message}. It is damaged."
+def test_array_in_another_place_is_refused(refuse, header, num_bytes, facts):
+    assert mentions(refuse(pack(header, bytes(num_bytes))), f"weights {facts}")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +276,7 @@ def test_array_in_another_place_is_refused(refuse, header, num_bytes, message):
 )
 def test_shape_that_no_array_can_have_is_refused(refuse, shape, num_bytes):
     header = {"a": entry(shape=shape, offsets=[0, num_bytes])}
-    assert "It is damaged." in refuse(pack(header, bytes(num_bytes)))
+    assert mentions(refuse(pack(header, bytes(num_bytes))), "damaged")
 
 
 def test_names_may_be_any_text(tmp_path):

@@ -15,6 +15,7 @@ from penstock.errors import (
 from penstock.fields import Tensor
 from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.stored_data import Declaration
+from raising import containing, raises_with
 from record_files import BASE, FRAME_BYTES, PAYLOADS, example, flip, write_gzip, write_plain, write_zlib
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
 
@@ -114,13 +115,13 @@ def test_inspect_cut_gzip_shows_the_records_before_the_cut(tmp_path) -> None:
 def test_inspect_file_that_is_no_tfrecord_is_refused(tmp_path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(NotTFRecordError, match="got a Git LFS pointer"):
+    with raises_with(NotTFRecordError, field="length", got=containing("Git", "LFS")):
         inspect(path)
 
 
 def test_inspect_folder_with_a_missing_shard_is_refused(tmp_path) -> None:
     write_plain(tmp_path / "x-00000-of-00002.tfrecord", PAYLOADS)
-    with pytest.raises(MissingShardError, match=r"shard x-00001-of-00002.tfrecord is missing"):
+    with raises_with(MissingShardError, "x-00001-of-00002.tfrecord"):
         inspect(tmp_path)
 
 
@@ -163,27 +164,27 @@ def test_inspect_told_tensor_gives_the_samples_its_shape(tmp_path) -> None:
 
 def test_inspect_told_name_that_is_not_there_is_refused_with_the_nearest(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
-    with pytest.raises(UnknownNameError, match=r"no field 'txet'\. Did you mean 'text'\?"):
+    with raises_with(UnknownNameError, field="txet", advice=containing("'text'")):
         inspect(path, InspectOptions(declaration=Declaration(types={"txet": "text"})))
 
 
 def test_inspect_told_type_that_the_records_contradict_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
-    with pytest.raises(SchemaError, match="field 'text' as Number: expected float values in the records"):
+    with raises_with(SchemaError, "Number", field="text"):
         inspect(path, InspectOptions(declaration=Declaration(types={"text": "number"})))
 
 
 def test_inspect_told_field_of_other_payloads_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [b"hello world"])
-    with pytest.raises(PayloadError, match="expected Examples, got other payloads"):
+    with raises_with(PayloadError, advice=containing("records()")):
         inspect(path, InspectOptions(declaration=Declaration(target="x")))
 
 
 def test_inspect_options_with_two_types_for_one_field_are_refused() -> None:
-    with pytest.raises(OptionError, match="field 'a': expected one type, got two"):
+    with raises_with(OptionError, "one type two", field="a"):
         Declaration(fields={"a": Tensor((2,))}, types={"a": "image"})
 
 
 def test_inspect_options_with_a_negative_number_of_samples_are_refused() -> None:
-    with pytest.raises(OptionError, match="num_samples: expected a whole number of at least 0, got -1"):
+    with raises_with(OptionError, "num_samples", expected=containing(0), got=-1):
         InspectOptions(num_samples=-1)

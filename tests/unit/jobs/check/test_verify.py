@@ -3,12 +3,11 @@
 import hashlib
 import os
 
-import pytest
-
 from manifest_folders import write_dataset
 from penstock.errors import NoSuchPathError
 from penstock.jobs.check.verify import verify
 from penstock.read.options import ReadOptions
+from raising import mentions, raises_with
 from record_files import BASE, FILE_BYTES, FRAME_BYTES, PAYLOADS, flip, write_gzip, write_plain
 
 
@@ -29,7 +28,7 @@ def test_verify_bad_file_among_good_ones_looks_at_all(tmp_path) -> None:
         ("b.tfrecord", 0, 0),
         ("d.tfrecord", 4, 4 * FRAME_BYTES),
     ]
-    assert "Git LFS pointer" in found.faults[1].what
+    assert mentions(found.faults[1].what, "LFS")
     assert (found.num_records, found.num_bad_files) == (15, 3)
 
 
@@ -39,7 +38,7 @@ def test_verify_set_with_a_missing_shard_names_it_and_goes_on(tmp_path) -> None:
     found = verify(tmp_path)
     assert [fault.record for fault in found.faults] == [None, 0]
     assert found.faults[0].path == tmp_path
-    assert found.faults[0].what == "shard x-00001-of-00003.tfrecord is missing: expected 3 files, got 2"
+    assert mentions(found.faults[0].what, "x-00001-of-00003.tfrecord 3 2")
 
 
 def test_verify_shard_named_by_itself_is_not_held_against_its_set(tmp_path) -> None:
@@ -64,7 +63,7 @@ def test_verify_file_with_another_compression_than_told_is_a_fault(tmp_path) -> 
 
 
 def test_verify_path_that_does_not_exist_is_refused(tmp_path) -> None:
-    with pytest.raises(NoSuchPathError, match="no such file or folder"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "nothing.tfrecord")):
         verify(tmp_path / "nothing.tfrecord")
 
 
@@ -108,7 +107,7 @@ def test_verify_damaged_shard_of_a_data_set_names_the_record_and_the_hash(tmp_pa
     shard.write_bytes(shard.read_bytes()[:-4] + b"\0\0\0\0")
     found = verify(tmp_path)
     assert [fault.record for fault in found.faults] == [5, None]
-    assert found.faults[1].what.startswith("SHA-256, by the manifest: expected ")
+    assert mentions(found.faults[1].what, "SHA-256 manifest")
 
 
 def test_verify_missing_shard_of_a_data_set_is_a_fault_and_the_others_are_read(tmp_path) -> None:

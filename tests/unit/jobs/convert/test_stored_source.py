@@ -6,6 +6,7 @@ import penstock as ps
 from penstock.errors import CorruptRecordError, OptionError, PathError, PayloadError, UnknownNameError
 from penstock.fields import Number
 from penstock.shards.manifest import load_manifest
+from raising import raises_with
 from record_files import BASE, FRAME_BYTES, example, flip, write_plain
 
 
@@ -132,21 +133,21 @@ def test_damaged_record_is_raised_or_left_out(tmp_path, on_error):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "kind", "facts"),
     [
-        ({"drop": "wrod"}, UnknownNameError, "'wrod'.*Did you mean 'word'"),
-        ({"rename": {"wrod": "a"}}, UnknownNameError, "'wrod'.*Did you mean 'word'"),
-        ({"group": "wrod"}, UnknownNameError, "'wrod'.*Did you mean 'word'"),
-        ({"split_by": "wrod"}, UnknownNameError, "'wrod'.*Did you mean 'word'"),
-        ({"time": "wrod"}, UnknownNameError, "'wrod'.*Did you mean 'word'"),
-        ({"time": "word"}, OptionError, "time: expected a column of numbers or dates, got 'word'"),
+        ({"drop": "wrod"}, UnknownNameError, "'wrod' 'word'"),
+        ({"rename": {"wrod": "a"}}, UnknownNameError, "'wrod' 'word'"),
+        ({"group": "wrod"}, UnknownNameError, "'wrod' 'word'"),
+        ({"split_by": "wrod"}, UnknownNameError, "'wrod' 'word'"),
+        ({"time": "wrod"}, UnknownNameError, "'wrod' 'word'"),
+        ({"time": "word"}, OptionError, "time column 'word'"),
         ({"target": "wrod"}, UnknownNameError, "'wrod'"),
         ({"rename": {"word": "row"}}, OptionError, "'row'"),
-        ({"drop": ("row", "word", "age", "clicks", "exact")}, OptionError, "at least one"),
+        ({"drop": ("row", "word", "age", "clicks", "exact")}, OptionError, "one field"),
     ],
 )
-def test_wrong_call_is_told_and_nothing_is_written(tmp_path, made, options, kind, message):
-    with pytest.raises(kind, match=message):
+def test_wrong_call_is_told_and_nothing_is_written(tmp_path, made, options, kind, facts):
+    with raises_with(kind, facts):
         ps.convert(tmp_path / "made", tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out.partial/data/*"))
@@ -154,10 +155,10 @@ def test_wrong_call_is_told_and_nothing_is_written(tmp_path, made, options, kind
 
 def test_records_that_are_no_examples_cannot_be_converted(tmp_path):
     write_plain(tmp_path / "a.tfrecord", [b"\xff\xff no message", b"\xff\xff none"])
-    with pytest.raises(PayloadError, match="records cannot be converted: expected Examples"):
+    with raises_with(PayloadError, expected="Examples"):
         ps.convert(tmp_path / "a.tfrecord", tmp_path / "out")
 
 
 def test_source_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(PathError, match="no such file"):
+    with raises_with(PathError, path=str(tmp_path / "none.tfrecord")):
         ps.convert(tmp_path / "none.tfrecord", tmp_path / "out")

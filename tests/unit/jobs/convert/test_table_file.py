@@ -8,6 +8,7 @@ import pytest
 import penstock as ps
 from penstock.errors import OptionError, PathError
 from penstock.jobs.convert.table_file import write_table
+from raising import containing, raises_with
 from record_files import example, write_plain
 
 
@@ -78,7 +79,7 @@ def test_field_that_is_named_split_is_kept(tmp_path):
 
 def test_existing_file_is_refused_unless_it_may_be_overwritten(tmp_path, made):
     (tmp_path / "out.parquet").write_text("mine")
-    with pytest.raises(PathError, match=r"out\.parquet: exists already"):
+    with raises_with(PathError, "out.parquet"):
         write_table(made, tmp_path / "out.parquet")
     assert (tmp_path / "out.parquet").read_text() == "mine"
     assert write_table(made, tmp_path / "out.parquet", overwrite=True).num_rows == 30
@@ -94,11 +95,11 @@ def test_error_on_the_way_leaves_no_file(tmp_path, made):
 
 
 def test_other_suffix_is_refused(tmp_path, made):
-    with pytest.raises(OptionError, match=r"out: expected a name that ends in \.parquet or .*, got out\.csv"):
+    with raises_with(OptionError, "out", got="out.csv"):
         write_table(made, tmp_path / "out.csv")
 
 
 def test_raw_data_is_refused_with_the_way_to_go(tmp_path):
     (tmp_path / "pets.csv").write_text("a\n1\n")
-    with pytest.raises(OptionError, match=r"source: expected TFRecords or a data set, .* got .*pets\.csv"):
+    with raises_with(OptionError, "source", expected=containing("TFRecords"), got=containing("pets.csv")):
         write_table(tmp_path / "pets.csv", tmp_path / "out.parquet")

@@ -15,6 +15,7 @@ from penstock.errors import (
 )
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.shards.manifest import load_manifest
+from raising import containing, raises_with
 
 SCHEMA = ps.Schema(
     {
@@ -84,42 +85,42 @@ def test_image_may_be_a_path_or_bytes(tmp_path):
 
 def test_nothing_written_is_an_error_and_no_data_set(tmp_path):
     writer = ps.Writer(tmp_path / "out", SCHEMA)
-    with pytest.raises(OptionError, match="at least one row that fits, got 0 rows"):
+    with raises_with(OptionError, got=containing(0, "rows")):
         writer.close()
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "kind", "message"),
+    ("wrong", "kind", "facts"),
     [
-        ("no dict", FieldError, "sample 2.*: expected a dict, got 'no dict'"),
-        ({"wrod": "a"}, UnknownNameError, r"no field 'wrod'\. Did you mean 'word'"),
+        ("no dict", FieldError, "2 'no dict'"),
+        ({"wrod": "a"}, UnknownNameError, "'wrod' 'word'"),
     ],
 )
-def test_sample_that_is_none_is_refused_at_once_and_the_writer_goes_on(tmp_path, wrong, kind, message):
+def test_sample_that_is_none_is_refused_at_once_and_the_writer_goes_on(tmp_path, wrong, kind, facts):
     with ps.Writer(tmp_path / "out", SCHEMA) as writer:
         writer.write(sample(0))
-        with pytest.raises(kind, match=message):
+        with raises_with(kind, facts):
             writer.write(wrong)
         writer.write(sample(1))
     assert sum(len(writer.dataset[name]) for name in writer.dataset.splits) == 2
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "facts"),
     [
-        ({"word": None}, "column 'word' in row 3: expected a value, got nothing"),
-        ({"row": "three"}, "column 'row' in row 3: expected .*Number.*, got 'three'"),
-        ({"vector": np.zeros(4)}, r"column 'vector' in row 3: .*got .*4"),
+        ({"word": None}, "column 'word' row 3"),
+        ({"row": "three"}, "'row' 3 Number 'three'"),
+        ({"vector": np.zeros(4)}, "'vector' 3 4"),
     ],
 )
-def test_sample_that_does_not_fit_is_named_and_ends_the_writer(tmp_path, changed, message):
-    with pytest.raises(CellError, match=message), ps.Writer(tmp_path / "out", SCHEMA) as writer:  # noqa: PT012
+def test_sample_that_does_not_fit_is_named_and_ends_the_writer(tmp_path, changed, facts):
+    with raises_with(CellError, facts), ps.Writer(tmp_path / "out", SCHEMA) as writer:
         for row in range(5):
             writer.write({**sample(row), **(changed if row == 2 else {})})
     assert not (tmp_path / "out").exists()
     writer.close()
-    with pytest.raises(WriteError, match="the writer is closed"):
+    with raises_with(WriteError, "closed"):
         writer.write(sample(0))
 
 
@@ -135,9 +136,9 @@ def test_sample_that_does_not_fit_can_be_collected(tmp_path):
 def test_writer_refuses_a_place_that_is_taken_and_an_option_that_is_none(tmp_path):
     with ps.Writer(tmp_path / "out", SCHEMA) as writer:
         writer.write(sample(0))
-    with pytest.raises(PathError, match="exists already"):
+    with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
         ps.Writer(tmp_path / "out", SCHEMA)
-    with pytest.raises(OptionError, match=r"option 'overwite': .*Did you mean 'overwrite'"):
+    with raises_with(OptionError, "'overwite' 'overwrite'"):
         ps.Writer(tmp_path / "out", SCHEMA, overwite=True)
     with ps.Writer(tmp_path / "out", SCHEMA, overwrite=True) as writer:
         writer.write(sample(1))
@@ -152,7 +153,7 @@ def test_schema_that_is_none_is_refused(tmp_path, schema):
 
 
 def test_options_that_the_schema_makes_needless_are_refused(tmp_path):
-    with pytest.raises(OptionError, match="drop: expected nothing: the schema says what is written"):
+    with raises_with(OptionError, "drop"):
         ps.Writer(tmp_path / "out", SCHEMA, drop="word")
 
 
@@ -202,5 +203,5 @@ def test_array_that_is_used_again_is_written_as_it_was(tmp_path):
 
 
 def test_output_that_is_no_path_is_refused():
-    with pytest.raises(OptionError, match="out: expected the path of a folder, got 5"):
+    with raises_with(OptionError, "out", got="5"):
         ps.convert({"a": [1]}, 5)

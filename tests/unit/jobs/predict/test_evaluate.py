@@ -14,6 +14,7 @@ import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, SchemaError, UnknownNameError
 from penstock.jobs.predict.evaluate import evaluate
 from penstock.model.task import find_tasks
+from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
 QUICK = {"bootstrap": 0, "importance": False}
@@ -75,7 +76,7 @@ def test_split_that_is_not_there_names_those_that_are(run) -> None:
     with pytest.raises(UnknownNameError) as caught:
         evaluate(run, split="tset")
     assert (caught.value.field, caught.value.got) == ("tset", "'train', 'test'")
-    assert "penstock evaluate RUN labelled.csv" in caught.value.advice
+    assert mentions(caught.value.advice, "penstock RUN labelled.csv")
     assert "ps.evaluate(run, data)" in caught.value.advice
 
 
@@ -109,13 +110,13 @@ def test_foreign_records_are_read_as_the_run_knows_their_fields(run, tmp_path) -
 
 
 def test_what_is_no_data_is_refused(run) -> None:
-    with pytest.raises(OptionError, match="source: expected a path"):
+    with raises_with(OptionError, "source"):
         evaluate(run, {})
 
 
 def test_data_set_of_the_run_that_has_moved_is_named(run) -> None:
     moved = KnownRun(run.pipeline, run.data / "elsewhere")
-    with pytest.raises(NoSuchPathError, match=r"elsewhere: the data set that the run was.*RUN DATASET"):
+    with raises_with(NoSuchPathError, "RUN DATASET"):
         evaluate(moved)
     with pytest.raises(NoSuchPathError):
         evaluate(run, run.data / "elsewhere")
@@ -124,12 +125,17 @@ def test_data_set_of_the_run_that_has_moved_is_named(run) -> None:
 def test_data_with_another_type_or_without_a_field_is_refused(run, tmp_path) -> None:
     numbers = {"kind": ps.fields.Number("int64"), "adopted": ps.fields.Category()}
     other = convert(tmp_path / "numbers", range(40), ["yes", "no"] * 20, fields=numbers)
-    with pytest.raises(SchemaError, match="field 'kind': expected type category"):
+    with raises_with(
+        SchemaError,
+        field="kind",
+        expected=containing("category", "(scalar string, 2 values)"),
+        got=containing("(scalar int64)"),
+    ):
         evaluate(run, other)
     (tmp_path / "foreign").mkdir()
     path = tmp_path / "foreign" / "test-00000-of-00001.tfrecord"
     write_plain(path, [example(adopted="yes", sort="dog")] * 4)
-    with pytest.raises(UnknownNameError, match="no field 'kind'"):
+    with raises_with(UnknownNameError, field="kind", got="'kind'"):
         evaluate(run, path)
 
 
@@ -144,11 +150,9 @@ def test_stored_data_without_a_target_needs_labels(run, tmp_path) -> None:
 
 
 def test_what_is_no_run_or_no_option_is_refused(run) -> None:
-    with pytest.raises(OptionError, match="run: expected a run, or the folder of one, got 3"):
+    with raises_with(OptionError, "run", got="3"):
         evaluate(3)  # type: ignore[arg-type]
-    with pytest.raises(
-        OptionError, match=r"option 'bootstraps': expected an option of evaluate.*'bootstrap'"
-    ):
+    with raises_with(OptionError, "'bootstraps' 'bootstrap'"):
         evaluate(run, bootstraps=3)  # type: ignore[call-arg]
 
 
@@ -214,7 +218,7 @@ def test_only_split_that_the_run_was_trained_on_is_noted_with_the_share_held_out
     assert "held out" not in note
     trained.settings = {"facts": {"validation": "held out of train"}, "train": {"hold_out": 0.25}}
     (note,) = list_training_notes(evaluate(trained, split="all", **QUICK))
-    assert "except for 25% held out" in note
+    assert mentions(note, "25%")
 
 
 def test_raw_data_that_the_data_set_was_made_from_is_noted(run, tmp_path) -> None:
