@@ -16,6 +16,7 @@ from penstock.cli.main import main
 from penstock.jobs.bench.advice import Measured
 from penstock.jobs.bench.report import BenchReport
 from penstock.transform.pipeline import Pipeline
+from raising import mentions
 from record_files import flip
 
 FIRST = LoaderStats(
@@ -75,43 +76,33 @@ def make_report(later: LoaderStats | None = LATER, **others) -> BenchReport:
 
 def test_report_names_the_setting_the_figures_and_the_advice(capsys) -> None:
     print_report(make_report(shuffle=True, is_crowded=True, consumer_seconds=0.0005))
-    assert capsys.readouterr().out.splitlines() == [
-        "split 'train': 12,800 records, 12.8 MB, not compressed",
-        "2 fields, pipeline fitted in 0.2 s; batches of 128, shuffled, 2 threads",
-        "the consumer takes 0.5 ms a batch",
-        "not fed: photo\\n: an image",
-        "",
-        "                  records/s  MB/s      read     decode  transform  busy  waiting",
-        "────────────────  ─────────  ────  ────────  ─────────  ─────────  ────  ───────",
-        "first epoch           6,400   6.4  39.06 µs  156.25 µs   78.12 µs   88%      95%",
-        "2.5 later epochs     16,000  16.0  15.62 µs   62.50 µs   31.25 µs   88%      95%",
-        "Stages: thread time a record. Busy: of the threads' time. Waiting: of the consumer's time.",
-        "",
-        "The first epoch got 1.0 kB from the disk; what else it read was in the kernel's cache.",
-        "Other programs kept the cores busy: alone it would be faster.",
-        "Peak memory: 123.0 MB, mapped files included.",
-        "Bottleneck: decoding.",
-        "Advice: Read fewer fields: 2 are decoded; leave out what the model does not need, as in "
-        "Pipeline.fit(data, name=None).",
-    ]
+    out = capsys.readouterr().out
+    setting, table, advice = out.split("\n\n")
+    assert mentions(
+        setting, "'train' 12,800 12.8 MB 2 fields 0.2 s 128 shuffled 2 threads 0.5 ms photo\\n image"
+    )
+    _, _, first, later = table.splitlines()[:4]
+    assert mentions(first, "first epoch 6,400 6.4 39.06 µs 156.25 µs 78.12 µs 88% 95%")
+    assert mentions(later, "2.5 epochs 16,000 16.0 15.62 µs 62.50 µs 31.25 µs 88% 95%")
+    assert mentions(advice, "1.0 kB disk 123.0 MB decoding 2 Pipeline.fit(data, name=None)")
 
 
 @pytest.mark.parametrize(
-    ("later", "facts", "said"),
+    ("later", "options", "facts"),
     [
-        (None, {}, "first epoch  "),
-        (LoaderStats(**{**vars(LATER), "batches": 20}), {}, "second epoch (20.0% of it)  "),
-        (LATER, {"shuffle": False}, "batches of 128, in stored order, 2 threads\n"),
-        (LATER, {"shuffle": "block"}, "batches of 128, shuffled by blocks, 2 threads\n"),
-        (LoaderStats(**{**vars(LATER), "num_threads": 0}), {}, ", no threads\n"),
-        (LATER, {"compression": "gzip"}, "12.8 MB, compressed (gzip)\n"),
+        (None, {}, "first epoch 6,400"),
+        (LoaderStats(**{**vars(LATER), "batches": 20}), {}, "second epoch 20.0%"),
+        (LATER, {"shuffle": False}, "batches 128 order 2 threads"),
+        (LATER, {"shuffle": "block"}, "batches 128 blocks 2 threads"),
+        (LoaderStats(**{**vars(LATER), "num_threads": 0}), {}, "no threads"),
+        (LATER, {"compression": "gzip"}, "12.8 MB gzip"),
         (LATER, {"fit_seconds": None}, "2 fields; batches"),
-        (LATER, {"disk_bytes": 0}, "The first epoch found all that it read in the kernel's cache.\n"),
+        (LATER, {"disk_bytes": 0}, "first epoch all kernel's cache"),
     ],
 )
-def test_report_words_each_case(later, facts, said, capsys) -> None:
-    print_report(make_report(later, **facts))
-    assert said in capsys.readouterr().out
+def test_report_words_each_case(later, options, facts, capsys) -> None:
+    print_report(make_report(later, **options))
+    assert mentions(capsys.readouterr().out, facts)
 
 
 def test_report_says_nothing_of_what_the_kernel_does_not_tell(capsys) -> None:
@@ -123,11 +114,10 @@ def test_bench_measures_and_prints_only_its_report_in_a_pipe(herd, capsys) -> No
     assert main(["bench", str(herd), "--batch-size", "8", "--batches", "7"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("split 'train': 20 records, ")
-    assert "; batches of 8, shuffled, " in out
-    assert "not fed: photo: " in out
-    assert "\nfirst epoch " in out
-    assert "\n1.3 later epochs " in out
+    assert mentions(out, "split 'train' 20")
+    assert mentions(out, "batches 8")
+    assert mentions(out, "photo first epoch")
+    assert mentions(out, "1.3 epochs")
     assert re.search(r"^Bottleneck: \w", out, re.MULTILINE)
     assert re.search(r"^Advice: .*\.\n\Z", out, re.MULTILINE)
     assert "\x1b" not in out
@@ -177,26 +167,23 @@ def test_bench_passes_every_choice_on(herd, tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "facts"),
     [
-        (["--batches", "0"], "batches: expected a whole number of at least 1, got 0"),
-        (["--seconds", "0"], "seconds: expected above 0 and at most 86400, got 0.0"),
-        (["--seconds", "x"], "argument --seconds: invalid float value: 'x'"),
-        (["--batch-size", "0"], "batch_size: expected"),
-        (["--split", "tran"], "no split 'tran'. Did you mean 'train'?"),
-        (
-            ["--no-pipeline", "--pipeline", "x"],
-            "argument --pipeline: not allowed with argument --no-pipeline",
-        ),
-        (["--pipeline", "no.json"], "no.json: no such pipeline."),
-        (["--shuffle", "blok"], "argument --shuffle: expected 'block' or nothing, got 'blok'; name the"),
+        (["--batches", "0"], "batches 1 0"),
+        (["--seconds", "0"], "seconds 0 86400 0.0"),
+        (["--seconds", "x"], "--seconds 'x'"),
+        (["--batch-size", "0"], "batch_size"),
+        (["--split", "tran"], "split 'tran' 'train'"),
+        (["--no-pipeline", "--pipeline", "x"], "--pipeline --no-pipeline"),
+        (["--pipeline", "no.json"], "no.json"),
+        (["--shuffle", "blok"], "--shuffle 'block' 'blok'"),
     ],
 )
-def test_wrong_call_is_one_line_and_status_two(argv, said, zoo, capsys) -> None:
+def test_wrong_call_is_one_line_and_status_two(argv, facts, zoo, capsys) -> None:
     assert main(["bench", str(zoo), *argv]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"penstock: error: {said}")
+    assert mentions(err, f"penstock {facts}")
     assert err.count("\n") == 1
 
 
@@ -206,7 +193,7 @@ def test_bench_of_damaged_data_is_status_one(zoo, capsys) -> None:
     assert main(["bench", str(zoo), "--batches", "3", "--no-pipeline"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"penstock: error: {path}: payload CRC of record 0")
+    assert mentions(err, f"penstock {path} CRC 0")
 
 
 def read_terminal(ours: int, until: bytes | None = None) -> bytes:

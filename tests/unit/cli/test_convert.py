@@ -9,6 +9,7 @@ from penstock.cli.convert import add_arguments
 from penstock.cli.converting import run_convert
 from penstock.cli.main import main
 from penstock.shards.options import ConvertOptions
+from raising import mentions
 
 
 def read(monkeypatch, *argv: str) -> ConvertOptions:
@@ -74,35 +75,32 @@ def test_stratify_alone_means_the_target(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("argv", "message"),
+    ("argv", "facts"),
     [
-        (("--shard-size", "x"), "argument --shard-size: expected a size such as 128MB or 1GiB, got 'x'"),
-        (("--shard-size", "0"), "argument --shard-size: expected a size such as 128MB or 1GiB, got '0'"),
-        (("--shard-size", "9" * 400), "argument --shard-size: expected a size such as 128MB or 1GiB, got"),
-        (("--shard-size", "5ib"), "argument --shard-size: expected a size such as 128MB or 1GiB, got '5ib'"),
-        (("--compression", "zip"), "argument --compression: invalid choice: 'zip'"),
-        (("--on-error", "ignore"), "argument --on-error: invalid choice: 'ignore'"),
-        (("--seed", "x"), "argument --seed: invalid int value: 'x'"),
-        (("--seed", "-1"), "seed: expected a whole number of at least 0"),
-        (("--workers", "0"), "workers: expected a whole number of at least 1, got 0"),
-        (("--delimiter", "ab"), "delimiter: expected one ASCII character"),
-        (("--tagret", "a"), "unknown option --tagret. Did you mean --target?"),
-        (("--split", "train=2"), "share of 'train': expected a number above 0, up to 1, got 2.0"),
-        (("--split", "train=0.5"), "shares: expected a sum of 1, got 0.5"),
-        (("--split", "train"), "split: expected NAME=SHARE"),
-        (
-            ("--time", "a", "--split-by", "b"),
-            "the split: expected one way to make it, got split_by and time",
-        ),
+        (("--shard-size", "x"), "--shard-size 128MB 1GiB 'x'"),
+        (("--shard-size", "0"), "--shard-size 128MB 1GiB '0'"),
+        (("--shard-size", "9" * 400), "--shard-size 128MB 1GiB"),
+        (("--shard-size", "5ib"), "--shard-size 128MB 1GiB '5ib'"),
+        (("--compression", "zip"), "--compression 'zip'"),
+        (("--on-error", "ignore"), "--on-error 'ignore'"),
+        (("--seed", "x"), "--seed 'x'"),
+        (("--seed", "-1"), "seed 0 -1"),
+        (("--workers", "0"), "workers 1 0"),
+        (("--delimiter", "ab"), "delimiter ASCII"),
+        (("--tagret", "a"), "--tagret --target"),
+        (("--split", "train=2"), "share 'train' 0 1 2.0"),
+        (("--split", "train=0.5"), "shares 1 0.5"),
+        (("--split", "train"), "split NAME=SHARE"),
+        (("--time", "a", "--split-by", "b"), "split split_by time"),
     ],
 )
-def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv, message):
+def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv, facts):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pets.csv").write_text("a\n1\n2\n")
     assert main(["convert", "pets.csv", "pets", *argv]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"penstock: error: {message}")
+    assert mentions(err, f"penstock {facts}")
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["pets.csv"]
 
@@ -110,7 +108,7 @@ def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv
 def test_help_names_every_option(capsys):
     assert main(["convert", "--help"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("usage: penstock convert [options] SOURCE [SOURCE ...] OUT")
+    assert mentions(text, "penstock SOURCE OUT")
     flags = (
         "image text category number sequence bytes tensor target weight id drop rename split group stratify"
     )

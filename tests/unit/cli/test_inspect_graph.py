@@ -10,6 +10,7 @@ import penstock as ps
 from graph_rows import fit_some
 from penstock.cli.main import main
 from penstock.transform import Scale
+from raising import mentions
 
 
 @pytest.fixture
@@ -37,24 +38,24 @@ def test_code_reads_the_split_that_is_named(pets, saved, capsys):
 
 
 @pytest.mark.parametrize(
-    ("more", "text"),
+    ("more", "facts"),
     [
-        (["--pipeline", "PIPELINE"], "--pipeline: expected --tf beside it, got none."),
-        (["--tf", "--split", "test"], "--split: expected --pipeline beside it, got none."),
-        (["--tf", "--pipeline", "PIPELINE", "--split", "tset"], "no split 'tset'. Did you mean 'test'?"),
+        (["--pipeline", "PIPELINE"], "--pipeline --tf"),
+        (["--tf", "--split", "test"], "--split --pipeline"),
+        (["--tf", "--pipeline", "PIPELINE", "--split", "tset"], "split 'tset' 'test'"),
     ],
 )
-def test_wrong_call_is_told(pets, saved, capsys, more, text):
+def test_wrong_call_is_told(pets, saved, capsys, more, facts):
     given = [saved if each == "PIPELINE" else each for each in more]
     assert main(["inspect", str(pets), *given]) == 2
-    assert text in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, facts)
 
 
 def test_data_without_a_train_split_asks_which_one(tmp_path, pets, saved, capsys):
     for name in ("train-00000-of-00002", "train-00001-of-00002"):
         (pets / f"{name}.tfrecord").rename(pets / f"{name.replace('train', 'validation')}.tfrecord")
     assert main(["inspect", str(pets), "--tf", "--pipeline", saved]) == 2
-    assert "Name one: --split NAME." in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--split NAME")
 
 
 def test_printing_needs_no_tensorflow(pets, saved):
@@ -65,4 +66,4 @@ def test_printing_needs_no_tensorflow(pets, saved):
     )
     result = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert "import tensorflow as tf" in result.stdout
+    assert mentions(result.stdout, "tensorflow")

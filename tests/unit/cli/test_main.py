@@ -18,6 +18,7 @@ from penstock.errors import (
     UnknownNameError,
     WriteError,
 )
+from raising import mentions
 
 
 @pytest.fixture
@@ -37,72 +38,45 @@ def test_no_command_lists_the_commands(capsys) -> None:
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == (
-        "penstock: error: no command. There are convert, inspect, verify, repair, train, evaluate, predict, "
-        "bench, demo; see 'penstock --help'.\n"
-    )
+    assert mentions(err, "penstock 'penstock --help'")
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "facts"),
     [
-        (["inspct", "x"], "no command 'inspct'. Did you mean 'inspect'?"),
-        (["zzz"], "no command 'zzz'. There are convert, inspect, verify, repair, train, evaluate, predict, "),
-        (["--json", "veri"], "no command 'veri'. Did you mean 'verify'?"),
-        (["--json", "inspect", "x"], "option --json goes behind the command: penstock inspect x --json"),
-        (
-            ["--head=3", "inspect", "a b"],
-            "option --head goes behind the command: penstock inspect 'a b' --head=3",
-        ),
-        (
-            ["--head", "3", "inspect", "x"],
-            "option --head goes behind the command: penstock inspect x --head 3",
-        ),
-        (["--jsn", "inspect", "x"], "unknown option --jsn. Did you mean --json?"),
-        (["inspect", "x", "--jsn", "y"], "unknown option --jsn. Did you mean --json?"),
-        (["repair", "x", "--overwrit", "y"], "unknown option --overwrit. Did you mean --overwrite?"),
-        (["demo", "x"], "unknown option x."),
-        (["inspect", "x", "--jsn"], "unknown option --jsn. Did you mean --json?"),
-        (["inspect", "x", "--heads=3"], "unknown option --heads. Did you mean --head?"),
-        (["inspect", "x", "--zzz"], "unknown option --zzz. See 'penstock inspect --help'."),
-        (["inspect"], "the following arguments are required: PATH"),
-        (
-            ["inspect", "x", "--head", "two"],
-            "argument --head: expected a whole number of at least 0, got 'two'",
-        ),
-        (
-            ["inspect", "x", "--head", "-1"],
-            "argument --head: expected a whole number of at least 0, got '-1'",
-        ),
-        (
-            ["inspect", "x", "--tensor", "a:0"],
-            "argument --tensor: tensor 'a': expected a positive int, got 0",
-        ),
-        (["verify", "x", "--compression", "ZSTD"], "argument --compression: invalid choice: 'ZSTD'"),
-        (
-            ["verify", "x", "--max-record-bytes", "big"],
-            "argument --max-record-bytes: invalid int value: 'big'",
-        ),
-        (
-            ["verify", "x", "--max-record-bytes", "0"],
-            "max_record_bytes: expected a whole number of at least 1",
-        ),
+        (["inspct", "x"], "'inspct' 'inspect'"),
+        (["zzz"], "'zzz'"),
+        (["--json", "veri"], "'veri' 'verify'"),
+        (["--json", "inspect", "x"], "--json penstock inspect x --json"),
+        (["--head=3", "inspect", "a b"], "--head penstock inspect 'a b' --head=3"),
+        (["--head", "3", "inspect", "x"], "--head penstock inspect x --head 3"),
+        (["--jsn", "inspect", "x"], "--jsn --json"),
+        (["inspect", "x", "--jsn", "y"], "--jsn --json"),
+        (["repair", "x", "--overwrit", "y"], "--overwrit --overwrite"),
+        (["demo", "x"], "option x"),
+        (["inspect", "x", "--jsn"], "--jsn --json"),
+        (["inspect", "x", "--heads=3"], "--heads --head"),
+        (["inspect", "x", "--zzz"], "--zzz 'penstock inspect --help'"),
+        (["inspect"], "required PATH"),
+        (["inspect", "x", "--head", "two"], "--head 0 'two'"),
+        (["inspect", "x", "--head", "-1"], "--head 0 '-1'"),
+        (["inspect", "x", "--tensor", "a:0"], "--tensor tensor 'a' 0"),
+        (["verify", "x", "--compression", "ZSTD"], "--compression 'ZSTD'"),
+        (["verify", "x", "--max-record-bytes", "big"], "--max-record-bytes 'big'"),
+        (["verify", "x", "--max-record-bytes", "0"], "max_record_bytes 1"),
         (
             ["verify", "x", "--max-record-bytes", str(2**64)],
-            "max_record_bytes: expected a whole number of at least 1 and at most 1099511627776, got 1844674",
+            "max_record_bytes 1 1099511627776 18446744073709551616",
         ),
-        (["verify", "no\nsuch"], "no\\nsuch: no such file or folder."),
-        (
-            ["repair", "x"],
-            "output folder: expected a folder, got none. Say 'penstock repair pets/ mended/'.",
-        ),
+        (["verify", "no\nsuch"], "no\\nsuch folder"),
+        (["repair", "x"], "folder folder 'penstock repair pets/ mended/'"),
     ],
 )
-def test_wrong_call_is_one_line_and_status_two(argv, said, capsys) -> None:
+def test_wrong_call_is_one_line_and_status_two(argv, facts, capsys) -> None:
     assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"penstock: error: {said}")
+    assert mentions(err, f"penstock {facts}")
     assert err.count("\n") == 1
 
 
@@ -135,7 +109,7 @@ def test_error_that_nobody_foresaw_is_one_line_that_says_where(failing, capsys) 
     failing(ZeroDivisionError("by zero"))
     assert main(["verify", "x"]) == 1
     err = capsys.readouterr().err
-    assert err.startswith("penstock: error: internal: ZeroDivisionError: by zero (")
+    assert mentions(err, "penstock ZeroDivisionError")
     assert "test_main.py:" in err
     assert err.count("\n") == 1
 
@@ -158,7 +132,7 @@ def test_help_of_a_command_explains_it_with_an_example(name, capsys) -> None:
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert COMMANDS[name].DESCRIPTION in out
-    assert f"example:\n  {COMMANDS[name].EXAMPLE}" in out
+    assert mentions(out, f"{COMMANDS[name].EXAMPLE}")
     assert "--json" in out
 
 

@@ -9,6 +9,7 @@ from penstock.cli.planning import add_planning
 from penstock.errors import NoSuchPathError, OptionError, SchemaError
 from penstock.plan.planner import PlanOverrides
 from penstock.schema.declaration import Told
+from raising import containing, mentions, raises_with
 
 
 def tell(*argv: str) -> PlanOverrides:
@@ -54,16 +55,16 @@ def test_tensor_takes_a_shape_and_a_dtype(text, types):
 
 
 @pytest.mark.parametrize(
-    ("argv", "message"),
+    ("argv", "facts"),
     [
-        (("--tensor", "a:0"), r"tensor 'a': expected a positive int, got 0"),
-        (("--tensor", "a:2:int7"), r"tensor 'a': expected 'bool', .* got 'int7'"),
-        (("--rename", "old"), "expected OLD=NEW, got 'old'"),
-        (("--rename", "=new"), "expected OLD=NEW, got '=new'"),
+        (("--tensor", "a:0"), "tensor 'a' 0"),
+        (("--tensor", "a:2:int7"), "tensor 'a' 'bool' 'int7'"),
+        (("--rename", "old"), "OLD=NEW 'old'"),
+        (("--rename", "=new"), "OLD=NEW '=new'"),
     ],
 )
-def test_option_of_another_form_is_refused(argv, message):
-    with pytest.raises(argparse.ArgumentError, match=message):
+def test_option_of_another_form_is_refused(argv, facts):
+    with raises_with(argparse.ArgumentError, facts):
         tell(*argv)
 
 
@@ -83,9 +84,8 @@ def test_roles_names_and_columns_to_drop_are_told():
     ],
 )
 def test_column_told_twice_is_refused(argv, noun):
-    with pytest.raises(OptionError) as caught:
+    with raises_with(OptionError, f"'a' {noun}"):
         tell(*argv)
-    assert str(caught.value) == f"'a': expected one {noun}, got two. Give it once."
 
 
 def test_plan_file_is_read(tmp_path):
@@ -95,17 +95,16 @@ def test_plan_file_is_read(tmp_path):
 
 
 def test_plan_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(NoSuchPathError, match="no such plan file"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "none.yaml")):
         tell("--plan-file", str(tmp_path / "none.yaml"))
 
 
 def test_plan_file_with_a_fault_is_named_with_its_line(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text("columns:\n  a: {type: txet}\n")
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, f"{path} 2 columns.a.type 'number'") as caught:
         tell("--plan-file", str(path))
-    assert str(caught.value).startswith(f"{path}: line 2: plan at columns.a.type: expected 'number',")
-    assert "Did you mean 'text'?" in str(caught.value)
+    assert mentions(caught.value, "'text'")
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SchemaError, match="expected UTF-8, got the byte 0xff at offset 0"):
+    with raises_with(SchemaError, expected="UTF-8", got=containing("0xff", 0)):
         tell("--plan-file", str(path))

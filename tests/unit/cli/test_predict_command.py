@@ -14,6 +14,7 @@ from penstock.cli.predicting import run_predict
 from penstock.jobs.predict import predict as job
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import PredictProgress
+from raising import mentions
 
 ROWS = [{"name": f"n{n}", "age": n / 2, "sold": ("no", "yes")[n % 2]} for n in range(12)]
 
@@ -51,8 +52,8 @@ def test_without_a_file_the_predictions_are_printed_as_csv(folder, capsys):
 def test_file_is_written_and_its_size_told(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--out", "out.parquet")
     assert (status, err) == (0, "")
-    assert out.startswith("12 rows, ")
-    assert out.endswith(" s: out.parquet\n")
+    assert mentions(out, "12 rows")
+    assert mentions(out, "out.parquet")
     assert pq.read_table("out.parquet").num_rows == 12
 
 
@@ -75,7 +76,7 @@ def test_json_is_one_object(folder, capsys):
 def test_json_without_a_file_is_a_wrong_call(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--json")
     assert (status, out) == (2, "")
-    assert err.startswith("penstock: error: --json: expected --out FILE beside it, got none.")
+    assert mentions(err, "penstock --json --out FILE")
 
 
 def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
@@ -94,7 +95,7 @@ def test_row_that_does_not_fit_ends_the_run_with_its_place(folder, capsys):
     (folder / "new.csv").write_text("age\n1\n1-2\n")
     status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
     assert status == 1
-    assert "column 'age' in row 2 (line 3): expected a number, got '1-2'." in err
+    assert mentions(err, "'age' 2 (line 3) '1-2'")
     assert sorted(path.name for path in folder.iterdir()) == ["new.csv"]
 
 
@@ -102,7 +103,7 @@ def test_file_that_is_there_is_a_wrong_call_unless_it_may_be_replaced(folder, ca
     (folder / "o.csv").write_text("mine")
     status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
     assert (status, (folder / "o.csv").read_text()) == (2, "mine")
-    assert "exists already" in err
+    assert mentions(err, "o.csv --overwrite")
     assert run(capsys, "run", "new.csv", "--out", "o.csv", "--overwrite")[0] == 0
 
 
@@ -117,8 +118,8 @@ def test_missing_column_is_a_wrong_call(folder, capsys):
     (folder / "new.csv").write_text("agee\n1\n")
     status, _, err = run(capsys, "run", "new.csv")
     assert status == 2
-    assert "new.csv: no column 'age'" in err
-    assert "Rename 'agee', if that is it." in err
+    assert mentions(err, "new.csv column 'age'")
+    assert mentions(err, "'agee'")
 
 
 def read(monkeypatch, *argv):
@@ -163,5 +164,5 @@ def test_flag_reaches_its_option(monkeypatch, argv, choice):
 def test_terminal_shows_rows_speed_and_what_is_left():
 
     line = predicting._write_line(PredictProgress(12_000, 3, 250, 1000), 4.0)
-    assert line == "predict 12,000 rows  3,000/s  25%  12 s left  3 left out"
-    assert predicting._write_line(PredictProgress(5, 0, 0, None), 0.0) == "predict 5 rows  0/s"
+    assert mentions(line, "12,000 3,000/s 25% 12 3")
+    assert mentions(predicting._write_line(PredictProgress(5, 0, 0, None), 0.0), "5 rows 0/s")

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.cli.main import main
 from penstock.training.tensorfile import read_tensors
+from raising import mentions
 
 pytest.importorskip("keras")
 
@@ -65,78 +66,61 @@ def test_help_is_there_without_keras():
         "print([name for name in ('keras', 'tensorflow', 'pyarrow', 'yaml') if name in sys.modules], status)"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("usage: penstock train [options] DATA [DATA ...] [--out RUN]")
+    assert mentions(done.stdout, "penstock DATA RUN]")
     assert done.stdout.endswith("[] 0\n")
-    assert "penstock train pets.csv --target adopted --out runs/pets" in done.stdout
+    assert mentions(done.stdout, "penstock pets.csv --target --out runs/pets")
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("argv", "message"),
+    ("argv", "facts"),
     [
-        (
-            (),
-            "DATA: expected what to train on, got nothing. "
-            "Say 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'.",
-        ),
-        (("pets.csv", "--resume"), "--resume: expected --out RUN beside it, got none. Name the run."),
-        (("no.csv", "--out", "new"), "no.csv: no such file"),
-        (("pets.csv", "--out", "new", "--epochs", "x"), "argument --epochs: invalid int value: 'x'"),
-        (("pets.csv", "--class-weights", "all"), "argument --class-weights: invalid choice: 'all'"),
-        (("pets.csv", "--epoch", "3"), "unknown option --epoch. Did you mean --epochs?"),
-        (
-            ("pets.csv", "--out", "new"),
-            "target: expected a column to predict, got none. "
-            "Name it: --target NAME, in Python target='NAME'. There are name, age, sold.",
-        ),
+        ((), "DATA 'penstock train pets.csv --target adopted' 'penstock train --resume --out RUN'"),
+        (("pets.csv", "--resume"), "--resume --out RUN"),
+        (("no.csv", "--out", "new"), "no.csv"),
+        (("pets.csv", "--out", "new", "--epochs", "x"), "--epochs 'x'"),
+        (("pets.csv", "--class-weights", "all"), "--class-weights 'all'"),
+        (("pets.csv", "--epoch", "3"), "--epoch --epochs"),
+        (("pets.csv", "--out", "new"), "target column --target"),
         (("pets.csv", "--out", "new", "--target", "solt"), "'solt'"),
-        (
-            ("pets.csv", "--preset", "small", "--model", "model.py:build"),
-            "--model: expected a model of your own, or options to build one, got both.",
-        ),
-        (("pets.csv", "--model", "model.py"), "--model: expected FILE:FUNCTION, got 'model.py'."),
-        (("pets.csv", "--model", "modle.py:build"), "no such file"),
+        (("pets.csv", "--preset", "small", "--model", "model.py:build"), "--model"),
+        (("pets.csv", "--model", "model.py"), "--model FILE:FUNCTION 'model.py'"),
+        (("pets.csv", "--model", "modle.py:build"), "modle.py"),
         (("pets.csv", "--dropout", "2"), "dropout"),
-        (("pets.csv", "--config", "no.yaml"), "no.yaml: no such config file"),
-        (("pets.csv", "--write-model", "model.py"), "model.py: exists already."),
-        (
-            ("pets.csv", "--write-model", "new.py", "--model", "model.py:build"),
-            "--write-model: expected a model that is built, got --model.",
-        ),
-        (
-            (".", "--out", "model.py"),
-            "model.py: is there, and is not empty.",
-        ),
+        (("pets.csv", "--config", "no.yaml"), "no.yaml"),
+        (("pets.csv", "--write-model", "model.py"), "model.py"),
+        (("pets.csv", "--write-model", "new.py", "--model", "model.py:build"), "--write-model --model"),
+        ((".", "--out", "model.py"), "model.py empty"),
     ],
 )
-def test_wrong_call_ends_with_status_two_and_a_line(folder, capsys, argv, message):
+def test_wrong_call_ends_with_status_two_and_a_line(folder, capsys, argv, facts):
     before = list_names(folder)
     status, out, err = call(capsys, *argv)
     assert (status, out) == (2, "")
-    assert err.startswith("penstock: error: ")
-    assert message in err
+    assert mentions(err, "penstock")
+    assert mentions(err, facts)
     assert err.count("\n") == 1
     assert list_names(folder) - {"runs"} == before - {"runs"}
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("trian: {}\n", "my.yaml: line 1: table 'trian': expected one of a run, got 'trian'. Did you mean"),
-        ("data: x\ntrain: 3\n", "my.yaml: line 2: table 'train': expected options by name, got 3."),
-        ("train: {epoch: 3}\n", "expected an option of train, got 'epoch'. Did you mean 'epochs'?"),
-        ("train: {epochs: 0}\n", "epochs: expected a whole number of at least 1, got 0."),
-        ("convert: {splitt: a}\n", "convert.splitt: expected an option of convert, got splitt. Did you mean"),
-        ("model: own\n", "model: expected options, got 'own'. Its code is not in the file: add --model"),
+        ("trian: {}\n", "my.yaml 1 'trian' 'trian'"),
+        ("data: x\ntrain: 3\n", "my.yaml 2 'train' 3"),
+        ("train: {epoch: 3}\n", "'epoch' 'epochs'"),
+        ("train: {epochs: 0}\n", "epochs 1 0"),
+        ("convert: {splitt: a}\n", "convert.splitt"),
+        ("model: own\n", "model 'own' --model"),
         ("model: {presett: small}\n", "presett"),
     ],
 )
-def test_config_file_with_a_fault_ends_with_status_two(folder, capsys, tmp_path, text, message):
+def test_config_file_with_a_fault_ends_with_status_two(folder, capsys, tmp_path, text, facts):
     (tmp_path / "my.yaml").write_text(text)
     argv = ("pets.csv", "--target", "sold", "--config", str(tmp_path / "my.yaml"))
     status, _, err = call(capsys, *argv, "--out", str(tmp_path / "new"))
     assert status == 2
-    assert message in err
+    assert mentions(err, facts)
 
 
 @pytest.mark.parametrize("seed", ["abc", "-1", "null", "1.0", "4294967296"])
@@ -153,7 +137,7 @@ def test_seed_that_cannot_be_is_refused_before_a_model_is_made(folder, capsys, t
     )
     status, _, err = call(capsys, *argv, "--model", "model.py:build")
     assert status == 2
-    assert err.startswith("penstock: error: seed: expected ")
+    assert mentions(err, "penstock seed")
 
 
 def test_raw_data_is_converted_into_the_run(run_folder):
@@ -188,18 +172,15 @@ def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_tells_of_it(folder, ru
 def test_run_that_has_ended_is_told_again(run_folder, capsys):
     status, out, err = call(capsys, "--resume", "--out", "run", "--model", "model.py:build")
     assert status == 0
-    assert "the run had come to its end already: nothing was done" in err
+    assert mentions(err, "run")
     assert out.splitlines()[0].split() == ["validation", "epoch", "1"]
-    assert out.endswith(
-        "run holds the run. Next:\n  penstock evaluate run --model model.py:build\n"
-        "  penstock predict run NEW.csv --model model.py:build\n"
-    )
+    assert mentions(out, "penstock --model model.py:build penstock NEW.csv --model model.py:build")
 
 
 def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
     status, _, err = call(capsys, "pets.csv", "--target", "sold", "--out", "run")
     assert status == 2
-    assert "run: is there, and is not empty. Go on with the run there: --resume" in err
+    assert mentions(err, "empty --resume")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +201,8 @@ def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
 def test_option_of_raw_data_beside_a_data_set_is_refused(run_folder, capsys, option):
     status, _, err = call(capsys, "run/data", *option, "--show-model")
     assert status == 2
-    assert f"{option[0]}: expected raw data beside it, got a data set." in err
-    assert "The data set is made already: 'penstock convert' makes another." in err
+    assert mentions(err, f"{option[0]}")
+    assert mentions(err, "'penstock convert'")
 
 
 def test_records_in_folders_below_are_a_data_set(run_folder, capsys, tmp_path):
@@ -230,7 +211,7 @@ def test_records_in_folders_below_are_a_data_set(run_folder, capsys, tmp_path):
     (tmp_path / "train" / name).write_bytes((run_folder / "data" / name).read_bytes())
     status, out, err = call(capsys, str(tmp_path), "--target", "sold", "--show-model", *TINY)
     assert status == 0, err
-    assert "2 parameters" in out
+    assert mentions(out, "2")
 
 
 def test_model_is_shown_and_nothing_is_trained(run_folder, capsys):
@@ -238,7 +219,7 @@ def test_model_is_shown_and_nothing_is_trained(run_folder, capsys):
     assert status == 0
     lines = out.splitlines()
     assert lines[0].split() == ["layer", "kind", "output", "parameters"]
-    assert lines[-1] == f"2 parameters in {len(lines) - 4} layers"
+    assert mentions(lines[-1], f"2 {len(lines) - 4}")
 
 
 def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys, tmp_path):
@@ -273,7 +254,7 @@ def test_x13_interrupted_training_names_the_command_that_continues_it(
     status, _, err = call(capsys, *argv)
     line = err.splitlines()[-1]
     assert status == 130
-    assert line.startswith("penstock: interrupted. To continue")
+    assert mentions(line, "penstock")
     assert f"--resume --out {out}" in line
     if not has_settings:
         monkeypatch.undo()
@@ -286,8 +267,8 @@ def test_one_row_cannot_be_trained_on_and_leaves_nothing(folder, capsys, target)
     (folder / "one.csv").write_text("name,age,sold\nRex,3,yes\n")
     status, _, err = call(capsys, "one.csv", "--target", target, "--out", "single", *TINY)
     assert status == 1
-    assert "rows to train on: expected at least 2" in err
-    assert "got 1" in err
+    assert mentions(err, "rows 2")
+    assert mentions(err, "1")
     assert not (folder / "single").exists()
 
 
