@@ -148,14 +148,10 @@ BYTES = np.zeros(4, np.uint8)
 BAD_CALLS = {
     "place_codes of int64": (
         ValueError,
-        "codes: .*int32, got int64",
+        "codes int32 int64",
         lambda: _native.place_codes(INTS, None, 0, 0, 0),
     ),
-    "place_codes of 2-D": (
-        ValueError,
-        "codes: expected one dimension, got 2",
-        lambda: _native.place_codes(CODES[None], None, 0, 0, 0),
-    ),
+    "place_codes of 2-D": (ValueError, "codes 2", lambda: _native.place_codes(CODES[None], None, 0, 0, 0)),
     "place_codes with a slot too large": (
         TypeError,
         "incompatible",
@@ -163,72 +159,68 @@ BAD_CALLS = {
     ),
     "hash_ints of int32": (
         ValueError,
-        "values: .*int64, got int32",
+        "values int64 int32",
         lambda: _native.hash_ints(CODES, None, 5, 0, 0, 0),
     ),
-    "hash_ints into no bins": (
-        ValueError,
-        "num_bins: expected from 1",
-        lambda: _native.hash_ints(INTS, None, 0, 0, 0, 0),
-    ),
+    "hash_ints into no bins": (ValueError, "num_bins 1", lambda: _native.hash_ints(INTS, None, 0, 0, 0, 0)),
     "hash_ints into too many bins": (
         ValueError,
-        "num_bins: expected from 1",
+        "num_bins 1",
         lambda: _native.hash_ints(INTS, None, 2**31, 0, 0, 0),
     ),
     "hash_ints behind too large a first": (
         ValueError,
-        "first: bins do not fit int32",
+        "first int32",
         lambda: _native.hash_ints(INTS, None, 5, INT32_MAX - 3, 0, 0),
     ),
     "hash_ints with a short mask": (
         ValueError,
-        "present: expected one for each of 3 rows, got 2",
+        "present 3 rows 2",
         lambda: _native.hash_ints(INTS, np.ones(2, bool), 5, 0, 0, 0),
     ),
     "hash_strings past the arena": (
         ValueError,
-        "stops: a string reaches out of the arena",
+        "stops arena",
         lambda: _native.hash_strings(BYTES, INTS, INTS + 5, None, 5, 0, 0, 0),
     ),
     "hash_strings before the arena": (
         ValueError,
-        "stops: a string reaches out of the arena",
+        "stops arena",
         lambda: _native.hash_strings(BYTES, INTS - 1, INTS, None, 5, 0, 0, 0),
     ),
     "hash_strings that goes back": (
         ValueError,
-        "stops: a string reaches out of the arena",
+        "stops arena",
         lambda: _native.hash_strings(BYTES, INTS + 2, INTS + 1, None, 5, 0, 0, 0),
     ),
     "hash_strings with fewer stops": (
         ValueError,
-        "stops: expected as many as starts",
+        "stops starts",
         lambda: _native.hash_strings(BYTES, INTS, INTS[:2], None, 5, 0, 0, 0),
     ),
     "multi_hot without offsets": (
         ValueError,
-        "offsets: expected one more than there are rows, got none",
+        "offsets rows",
         lambda: _native.multi_hot(CODES, INTS[:0], 5, True),
     ),
     "multi_hot past the codes": (
         ValueError,
-        "offsets: they reach out of the values",
+        "offsets values",
         lambda: _native.multi_hot(CODES, np.array([0, 4]), 5, True),
     ),
     "multi_hot that goes back": (
         ValueError,
-        "offsets: one is less than the one before it",
+        "offsets less",
         lambda: _native.multi_hot(CODES, np.array([0, 3, 2, 3]), 5, True),
     ),
     "multi_hot before the codes": (
         ValueError,
-        "offsets: the first is negative",
+        "offsets negative",
         lambda: _native.multi_hot(CODES, np.array([-1, 3]), 5, True),
     ),
     "multi_hot of a width that no memory has": (
         ValueError,
-        "shape: more bytes than any memory has",
+        "shape bytes memory",
         lambda: _native.multi_hot(CODES, np.array([0, 3]), 2**62, True),
     ),
 }
@@ -237,5 +229,5 @@ BAD_CALLS = {
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_codes_refuse_arguments_that_do_not_fit(case):
     error, text, call = BAD_CALLS[case]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         call()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from penstock import _native
+from raising import raises_with
 
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES += ["float16", "float32", "float64"]
@@ -57,26 +58,22 @@ def test_memory_of_an_array_is_used_again():
 
 
 BAD_CALLS = {
-    "a list": (TypeError, "shape: expected a tuple of integers", ([3], "int8")),
+    "a list": (TypeError, "shape integers", ([3], "int8")),
     "no number": (TypeError, "interpreted as an integer", (("3",), "int8")),
     "a fraction": (TypeError, "interpreted as an integer", ((3.0,), "int8")),
-    "a negative dimension": (ValueError, "shape: a dimension is negative", ((3, -1), "int8")),
-    "too many dimensions": (ValueError, "shape: expected at most 32 dimensions", ((1,) * 33, "int8")),
-    "too large a product": (
-        ValueError,
-        "shape: more bytes than any memory has",
-        ((2**40, 2**40, 3), "int8"),
-    ),
-    "too many bytes": (ValueError, "shape: more bytes than any memory has", ((2**61,), "float64")),
-    "an unknown dtype": (ValueError, "dtype: there is no 'complex64'", ((3,), "complex64")),
-    "a dtype object": (TypeError, "dtype: expected the name of a dtype", ((3,), np.dtype("int8"))),
+    "a negative dimension": (ValueError, "shape negative", ((3, -1), "int8")),
+    "too many dimensions": (ValueError, "shape 32", ((1,) * 33, "int8")),
+    "too large a product": (ValueError, "shape bytes memory", ((2**40, 2**40, 3), "int8")),
+    "too many bytes": (ValueError, "shape bytes memory", ((2**61,), "float64")),
+    "an unknown dtype": (ValueError, "dtype 'complex64'", ((3,), "complex64")),
+    "a dtype object": (TypeError, "dtype", ((3,), np.dtype("int8"))),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_empty_refuses_arguments_that_do_not_fit(case):
     error, text, arguments = BAD_CALLS[case]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         _native.empty(*arguments)
 
 

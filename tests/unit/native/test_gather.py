@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES += ["float16", "float32", "float64"]
@@ -71,42 +72,30 @@ def take(start, stop, row=0):
 
 
 BAD_CALLS = {
-    "a row behind the last": ("rows: there is no such row", lambda: take(0, 4, 1)),
-    "a negative row": ("rows: there is no such row", lambda: take(0, 4, -1)),
-    "a string past the arena": ("rows: one reaches out of its values", lambda: take(0, 5)),
-    "a string before the arena": ("rows: one reaches out of its values", lambda: take(-1, 4)),
-    "a string that goes back": ("rows: one reaches out of its values", lambda: take(2, 1)),
-    "places at both ends": ("rows: one reaches out of its values", lambda: take(-(2**63), 2**63 - 1)),
-    "fewer stops": (
-        "stops: expected as many as starts",
-        lambda: _native.take_strings(ARENA, ROW, ROW[:0], ROW),
-    ),
+    "a row behind the last": ("rows row", lambda: take(0, 4, 1)),
+    "a negative row": ("rows row", lambda: take(0, 4, -1)),
+    "a string past the arena": ("rows values", lambda: take(0, 5)),
+    "a string before the arena": ("rows values", lambda: take(-1, 4)),
+    "a string that goes back": ("rows values", lambda: take(2, 1)),
+    "places at both ends": ("rows values", lambda: take(-(2**63), 2**63 - 1)),
+    "fewer stops": ("stops starts", lambda: _native.take_strings(ARENA, ROW, ROW[:0], ROW)),
     "rows of int32": (
-        "rows: expected an array of int64, got int32",
+        "rows array int64 int32",
         lambda: _native.take_strings(ARENA, ROW, ROW, ROW.astype(np.int32)),
     ),
     "an arena of int8": (
-        "arena: expected an array of uint8, got int8",
+        "arena array uint8 int8",
         lambda: _native.take_strings(ARENA.view(np.int8), ROW, ROW, ROW),
     ),
-    "lists without offsets": (
-        "offsets: expected one more than there are rows, got none",
-        lambda: _native.take_lists(ARENA, ROW[:0], ROW),
-    ),
-    "lists past the values": (
-        "rows: one reaches out of its values",
-        lambda: _native.take_lists(ARENA, np.array([0, 5]), ROW),
-    ),
-    "lists that go back": (
-        "rows: one reaches out of its values",
-        lambda: _native.take_lists(ARENA, np.array([3, 2]), ROW),
-    ),
+    "lists without offsets": ("offsets rows", lambda: _native.take_lists(ARENA, ROW[:0], ROW)),
+    "lists past the values": ("rows values", lambda: _native.take_lists(ARENA, np.array([0, 5]), ROW)),
+    "lists that go back": ("rows values", lambda: _native.take_lists(ARENA, np.array([3, 2]), ROW)),
     "lists of objects": (
-        "values: expected an array of numbers or bool, got another dtype",
+        "values array numbers bool",
         lambda: _native.take_lists(np.array([None, None]), np.array([0, 1]), ROW),
     ),
     "lists of columns": (
-        "values: expected a C-contiguous array",
+        "values array",
         lambda: _native.take_lists(np.zeros((4, 2))[:, 0], np.array([0, 1]), ROW),
     ),
 }
@@ -115,7 +104,7 @@ BAD_CALLS = {
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_taking_refuses_arguments_that_do_not_fit(case):
     text, call = BAD_CALLS[case]
-    with pytest.raises(ValueError, match=text):
+    with raises_with(ValueError, text):
         call()
 
 
@@ -127,7 +116,7 @@ def test_taking_items_without_bytes_needs_no_memory():
 
 def test_taking_more_items_than_can_be_counted_is_refused():
     huge = np.zeros((2**62, 0), np.uint8)
-    with pytest.raises(ValueError, match="rows: more values than any memory has"):
+    with raises_with(ValueError, "rows values memory"):
         _native.take_lists(huge, np.array([0, 2**62]), np.zeros(3, np.int64))
 
 

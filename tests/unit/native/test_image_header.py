@@ -285,7 +285,7 @@ def test_no_images_give_empty_arrays():
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 3), (0, 11), (5, 4), (2**62, 2**62 + 1)])
 def test_place_outside_of_the_arena_is_refused(start, stop):
-    with pytest.raises(ValueError, match="stops: an image reaches out of the arena"):
+    with raises_with(ValueError, "stops image arena"):
         _native.read_image_headers(np.zeros(10, np.uint8), np.array([0, start]), np.array([1, stop]))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
 
@@ -81,38 +82,30 @@ def test_pad_value_is_any_number_that_the_dtype_has(dtype, value):
 VALUES = np.zeros(3, np.int64)
 OFFSETS = np.array([0, 3])
 BAD_CALLS = {
-    "half floats": (ValueError, "values: .* got float16", (np.zeros(3, "f2"), OFFSETS, 2, 0, False)),
-    "columns": (
-        ValueError,
-        "values: expected a C-contiguous array",
-        (np.zeros((3, 2))[:, 0], OFFSETS, 2, 0, False),
-    ),
-    "int32 offsets": (ValueError, "offsets: .*int64, got int32", (VALUES, OFFSETS.astype("i4"), 2, 0, False)),
-    "no offsets": (ValueError, "offsets: .*got none", (VALUES, OFFSETS[:0], 2, 0, False)),
-    "offsets past the end": (ValueError, "offsets: they reach out", (VALUES, OFFSETS + 1, 2, 0, False)),
-    "offsets before the start": (ValueError, "offsets: the first is neg", (VALUES, OFFSETS - 1, 2, 0, False)),
-    "offsets that go back": (ValueError, "offsets: one is less", (VALUES, np.array([3, 0]), 2, 0, False)),
-    "a fraction for ints": (ValueError, "value: expected a whole number", (VALUES, OFFSETS, 2, 0.5, False)),
-    "infinity for ints": (ValueError, "value: expected a whole", (VALUES, OFFSETS, 2, float("inf"), False)),
-    "a value too large": (ValueError, "value: it does not fit int64", (VALUES, OFFSETS, 2, 2**63, False)),
-    "a float too large": (ValueError, "value: it does not fit int64", (VALUES, OFFSETS, 2, 1e30, False)),
-    "300 for bytes": (
-        ValueError,
-        "value: it does not fit uint8",
-        (np.zeros(3, "u1"), OFFSETS, 2, 300, False),
-    ),
-    "2 for bools": (ValueError, "value: it does not fit bool", (np.zeros(3, "?"), OFFSETS, 2, 2, False)),
+    "half floats": (ValueError, "values float16", (np.zeros(3, "f2"), OFFSETS, 2, 0, False)),
+    "columns": (ValueError, "values array", (np.zeros((3, 2))[:, 0], OFFSETS, 2, 0, False)),
+    "int32 offsets": (ValueError, "offsets int64 int32", (VALUES, OFFSETS.astype("i4"), 2, 0, False)),
+    "no offsets": (ValueError, "offsets", (VALUES, OFFSETS[:0], 2, 0, False)),
+    "offsets past the end": (ValueError, "offsets", (VALUES, OFFSETS + 1, 2, 0, False)),
+    "offsets before the start": (ValueError, "offsets", (VALUES, OFFSETS - 1, 2, 0, False)),
+    "offsets that go back": (ValueError, "offsets less", (VALUES, np.array([3, 0]), 2, 0, False)),
+    "a fraction for ints": (ValueError, "value", (VALUES, OFFSETS, 2, 0.5, False)),
+    "infinity for ints": (ValueError, "value", (VALUES, OFFSETS, 2, float("inf"), False)),
+    "a value too large": (ValueError, "value int64", (VALUES, OFFSETS, 2, 2**63, False)),
+    "a float too large": (ValueError, "value int64", (VALUES, OFFSETS, 2, 1e30, False)),
+    "300 for bytes": (ValueError, "value uint8", (np.zeros(3, "u1"), OFFSETS, 2, 300, False)),
+    "2 for bools": (ValueError, "value bool", (np.zeros(3, "?"), OFFSETS, 2, 2, False)),
     "a text": (TypeError, "as an integer", (VALUES, OFFSETS, 2, "0", False)),
     "a text for floats": (TypeError, "must be real number", (np.zeros(3), OFFSETS, 2, "0", False)),
     "a negative length": (TypeError, "incompatible", (VALUES, OFFSETS, -1, 0, False)),
-    "more than any memory": (ValueError, "shape: more bytes", (VALUES, OFFSETS, 2**61, 0, False)),
+    "more than any memory": (ValueError, "shape bytes", (VALUES, OFFSETS, 2**61, 0, False)),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_pad_refuses_arguments_that_do_not_fit(case):
     error, text, arguments = BAD_CALLS[case]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         _native.pad(*arguments)
 
 

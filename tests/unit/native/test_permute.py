@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import order_reference as plain
 from penstock import _native
+from raising import raises_with
 
 WORDS = st.integers(0, 2**64 - 1)
 
@@ -172,17 +173,13 @@ BAD_CALLS = {
         OUTSIDE,
         (0, 0, 0, 0, POSITIONS),
     ),
-    "a negative size": (ValueError, r"size: expected from 0 to 2\^62", (0, 0, 0, -1, POSITIONS)),
-    "a size too large": (ValueError, r"size: expected from 0 to 2\^62", (0, 0, 0, 2**62 + 1, POSITIONS)),
+    "a negative size": (ValueError, "size 0 2^62", (0, 0, 0, -1, POSITIONS)),
+    "a size too large": (ValueError, "size 0 2^62", (0, 0, 0, 2**62 + 1, POSITIONS)),
     "a negative seed": (TypeError, "incompatible", (-1, 0, 0, 5, POSITIONS)),
     "a negative epoch": (TypeError, "incompatible", (0, -1, 0, 5, POSITIONS)),
-    "positions of int32": (ValueError, "positions: .*got int32", (0, 0, 0, 5, POSITIONS.astype(np.int32))),
-    "positions of floats": (ValueError, "positions: .*got float64", (0, 0, 0, 5, POSITIONS.astype(float))),
-    "positions with gaps": (
-        ValueError,
-        "positions: expected a C-cont",
-        (0, 0, 0, 5, np.zeros(4, np.int64)[::2]),
-    ),
+    "positions of int32": (ValueError, "positions int32", (0, 0, 0, 5, POSITIONS.astype(np.int32))),
+    "positions of floats": (ValueError, "positions float64", (0, 0, 0, 5, POSITIONS.astype(float))),
+    "positions with gaps": (ValueError, "positions", (0, 0, 0, 5, np.zeros(4, np.int64)[::2])),
 }
 
 
@@ -190,5 +187,5 @@ BAD_CALLS = {
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_permutation_refuses_arguments_that_do_not_fit(case, function):
     error, text, arguments = BAD_CALLS[case]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         function(*arguments)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from penstock import _native
+from raising import raises_with
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (3, 5), (7, 11), (8, 16), (9, 33), (20, 31), (5, 64)]
 
@@ -173,50 +174,34 @@ FROZEN.flags.writeable = False
 MASK = np.zeros(2, bool)
 THREE = np.ones(3, np.float32)
 BAD_CALLS = {
-    "orientation 0": ("orient", (BATCH[0], BATCH[1], 0), "orientation: expected 1 to 8, got 0"),
-    "orientation 9": ("orient", (BATCH[0], BATCH[1], 9), "orientation: expected 1 to 8, got 9"),
-    "sides not swapped": ("orient", (BATCH[0], BATCH[1], 5), r"out: expected the shape \(5, 4, 3\)"),
-    "orient in place": ("orient", (BATCH[0], BATCH[0], 2), "out: it overlaps source"),
-    "one image": ("flip", (BATCH[0], MASK, MASK), "images: expected 4 dimensions, got 3"),
-    "frozen images": ("flip", (FROZEN, MASK, MASK), "images: expected an array that may be written"),
-    "a short mask": ("flip", (BATCH, MASK[:1], MASK), "across: expected one for each of 2 rows, got 1"),
-    "a mask of bytes": ("flip", (BATCH, MASK, MASK.view("u1")), "down: expected an array of bool, got uint8"),
-    "images apart": ("flip", (BATCH[:, ::2], MASK, MASK), "images: expected a C-contiguous array"),
-    "two channels": ("channel_means", (BATCH[..., :2],), "images: expected 1, 3 or 4 channels, got 2"),
-    "no pixels": ("channel_means", (BATCH[:, :0],), "images: expected one pixel or more in each, got none"),
-    "a small matrix": ("recolour", (BATCH, np.zeros((2, 3, 3), "f4")), r"matrices: .* shape \(2, 3, 4\)"),
-    "doubles": (
-        "recolour",
-        (BATCH, np.zeros((2, 3, 4))),
-        "matrices: expected an array of float32",
-    ),
-    "one box": ("erase", (BATCH, np.zeros((1, 4), "i4"), BATCH[0, 0, 0]), r"boxes: .* shape \(2, 4\)"),
-    "one colour": ("erase", (BATCH, np.zeros((2, 4), "i4"), BATCH[0, 0, 0, :1]), r"colour: .* shape \(3,\)"),
-    "shift in place": ("shift", (BATCH, BATCH, np.zeros((2, 2), "i4")), "out: it overlaps images"),
-    "shift to fewer": (
-        "shift",
-        (BATCH, FROZEN[:1].copy(), np.zeros((2, 2), "i4")),
-        "out: expected the shape",
-    ),
-    "too far": (
-        "shift",
-        (BATCH, BATCH.copy(), np.full((2, 2), 4, "i4")),
-        "offsets: expected less than",
-    ),
-    "factors": ("scale_pixels", (BATCH, THREE[:2], THREE), r"factor: expected the shape \(3,\)"),
-    "offsets": ("scale_pixels", (BATCH, THREE, THREE[:1]), r"offset: expected the shape \(3,\)"),
-    "floats": ("scale_pixels", (THREE, THREE, THREE), "images: expected an array of uint8"),
-    "columns": ("scale_pixels", (BATCH[..., ::2], THREE, THREE), "images: expected a C-contiguous array"),
-    "a number": (
-        "scale_pixels",
-        (np.array(1, "u1"), THREE, THREE),
-        "images: expected from 1 to 32",
-    ),
+    "orientation 0": ("orient", (BATCH[0], BATCH[1], 0), "orientation 1 8 0"),
+    "orientation 9": ("orient", (BATCH[0], BATCH[1], 9), "orientation 1 8 9"),
+    "sides not swapped": ("orient", (BATCH[0], BATCH[1], 5), "out shape (5, 4, 3)"),
+    "orient in place": ("orient", (BATCH[0], BATCH[0], 2), "out source"),
+    "one image": ("flip", (BATCH[0], MASK, MASK), "images 4 3"),
+    "frozen images": ("flip", (FROZEN, MASK, MASK), "images array"),
+    "a short mask": ("flip", (BATCH, MASK[:1], MASK), "across 2 rows 1"),
+    "a mask of bytes": ("flip", (BATCH, MASK, MASK.view("u1")), "down array bool uint8"),
+    "images apart": ("flip", (BATCH[:, ::2], MASK, MASK), "images array"),
+    "two channels": ("channel_means", (BATCH[..., :2],), "images 1 3 4 channels"),
+    "no pixels": ("channel_means", (BATCH[:, :0],), "images"),
+    "a small matrix": ("recolour", (BATCH, np.zeros((2, 3, 3), "f4")), "matrices shape (2, 3, 4)"),
+    "doubles": ("recolour", (BATCH, np.zeros((2, 3, 4))), "matrices array float32"),
+    "one box": ("erase", (BATCH, np.zeros((1, 4), "i4"), BATCH[0, 0, 0]), "boxes shape (2, 4)"),
+    "one colour": ("erase", (BATCH, np.zeros((2, 4), "i4"), BATCH[0, 0, 0, :1]), "colour shape (3,)"),
+    "shift in place": ("shift", (BATCH, BATCH, np.zeros((2, 2), "i4")), "out images"),
+    "shift to fewer": ("shift", (BATCH, FROZEN[:1].copy(), np.zeros((2, 2), "i4")), "out shape"),
+    "too far": ("shift", (BATCH, BATCH.copy(), np.full((2, 2), 4, "i4")), "offsets less"),
+    "factors": ("scale_pixels", (BATCH, THREE[:2], THREE), "factor shape (3,)"),
+    "offsets": ("scale_pixels", (BATCH, THREE, THREE[:1]), "offset shape (3,)"),
+    "floats": ("scale_pixels", (THREE, THREE, THREE), "images array uint8"),
+    "columns": ("scale_pixels", (BATCH[..., ::2], THREE, THREE), "images array"),
+    "a number": ("scale_pixels", (np.array(1, "u1"), THREE, THREE), "images 1 32"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_kernels_refuse_arguments_that_do_not_fit(case):
     name, arguments, text = BAD_CALLS[case]
-    with pytest.raises(ValueError, match=text):
+    with raises_with(ValueError, text):
         getattr(_native, name)(*arguments)

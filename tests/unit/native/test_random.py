@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import order_reference as plain
 from penstock import _native
+from raising import raises_with
 
 # The known answers of Random123 (kat_vectors, philox4x32 with 10 rounds): counter, key, result.
 KNOWN = [
@@ -73,17 +74,17 @@ RECORDS = np.zeros(2, np.int64)
 BAD_CALLS = {
     "a negative seed": (TypeError, "incompatible", (-1, 0, 0, RECORDS, 1)),
     "a seed too large": (TypeError, "incompatible", (2**64, 0, 0, RECORDS, 1)),
-    "a negative epoch": (ValueError, "epoch: expected from 0 to 4294967295", (0, -1, 0, RECORDS, 1)),
-    "an epoch too large": (ValueError, "epoch: expected from 0 to 4294967295", (0, 2**32, 0, RECORDS, 1)),
-    "a purpose too large": (ValueError, "purpose: expected from 0 to 65535", (0, 0, 2**16, RECORDS, 1)),
-    "too many words": (ValueError, "count: a record has at most 262144", (0, 0, 0, RECORDS, 2**18 + 1)),
-    "records of int32": (ValueError, "records: .*got int32", (0, 0, 0, RECORDS.astype(np.int32), 1)),
-    "records with gaps": (ValueError, "records: expected a C-cont", (0, 0, 0, np.zeros(4, np.int64)[::2], 1)),
+    "a negative epoch": (ValueError, "epoch 0 4294967295", (0, -1, 0, RECORDS, 1)),
+    "an epoch too large": (ValueError, "epoch 0 4294967295", (0, 2**32, 0, RECORDS, 1)),
+    "a purpose too large": (ValueError, "purpose 0 65535", (0, 0, 2**16, RECORDS, 1)),
+    "too many words": (ValueError, "count 262144", (0, 0, 0, RECORDS, 2**18 + 1)),
+    "records of int32": (ValueError, "records int32", (0, 0, 0, RECORDS.astype(np.int32), 1)),
+    "records with gaps": (ValueError, "records", (0, 0, 0, np.zeros(4, np.int64)[::2], 1)),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_words_refuse_arguments_that_do_not_fit(case):
     error, text, arguments = BAD_CALLS[case]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         _native.random_words(*arguments)

@@ -130,42 +130,22 @@ def test_scale_takes_rows_of_a_matrix():
 ONE = np.zeros(1)
 ROWS = np.zeros((4, 3), np.float32)
 BAD_CALLS = {
-    "a list": (TypeError, "values: expected a NumPy array", ([1.0], None, ONE, ONE)),
+    "a list": (TypeError, "values NumPy array", ([1.0], None, ONE, ONE)),
     "no values": (TypeError, "incompatible function arguments", (None, None, ONE, ONE)),
-    "half floats": (ValueError, "values: expected an array of float32, .*got float16", (np.zeros(2, "f2"),)),
-    "strings": (ValueError, "values: expected an array of float32, .*got another dtype", (np.array(["a"]),)),
-    "other byte order": (ValueError, "values: .*got another dtype", (np.zeros(2, ">f4"),)),
-    "columns": (ValueError, "values: expected a C-contiguous array", (ROWS[:, 0],)),
-    "a transposed matrix": (ValueError, "values: expected a C-contiguous array", (ROWS.T,)),
-    "no dimension": (ValueError, "values: expected one dimension or more, got none", (np.array(1.0),)),
-    "odd places": (
-        ValueError,
-        "values: expected an array that lies at a multiple of its item size",
-        (np.zeros(9, np.uint8)[1:].view(np.float32),),
-    ),
-    "a short mask": (
-        ValueError,
-        "present: expected one for each of 4 rows, got 3",
-        (ROWS, np.ones(3, bool)),
-    ),
-    "a mask of bytes": (
-        ValueError,
-        "present: expected an array of bool, got uint8",
-        (ROWS, np.ones(4, "u1")),
-    ),
-    "a mask with gaps": (ValueError, "present: expected a C-contiguous array", (ROWS, np.ones(8, bool)[::2])),
-    "a mask of rows": (ValueError, "present: expected one dimension, got 2", (ROWS, ROWS > 0)),
-    "a shift too many": (
-        ValueError,
-        "shift: expected one number, or one for each of 3 elements of a row, got 2",
-        (ROWS, None, np.zeros(2), ONE),
-    ),
-    "no factor": (ValueError, "factor: expected one number, .* got 0", (ROWS, None, ONE, np.zeros(0))),
-    "float32 factors": (
-        ValueError,
-        "factor: expected an array of float64",
-        (ROWS, None, ONE, np.zeros(1, "f4")),
-    ),
+    "half floats": (ValueError, "values array float32 float16", (np.zeros(2, "f2"),)),
+    "strings": (ValueError, "values array float32", (np.array(["a"]),)),
+    "other byte order": (ValueError, "values", (np.zeros(2, ">f4"),)),
+    "columns": (ValueError, "values array", (ROWS[:, 0],)),
+    "a transposed matrix": (ValueError, "values array", (ROWS.T,)),
+    "no dimension": (ValueError, "values", (np.array(1.0),)),
+    "odd places": (ValueError, "values array item size", (np.zeros(9, np.uint8)[1:].view(np.float32),)),
+    "a short mask": (ValueError, "present 4 rows 3", (ROWS, np.ones(3, bool))),
+    "a mask of bytes": (ValueError, "present array bool uint8", (ROWS, np.ones(4, "u1"))),
+    "a mask with gaps": (ValueError, "present array", (ROWS, np.ones(8, bool)[::2])),
+    "a mask of rows": (ValueError, "present 2", (ROWS, ROWS > 0)),
+    "a shift too many": (ValueError, "shift 3 row 2", (ROWS, None, np.zeros(2), ONE)),
+    "no factor": (ValueError, "factor 0", (ROWS, None, ONE, np.zeros(0))),
+    "float32 factors": (ValueError, "factor array float64", (ROWS, None, ONE, np.zeros(1, "f4"))),
 }
 
 
@@ -173,7 +153,7 @@ BAD_CALLS = {
 def test_scale_refuses_arguments_that_do_not_fit(case):
     error, text, arguments = BAD_CALLS[case]
     rest = (None, ONE, ONE)[len(arguments) - 1 :]
-    with pytest.raises(error, match=text):
+    with raises_with(error, text):
         _native.scale(*arguments, *rest, -INF, INF, 0.0, False, False)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 
 def ranks_of(bits: np.ndarray, with_total: bool = False) -> np.ndarray:
@@ -49,7 +50,7 @@ def test_ones_are_found_in_any_order():
 def test_a_one_that_is_not_there_is_refused(k):
     bits = np.zeros(2000, bool)
     bits[::200] = True
-    with pytest.raises(ValueError, match="k: there is no such one in the bitmap"):
+    with raises_with(ValueError, "k bitmap"):
         _native.select_bits(packed(bits), ranks_of(bits), np.array([k]))
 
 
@@ -57,7 +58,7 @@ def test_selecting_from_nothing_is_refused_unless_nothing_is_wanted():
     none, nothing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     assert _native.select_bits(nothing, none, none).tolist() == []
     for ranks in (none, np.zeros(1, np.int64)):
-        with pytest.raises(ValueError, match="k: there is no such one"):
+        with raises_with(ValueError, "k"):
             _native.select_bits(nothing, ranks, np.array([0]))
 
 
@@ -79,16 +80,16 @@ def test_ranks_that_do_not_fit_never_lead_out_of_the_bitmap(ranks, wanted):
 BITMAP = np.full(100, 255, np.uint8)
 K = np.zeros(1, np.int64)
 BAD_CALLS = {
-    "a rank too few": ("ranks: expected one for each 64 bytes", (BITMAP, np.zeros(1, np.int64), K)),
-    "two ranks too many": ("ranks: expected one for each 64 bytes", (BITMAP, np.zeros(4, np.int64), K)),
-    "ranks of int32": ("ranks: expected an array of int64, got int32", (BITMAP, np.zeros(2, np.int32), K)),
-    "bits as bools": ("bitmap: .* uint8, got bool", (BITMAP.view(np.bool_), np.zeros(2, np.int64), K)),
-    "a bitmap with gaps": ("bitmap: expected a C-contiguous array", (BITMAP[::2], np.zeros(1, np.int64), K)),
+    "a rank too few": ("ranks 64 bytes", (BITMAP, np.zeros(1, np.int64), K)),
+    "two ranks too many": ("ranks 64 bytes", (BITMAP, np.zeros(4, np.int64), K)),
+    "ranks of int32": ("ranks array int64 int32", (BITMAP, np.zeros(2, np.int32), K)),
+    "bits as bools": ("bitmap uint8 bool", (BITMAP.view(np.bool_), np.zeros(2, np.int64), K)),
+    "a bitmap with gaps": ("bitmap array", (BITMAP[::2], np.zeros(1, np.int64), K)),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
 def test_select_refuses_arguments_that_do_not_fit(case):
     text, arguments = BAD_CALLS[case]
-    with pytest.raises(ValueError, match=text):
+    with raises_with(ValueError, text):
         _native.select_bits(*arguments)

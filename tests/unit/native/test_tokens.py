@@ -182,9 +182,9 @@ def test_counter_that_threads_share_counts_all():
 
 def test_counter_refuses_itself_and_those_that_cut_in_another_way():
     counter = _native.TokenCounter()
-    with pytest.raises(ValueError, match="cannot be merged with itself"):
+    with raises_with(ValueError, "merged itself"):
         counter.merge(counter)
-    with pytest.raises(ValueError, match="cuts texts in another way"):
+    with raises_with(ValueError, "texts"):
         counter.merge(_native.TokenCounter(lower=False))
 
 

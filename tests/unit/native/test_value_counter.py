@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
+from raising import raises_with
 
 STRINGS = st.lists(st.one_of(st.sampled_from([b"", b"a", b"aa", b"\0"]), st.binary(max_size=20)), max_size=60)
 INTS = st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=60)
@@ -118,9 +119,9 @@ def test_tally_refuses_a_negative_cap():
 def test_tally_of_strings_takes_no_ints_and_the_other_way_round():
     tally = _native.ValueCounter(10)
     tally.add_strings(ARENA, ONE, ONE * 2, None)
-    with pytest.raises(ValueError, match="strings or integers, not both"):
+    with raises_with(ValueError, "strings integers"):
         tally.add_ints(ONE, None)
     tally = _native.ValueCounter(10)
     tally.add_ints(ONE, None)
-    with pytest.raises(ValueError, match="strings or integers, not both"):
+    with raises_with(ValueError, "strings integers"):
         tally.add_strings(ARENA, ONE, ONE * 2, None)
