@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, PayloadError, SchemaError, UnknownNameError
+from raising import mentions, raises_with
 from record_files import open_split, write_gzip, write_plain, write_zlib
 from thirty_samples import PAYLOADS, ROWS, assert_same
 
@@ -57,34 +58,25 @@ def test_split_that_is_not_there_names_the_nearest(pets):
     with pytest.raises(UnknownNameError) as caught:
         ps.open(pets)["trian"]
     assert isinstance(caught.value, KeyError)
-    assert str(caught.value) == "no split 'trian'. Did you mean 'train'?"
+    assert mentions(caught.value, "split 'trian' 'train'")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind", "said"),
+    ("arguments", "kind", "facts"),
     [
-        ({"path": None}, OptionError, "path: expected a str or an os.PathLike, or several, got None. Name"),
-        ({"path": b"x"}, OptionError, "path: expected a str or an os.PathLike, or several, got b'x'. Decode"),
-        ({"path": 3}, OptionError, "path: expected a str or an os.PathLike, or several, got 3. Name a file"),
-        (
-            {"options": {"strict": True}},
-            OptionError,
-            "options: expected ReadOptions, got {'strict': True}. Make them, such as ps.options.ReadOptions(",
-        ),
-        ({"options": {}}, OptionError, "options: expected ReadOptions, got {}. Make them"),
-        ({"fields": ["a"]}, SchemaError, "fields: expected fields by name, got ['a']. Write them as {'age'"),
-        ({"schema": "a"}, SchemaError, "schema: expected fields by name, got 'a'. Write them as {'age'"),
-        (
-            {"on_error": "ignore"},
-            OptionError,
-            "on_error: expected one of 'raise', 'skip', 'collect', got 'ig",
-        ),
+        ({"path": None}, OptionError, "path os.PathLike None"),
+        ({"path": b"x"}, OptionError, "path os.PathLike b'x'"),
+        ({"path": 3}, OptionError, "path os.PathLike 3"),
+        ({"options": {"strict": True}}, OptionError, "options ReadOptions ps.options.ReadOptions(strict="),
+        ({"options": {}}, OptionError, "options ReadOptions {}"),
+        ({"fields": ["a"]}, SchemaError, "fields"),
+        ({"schema": "a"}, SchemaError, "schema 'a'"),
+        ({"on_error": "ignore"}, OptionError, "on_error 'raise' 'skip' 'collect' 'ignore'"),
     ],
 )
-def test_open_with_a_wrong_argument_is_refused_before_anything_is_read(arguments, kind, said):
-    with pytest.raises(kind) as caught:
+def test_open_with_a_wrong_argument_is_refused_before_anything_is_read(arguments, kind, facts):
+    with raises_with(kind, facts):
         ps.open(**{"path": "nothing.tfrecord", **arguments})
-    assert str(caught.value).startswith(said)
 
 
 def test_open_of_nothing_is_refused(tmp_path):
@@ -109,9 +101,8 @@ def test_index_gives_one_sample_from_either_end(split):
 
 @pytest.mark.parametrize("row", [ROWS, -ROWS - 1, 10**12])
 def test_index_beyond_the_end_is_refused(split, row):
-    with pytest.raises(IndexError) as caught:
+    with raises_with(IndexError, f"'all' 30 {row}"):
         split[row]
-    assert str(caught.value) == f"split 'all' has 30 records; there is no record {row}"
 
 
 @pytest.mark.parametrize("index", ["row", 1.5, None, (0, 1)])
@@ -186,9 +177,7 @@ def test_records_that_are_no_examples_have_payloads_alone(tmp_path, write):
         with pytest.raises(PayloadError) as caught:
             use()
         assert isinstance(caught.value, TypeError)
-        assert str(caught.value) == (
-            f"{path}: split 'all' holds records that are no Examples. Read their payloads with records()."
-        )
+        assert mentions(caught.value, f"{path} 'all' Examples records()")
 
 
 def test_threads_that_share_a_split_each_get_everything(split):

@@ -6,6 +6,7 @@ import pytest
 import penstock as ps
 from penstock import fields
 from penstock.errors import FieldError, MissingFieldError, PayloadError, SchemaError, UnknownNameError
+from raising import containing, mentions, raises_with
 from record_files import example, feature, open_split, write_gzip, write_plain
 from wire.example import SequenceExample, write_sequence_example
 
@@ -82,20 +83,18 @@ def test_roles_are_told_by_name(path):
 
 @pytest.mark.parametrize("role", ["target", "weight", "id"])
 def test_role_of_a_field_that_is_not_there_names_the_nearest(path, role):
-    with pytest.raises(UnknownNameError, match=r"no field 'lable'\. Did you mean 'label'\?"):
+    with raises_with(UnknownNameError, field="lable", advice=containing("'label'")):
         ps.open(path, **{role: "lable"})
 
 
 def test_told_field_that_is_not_there_names_the_nearest(path):
-    with pytest.raises(UnknownNameError, match=r"no field 'raww'\. Did you mean 'raw'\?"):
+    with raises_with(UnknownNameError, field="raww", advice=containing("'raw'")):
         ps.open(path, fields={"raww": fields.Bytes()})
 
 
 def test_told_field_that_no_record_can_hold_is_refused(path):
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "100 5 5 float32 24", field="raw"):
         ps.open(path, fields={"raw": fields.Tensor((5, 5), "float32", "raw")})
-    assert caught.value.field == "raw"
-    assert "expected 100 bytes, for 5 x 5 float32 (raw), got 24" in str(caught.value)
 
 
 def test_told_key_gives_a_field_another_name(path):
@@ -131,9 +130,7 @@ def test_required_field_that_a_record_lacks_is_an_error_that_names_both(path):
         list(split)
     error = caught.value
     assert (error.path, error.record, error.offset, error.field) == (str(path), 0, 0, "rare")
-    assert f"{path}: field 'rare' is missing of record 0 at byte 0: expected a value, got none. " in str(
-        error
-    )
+    assert mentions(str(error), f"{path} 'rare' 0 0")
     skipping = open_split(path, schema=split.schema, on_error="skip")
     assert list(skipping) == [{"rare": 2}]
 
@@ -151,7 +148,7 @@ def test_field_of_another_kind_in_one_record_is_an_error_that_names_it(tmp_path)
 
 def test_fields_told_of_records_that_are_no_examples_are_refused(tmp_path):
     path = write_plain(tmp_path / "other.tfrecord", [b"text", b"more text"])
-    with pytest.raises(PayloadError, match="fields were told: expected Examples, got other payloads"):
+    with raises_with(PayloadError, advice=containing("records()")):
         ps.open(path, target="label")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from raising import mentions, raises_with
 
 HEAVY = (
     "tensorflow",
@@ -176,7 +177,7 @@ def test_train_takes_the_data_first_and_the_rest_by_keyword():
 
 
 def test_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'penstock' has no attribute 'covnert'"):
+    with raises_with(AttributeError, "'penstock' 'covnert'"):
         penstock.covnert  # noqa: B018
 
 
@@ -197,7 +198,4 @@ except ImportError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     )
-    assert done.stdout == (
-        f"MissingPackageError penstock.{name} needs the package {package!r}, which is not installed. "
-        f"Run: pip install 'penstock[{extra}]'.\n"
-    )
+    assert mentions(done.stdout, f"MissingPackageError penstock.{name} {package!r} 'penstock[{extra}]'")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.types import Bytes, Dense, Ragged
+from raising import raises_with
 
 ARENA = np.frombuffer(b"onetwothree", np.uint8)
 MASK = np.array([True, False, True])
@@ -46,7 +47,7 @@ def test_bytes_that_lie_one_behind_the_other_are_packed(packed, scattered):
     assert packed.pack() is packed
     assert not scattered.is_packed
     assert packed.offsets.tolist() == scattered.pack().offsets.tolist() == [0, 3, 6, 11]
-    with pytest.raises(ValueError, match=r"call pack\(\) first"):
+    with raises_with(ValueError, "pack()"):
         scattered.offsets  # noqa: B018 - the property is what is tested
 
 

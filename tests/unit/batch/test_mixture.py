@@ -108,7 +108,7 @@ def test_state_of_other_shares_or_other_splits_is_refused(splits):
     state = ps.mix(splits, [2, 1]).loader(shuffle=True).state_dict()
     with raises_with(StateError, "state 'shares'"):
         ps.mix(splits, [1, 1]).loader(shuffle=True).load_state_dict(state)
-    with pytest.raises(StateError, match="the data set of the state"):
+    with raises_with(StateError, "data set"):
         ps.mix(splits[::-1], [2, 1]).loader(shuffle=True).load_state_dict(state)
 
 

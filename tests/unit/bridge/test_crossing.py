@@ -32,7 +32,6 @@ def test_stored_string_is_refused_by_name(wide) -> None:
 
 def test_ragged_output_is_refused_by_name_unless_the_framework_has_such(wide) -> None:
     loader = make_loader(wide, make_pipeline(wide, tokens={"kind": "keep", "ragged": True}))
-    wanted = r"output 'tokens' for JAX: expected an array, got int64 ragged \(n, \?\)\. .*Pad\(\)"
-    with pytest.raises(OptionError, match=wanted):
+    with raises_with(OptionError, "'tokens' JAX array int64 ragged (n, ?) Pad()"):
         check_outputs(loader, "JAX", lambda _: False)
     check_outputs(loader, "torch", lambda output: output.name == "tokens")

@@ -30,7 +30,7 @@ from pictures import (
     turned,
     turned_jpeg,
 )
-from raising import mentions, raises_with
+from raising import containing, mentions, raises_with
 
 PICTURE = scene(40, 56)
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -110,7 +110,7 @@ def test_jpeg_of_a_rare_sampling_is_refused():
     # Its pixels could be had, but without a word where they are damaged.
     error = refuse(odd_jpeg())
     assert mentions(error.expected, "jpeg")
-    assert error.got == "a damaged one (its colours are sampled in a rare ratio)"
+    assert mentions(error.got, "sampled")
 
 
 def stray(data):
@@ -134,7 +134,7 @@ def test_jpeg_with_a_fault_that_costs_no_pixel_is_decoded_unless_it_is_damaged(f
         assert np.array_equal(decode(data, denominator, channels=channels), wanted)
     assert np.array_equal(decode(data[:-2] + b"\0\1\2\xff\xd9"), decode(whole))
     assert mentions(refuse(data[:-2]).got, "JPEG")
-    assert "premature end of data segment" in refuse(data[:-60] + b"\xff\xd9").got
+    assert mentions(refuse(data[:-60] + b"\xff\xd9").got, "premature end")
     lost = data.rindex(b"\xff\xd2")  # a restart
     assert mentions(refuse(data[:lost] + data[lost + 2 :]).got, "Corrupt JPEG")
 
@@ -142,7 +142,7 @@ def test_jpeg_with_a_fault_that_costs_no_pixel_is_decoded_unless_it_is_damaged(f
 def test_stray_bytes_in_the_header_of_a_progressive_jpeg_are_passed_over():
     whole = jpeg(PICTURE, progressive=True)
     assert np.array_equal(decode(stray(whole)), decode(whole))
-    assert "extraneous bytes" in refuse(whole.replace(b"\xff\xdb", bytes(17) + b"\xff\xdb", 1)).got
+    assert mentions(refuse(whole.replace(b"\xff\xdb", bytes(17) + b"\xff\xdb", 1)).got, "extraneous")
 
 
 def test_bytes_left_over_in_a_progressive_jpeg_are_damage():
@@ -304,8 +304,8 @@ def test_each_image_of_a_column_is_its_own():
 
 def test_what_is_no_image_is_refused_by_its_first_bytes():
     error = refuse(b"<html>not found</html>", formats=("jpeg", "png"))
-    assert (error.expected, error.got) == ("an image (jpeg or png)", "22 bytes that begin with b'<htm'")
-    assert refuse(b"", formats=("jpeg",)).got == "no bytes"
+    assert (error.expected, error.got) == (containing("jpeg", "png"), containing(22, "b'<htm'"))
+    assert mentions(refuse(b"", formats=("jpeg",)).got, "bytes")
     assert mentions(refuse(b"BMW and Audi").got, "12 bytes b'BMW '")
 
 
@@ -331,7 +331,7 @@ def test_image_that_is_damaged_is_refused_with_the_reason():
     for data, format in ((jpeg(PICTURE), "jpeg"), (png(PICTURE), "png"), (RASTERS["webp"], "webp")):
         error = refuse(data[: len(data) * 3 // 4])
         assert mentions(error.expected, f"{format}")
-        assert error.got.startswith("a damaged one (")
+        assert mentions(error.got, "damaged")
     assert mentions(refuse(jpeg(PICTURE)[:-2]).got, "JPEG")
 
 
@@ -344,7 +344,7 @@ def test_image_that_ends_before_its_size_is_refused():
     for data, format in ((jpeg(PICTURE)[:30], "jpeg"), (png(PICTURE)[:20], "png"), (gif((1, 1))[:8], "gif")):
         error = refuse(data)
         assert mentions(error.expected, f"{format}")
-        assert error.got == "one that ends, or is damaged, before it tells its size"
+        assert mentions(error.got, "size")
 
 
 @pytest.mark.parametrize(

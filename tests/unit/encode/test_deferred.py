@@ -12,7 +12,7 @@ from penstock.encode.bytes import fingerprint
 from penstock.encode.deferred import find_value, make_references, materialize, referred_bytes, refuse_file
 from penstock.errors import ChangedFileError, PathError
 from penstock.types import Deferred
-from raising import mentions
+from raising import mentions, raises_with
 
 
 def references(column, num_rows):
@@ -81,10 +81,8 @@ def test_refused_file_is_named_with_the_reason():
     value = (os.fsencode("/photos/ä.jpg"), 5, bytes(16))
     gone = refuse_file(value, errno.ENOENT)
     assert isinstance(gone, PathError)
-    assert (gone.path, str(gone)) == (
-        "/photos/ä.jpg",
-        "/photos/ä.jpg: cannot be read (No such file or directory).",
-    )
+    assert gone.path == "/photos/ä.jpg"
+    assert mentions(gone, "(No such file or directory)")
     changed = refuse_file(value, 0)
     assert isinstance(changed, ChangedFileError)
     assert mentions(changed, "/photos/ä.jpg row")
@@ -108,7 +106,7 @@ def test_materialized_column_of_objects_has_their_bytes():
 def test_materialized_column_of_a_changed_file_is_an_error(files, data):
     column = column_of_files(files)
     files[0].write_bytes(data)
-    with pytest.raises(ChangedFileError, match="changed since its row was read") as caught:
+    with pytest.raises(ChangedFileError) as caught:
         materialize(column)
     assert caught.value.path == os.fspath(files[0])
 
@@ -116,7 +114,7 @@ def test_materialized_column_of_a_changed_file_is_an_error(files, data):
 def test_materialized_column_of_a_file_that_is_gone_is_an_error(files):
     column = column_of_files(files)
     files[2].unlink()
-    with pytest.raises(PathError, match="cannot be read") as caught:
+    with raises_with(PathError, "(No such file or directory)") as caught:
         materialize(column)
     assert caught.value.path == os.fspath(files[2])
 

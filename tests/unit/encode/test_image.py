@@ -13,6 +13,7 @@ from penstock import _native
 from penstock.encode.options import EncodeOptions
 from penstock.fields import Image
 from penstock.types import Bytes, Deferred
+from raising import mentions
 
 ANY = "a JPEG, PNG, WebP, GIF or BMP image"
 
@@ -241,7 +242,7 @@ def test_resize_of_files_gives_bytes(tmp_path):
 def test_resize_of_damaged_pixels_is_a_fault():
     data = picture("PNG", (64, 64))
     _, faults = encode(Image(), pa.array([data[:100]]), options=EncodeOptions(resize=16))
-    assert faults[0][2].startswith("an image that cannot be decoded (")
+    assert mentions(faults[0][2], "image decoded")
 
 
 def test_image_that_claims_too_many_pixels_is_not_decoded():

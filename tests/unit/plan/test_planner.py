@@ -15,6 +15,7 @@ from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.schema.declaration import Told
 from penstock.source.block import Block
+from raising import containing, mentions, raises_with
 
 DATASETS = Path(__file__).parents[4] / "shared" / "datasets"
 
@@ -83,7 +84,7 @@ def test_told_types_take_from_the_data_what_they_leave_open():
     plan = by_column(plan_for(types=told))
     assert (plan["photo"].field, plan["photo"].form, plan["photo"].reason) == (Image(), "path", "told")
     assert plan["zip"].field == Number("int64")
-    assert "leading zeros" in plan["zip"].warnings[0]
+    assert mentions(plan["zip"].warnings[0], "zeros")
     assert plan["breed"].field == Text()
     assert plan["Age"].field == Category("int64", (1, 3, 12), optional=True)
 
@@ -153,12 +154,8 @@ def test_told_shape_and_dtype_of_a_tensor_are_kept():
 
 
 def test_tensor_without_any_shape_is_refused():
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "shape column 'a' tensor '--tensor a:64x64:float32' fields.Tensor((64"):
         plan_for({"a": [[1], [2, 3]]}, types={"a": "tensor"})
-    assert str(caught.value) == (
-        "shape of column 'a' as a tensor: expected one shape in all rows, got none, or several. Tell it: "
-        "'--tensor a:64x64:float32' or fields.Tensor((64, 64)); values of several lengths are a sequence."
-    )
 
 
 def test_told_default_joins_the_domain_that_was_found():
@@ -210,7 +207,7 @@ def test_column_without_values_in_the_first_rows_is_warned_of_unless_it_was_told
 def test_arrays_without_values_are_left_out_or_refused_by_their_column():
     columns = {"a": [1, 2], "empty": np.zeros((2, 0), np.float32)}
     assert plan_for(columns).dropped == {"empty": "arrays of 0 float32 hold no values"}
-    with pytest.raises(SchemaError, match=r"plan at columns\.empty\.shape\[0\]: expected a positive int"):
+    with raises_with(SchemaError, field="columns.empty.shape[0]", got="0"):
         plan_for(columns, types={"empty": "tensor"})
 
 
@@ -232,7 +229,7 @@ def test_many_columns_that_were_told_are_looked_up_without_a_search():
 
 def test_column_without_values_is_left_out_unless_it_was_told():
     columns = {**PETS, "none": pa.array([None] * 4, pa.string())}
-    assert plan_for(columns).dropped == {"none": "no value in any of 4 rows"}
+    assert plan_for(columns).dropped == {"none": containing(4, "rows")}
     assert plan_for(columns, types={"none": "text"}).schema["none"] == Text(optional=True)
 
 
@@ -241,8 +238,8 @@ def test_target_without_any_label_advises_another_target():
     with pytest.raises(SchemaError) as caught:
         plan_for(columns, target="none")
     assert caught.value.field == "none"
-    assert caught.value.expected == "a label in at least one row"
-    assert caught.value.got == "no value in any of 4 rows"
+    assert mentions(caught.value.expected, "label row")
+    assert mentions(caught.value.got, "4 rows")
     assert "--target NAME" in caught.value.advice
     assert "target='NAME'" in caught.value.advice
 
@@ -250,12 +247,8 @@ def test_target_without_any_label_advises_another_target():
 def test_column_that_no_field_holds_is_left_out_or_refused():
     columns = {**PETS, "when": pa.array([{"a": 1}] * 4)}
     assert plan_for(columns).dropped == {"when": "struct<a: int64>: no field holds values of this type"}
-    with pytest.raises(SchemaError) as caught:
+    with raises_with(SchemaError, "column 'when' int64>"):
         plan_for(columns, target="when")
-    assert str(caught.value) == (
-        "column 'when': expected values that a field can hold, got struct<a: int64>: no field holds values "
-        "of this type. Declare its type, or leave it out of the declaration."
-    )
 
 
 @pytest.mark.parametrize(
@@ -274,14 +267,13 @@ def test_column_that_no_field_holds_is_left_out_or_refused():
     ],
 )
 def test_unknown_column_is_refused_with_the_nearest_name(told):
-    with pytest.raises(UnknownNameError) as caught:
+    with raises_with(UnknownNameError, "column 'aeg'") as caught:
         plan_for({"age": [1, 2], "b": [1, 2]}, **told)
-    assert str(caught.value).startswith("no column 'aeg'")
-    assert "Did you mean 'age'?" in str(caught.value)
+    assert mentions(caught.value, "'age'")
 
 
 def test_column_that_is_told_and_dropped_is_refused():
-    with pytest.raises(SchemaError, match="expected a field or to be dropped, got both told"):
+    with raises_with(SchemaError, field="use"):
         plan_for(drop=("Age",), types={"Age": "number"})
 
 
@@ -384,38 +376,22 @@ def test_yaml_is_pleasant_to_read():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "facts"),
     [
-        ("columns: [", "plan.yaml: line 1: expected YAML, got "),
-        ("columns:\n  a: {type: text\n", "plan.yaml: line 3: expected YAML, got "),
-        (
-            "columns:\n  a: {type: text}\n  a: {type: text}\n",
-            "line 3: expected each key once, got 'a' twice.",
-        ),
-        ("columns:\n  a: {type: tex}\n", "plan.yaml: line 2: plan at columns.a.type: expected 'number',"),
-        (
-            "columns:\n  a:\n    type: tensor\n    shape: [2, 0]\n",
-            "line 4: plan at columns.a.shape[1]: expected",
-        ),
-        (
-            "columns:\n  a: {type: text}\n\ndropp: [b]\n",
-            "line 4: plan at dropp: expected only 'columns' or 'drop'",
-        ),
-        (
-            "columns:\n  yes: {type: text}\n",
-            "line 1: plan at columns: expected names that are strings, got True",
-        ),
-        ("", "plan.yaml: plan: expected names with something behind each, got nothing."),
-        (
-            "a: !!python/object/apply:os.getcwd []",
-            "plan.yaml: line 1: expected no tags, got 'tag:yaml.org,2002:python",
-        ),
+        ("columns: [", "plan.yaml 1 YAML"),
+        ("columns:\n  a: {type: text\n", "plan.yaml 3 YAML"),
+        ("columns:\n  a: {type: text}\n  a: {type: text}\n", "3 key 'a'"),
+        ("columns:\n  a: {type: tex}\n", "plan.yaml 2 columns.a.type 'number'"),
+        ("columns:\n  a:\n    type: tensor\n    shape: [2, 0]\n", "4 columns.a.shape[1]"),
+        ("columns:\n  a: {type: text}\n\ndropp: [b]\n", "4 'columns' 'drop'"),
+        ("columns:\n  yes: {type: text}\n", "1 columns True"),
+        ("", "plan.yaml"),
+        ("a: !!python/object/apply:os.getcwd []", "plan.yaml 1 'tag:yaml.org,2002:python"),
     ],
 )
-def test_fault_in_yaml_is_named_with_its_line(text, message):
-    with pytest.raises(SchemaError) as caught:
+def test_fault_in_yaml_is_named_with_its_line(text, facts):
+    with raises_with(SchemaError, facts):
         load_yaml(text, "plan.yaml")
-    assert message in str(caught.value)
 
 
 def test_sequences_of_steps_are_planned_as_feature_lists():

@@ -99,7 +99,7 @@ def test_file_that_the_manifest_does_not_name_is_left_out_with_a_note(folder, ca
     with caplog.at_level(logging.WARNING, "penstock"):
         pets = ps.open(folder)
     assert len(pets["train"]) == 5
-    assert pets.notes["train-00002-of-00003.tfrecord"] == "left out: the file is not in the manifest"
+    assert mentions(pets.notes["train-00002-of-00003.tfrecord"], "manifest")
     assert mentions(caplog.text, "'train-00002-of-00003.tfrecord'")
 
 
@@ -112,12 +112,11 @@ def test_folder_without_a_manifest_opens_as_bare_files(folder):
 
 def test_data_set_whose_conversion_has_not_ended_is_named_as_such(tmp_path):
     write_dataset(tmp_path / ".pets.partial" / "data")
-    with pytest.raises(
-        NoSuchPathError, match=r"pets: no such file or folder\. A conversion to it has not ended"
-    ):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "pets"), advice=containing("conversion", "resume")):
         ps.open(tmp_path / "pets")
-    with pytest.raises(NoSuchPathError, match=r"pots: no such file or folder\. (?!A conversion)"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "pots")) as caught:
         ps.open(tmp_path / "pots")
+    assert "resume" not in caught.value.advice
 
 
 def test_manifest_that_is_none_is_refused(folder):
@@ -173,9 +172,8 @@ def test_several_data_sets_of_schemas_that_do_not_go_together_show_the_differenc
         tmp_path / "a", {"train": [[example(row=7)]]}, ps.Schema({"row": ps.fields.Number("int64")})
     )
     write_dataset(tmp_path / "b", {"train": [[example(row="x")]]}, ps.Schema({"row": ps.fields.Text()}))
-    with pytest.raises(SchemaError, match="schemas that do not go together") as caught:
+    with raises_with(SchemaError, "schemas 'row' int64 text") as caught:
         ps.open([tmp_path / "a", tmp_path / "b"])
-    assert mentions(caught.value, "'row'")
     assert str(tmp_path / "b") in str(caught.value)
 
 

@@ -80,7 +80,7 @@ def test_shards_of_versions_that_do_not_go_together_are_refused_with_the_differe
         f"{versions}/v[15]",
         [versions / "v1", versions / "v5" / ONE],
     ):
-        with pytest.raises(SchemaError, match="schemas that do not go together") as caught:
+        with raises_with(SchemaError, "schemas 'a' int64 text") as caught:
             ps.open(paths)
         said = f"field 'a': number int64, text ({versions}/v1, {versions}/v5)"
         assert said in str(caught.value)
@@ -114,7 +114,7 @@ def test_shards_beside_files_of_no_manifest_are_inferred_and_noted(versions, tmp
     opened = ps.open([versions / "v2" / ONE, bare])
     assert [sample["a"] for sample in opened["train"]] == [2, 3]
     assert opened.schema["b"].default is None
-    assert opened.notes[f"{versions}/v2/penstock.json"].startswith("not used: it does not list all files")
+    assert mentions(opened.notes[f"{versions}/v2/penstock.json"], "files")
 
 
 def test_manifest_that_is_none_is_refused_for_a_shard_too(exact):

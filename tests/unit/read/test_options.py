@@ -30,16 +30,16 @@ def test_options_are_named_never_counted():
 @pytest.mark.parametrize(
     ("name", "expected", "value", "usual"),
     [
-        ("max_skipped", "a whole number of at least 0", -1, 1000),
-        ("max_skipped", "a whole number of at least 0", 1.5, 1000),
-        ("max_skipped", "a whole number of at least 0", True, 1000),
-        ("max_skipped", "a whole number of at least 0", None, 1000),
-        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 0, 1 << 30),
-        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", "1 GB", 1 << 30),
-        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 2**40 + 1, 1 << 30),
-        ("max_record_bytes", "a whole number of at least 1 and at most 1099511627776", 2**64 - 1, 1 << 30),
-        ("strict", "True or False", "yes", False),
-        ("allow_trailing_zeros", "True or False", 1, False),
+        ("max_skipped", "0", -1, 1000),
+        ("max_skipped", "0", 1.5, 1000),
+        ("max_skipped", "0", True, 1000),
+        ("max_skipped", "0", None, 1000),
+        ("max_record_bytes", "1 1099511627776", 0, 1 << 30),
+        ("max_record_bytes", "1 1099511627776", "1 GB", 1 << 30),
+        ("max_record_bytes", "1 1099511627776", 2**40 + 1, 1 << 30),
+        ("max_record_bytes", "1 1099511627776", 2**64 - 1, 1 << 30),
+        ("strict", "True False", "yes", False),
+        ("allow_trailing_zeros", "True False", 1, False),
     ],
 )
 def test_option_out_of_its_range_is_refused(name, expected, value, usual):

@@ -77,7 +77,7 @@ def test_no_rows_are_no_segments(shards):
 
 @pytest.mark.parametrize("row", [-1, TOTAL, 2**62])
 def test_row_that_is_not_there_is_refused(shards, row):
-    with pytest.raises(IndexError, match="there is no such row"):
+    with raises_with(IndexError, "row"):
         scatter_of(shards).segments(np.array([0, row], np.int64))
 
 
@@ -198,7 +198,7 @@ def test_file_that_is_gone_before_it_was_opened_is_refused(shards):
     scatter = scatter_of(shards)
     scatter.rows.shards[0]._files.forget(shards[0])
     shards[0].unlink()
-    with pytest.raises(NoSuchPathError, match="no such file") as caught:
+    with pytest.raises(NoSuchPathError) as caught:
         scatter.segments(np.array([0], np.int64))
     assert caught.value.path == str(shards[0])
 
@@ -210,7 +210,7 @@ def test_check_names_the_file_that_is_gone_or_another(shards):
     with raises_with(MissingShardError, f"{shards[1]}") as caught:
         scatter.check(is_strict=True)
     write_plain(shards[1], [payload(7)])
-    with pytest.raises(ChangedFileError, match=r"changed since the file was opened") as caught:
+    with pytest.raises(ChangedFileError) as caught:
         scatter.check(is_strict=True)
     assert caught.value.path == str(shards[1])
 

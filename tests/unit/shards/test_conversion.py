@@ -13,6 +13,7 @@ from penstock.plan.planner import PlanOverrides
 from penstock.shards.conversion import Conversion
 from penstock.shards.options import ConvertOptions
 from penstock.shards.staging import Staging
+from raising import containing, mentions, raises_with
 
 
 def rows(**changed):
@@ -69,7 +70,7 @@ def test_resumed_run_refuses_a_source_that_has_changed_in_anything(tmp_path, cut
     with pytest.raises(WriteError, match="cut off"):
         ps.convert(rows(), tmp_path / "out", **OPTIONS[kind])
     cut_off.undo()
-    with pytest.raises(OptionError, match="the source has changed since what is to be resumed was begun"):
+    with raises_with(OptionError, field="source", advice=containing("--resume", "resume=True")):
         ps.convert(rows(**changed), tmp_path / "out", **OPTIONS[kind], resume=True)
     assert not (tmp_path / "out").exists()
     ps.convert(rows(), tmp_path / "out", **OPTIONS[kind], resume=True)
@@ -95,7 +96,7 @@ def test_resumed_run_refuses_another_request_and_says_what_differs(tmp_path, cut
     with pytest.raises(OptionError) as caught:
         ps.convert(rows(), tmp_path / "out", **options, resume=True)
     assert caught.value.field == place
-    assert "Ask for the same again, or leave out --resume" in caught.value.advice
+    assert mentions(caught.value.advice, "--resume")
 
 
 def test_resumed_run_writes_no_shard_again(tmp_path, cut_off, monkeypatch):
@@ -130,7 +131,7 @@ def test_progress_tells_rows_bytes_splits_and_rejects(tmp_path):
 
 def test_no_thread_and_no_file_is_left_after_a_run_or_an_error(tmp_path):
     ps.convert(rows(), tmp_path / "out", workers=4)
-    with pytest.raises(ValueError, match="column 'word'"):
+    with raises_with(ValueError, "column", field="word"):
         ps.convert(rows(), tmp_path / "b", schema=ps.Schema({"word": Number(), "part": Text()}), workers=4)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
     assert sorted(path.name for path in tmp_path.iterdir()) == [".b.partial", "out"]

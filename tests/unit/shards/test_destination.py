@@ -74,27 +74,27 @@ def test_place_without_a_manifest_names_a_few_files(tmp_path):
 
 def test_place_with_a_manifest_that_cannot_be_read_is_not_overwritten(pets):
     (pets / "penstock.json").write_text("{")
-    with pytest.raises(PathError, match="has a manifest that cannot be read") as caught:
+    with raises_with(PathError, "manifest") as caught:
         check_place(pets, overwrite=True)
     assert "penstock.json" in str(caught.value.__cause__)
 
 
 def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(PathError, match="file: not a folder"):
+    with raises_with(PathError, "folder", path=str(tmp_path / "file")):
         check_place(tmp_path / "file", overwrite=True)
-    with raises_with(PathError, "file/below Not"):
+    with raises_with(PathError, "file/below"):
         check_place(tmp_path / "file" / "below", overwrite=True)
 
 
 def test_place_that_is_a_mount_point_is_refused_with_advice():
-    with raises_with(PathError, "Name folder"):
+    with raises_with(PathError, "folder"):
         check_place(Path("/proc"), overwrite=True)
 
 
 def test_place_that_is_the_current_folder_is_refused_with_advice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PathError, match=r"the current folder, which cannot be replaced\. Name a folder"):
+    with raises_with(PathError, "current folder", path=str(tmp_path)):
         check_place(find_place("."), overwrite=False)
 
 
@@ -111,7 +111,7 @@ def test_place_in_a_folder_that_is_read_only_is_refused_before_any_work():
         if is_root:  # who may write anywhere
             os.seteuid(65534)
         try:
-            with pytest.raises(PathError, match=r"pets: cannot be written \(Permission denied\)\. Choose"):
+            with raises_with(PathError, "pets (Permission denied)"):
                 Staging(Path(name) / "pets").__enter__()
         finally:
             if is_root:

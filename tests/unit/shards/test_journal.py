@@ -193,7 +193,7 @@ def test_journal_line_that_does_not_fit_the_disk_leaves_whole_lines(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
     try:
-        with pytest.raises(WriteError, match=r"journal.jsonl: cannot be written \("):
+        with raises_with(WriteError, "journal.jsonl"):
             journal.add_shard(entry(0))
         journal.add_failure(3, ValueError("too long for the disk"))
     finally:

@@ -96,14 +96,14 @@ def test_store_on_a_full_disk_names_the_folder_and_the_bytes(tmp_path, monkeypat
 
     store = RowStore(tmp_path, seed=0, num_splits=1, max_memory_bytes=0)
     monkeypatch.setattr(os, "pwrite", refuse)
-    with raises_with(WriteError, f"{tmp_path} (No space left on device; 8 of 8 bytes are left to write)"):
+    with raises_with(WriteError, f"{tmp_path} No space left on device 8 8 bytes"):
         append_rows(store, 0, [b"abc"])
     store.close()
 
 
 def test_store_in_a_folder_that_is_not_there_names_it(tmp_path):
     store = RowStore(tmp_path / "gone", seed=0, num_splits=1, max_memory_bytes=0)
-    with pytest.raises(WriteError, match=r"gone: a temporary file cannot be written \(No such file"):
+    with raises_with(WriteError, "(No such file or directory)", path=str(tmp_path / "gone")):
         append_rows(store, 0, [b"abc"])
 
 
@@ -116,7 +116,7 @@ def test_store_of_no_rows_has_empty_splits(tmp_path):
 def test_store_refuses_what_does_not_fit_its_rows(tmp_path):
     store = RowStore(tmp_path, seed=0, num_splits=1)
     append_rows(store, 0, [b"abc"])
-    with pytest.raises(ValueError, match="not finished"):
+    with raises_with(ValueError, "finished"):
         store.count(0)
     with raises_with(ValueError, "1 rows 2"):
         store.finish(np.zeros(2, np.uint8))

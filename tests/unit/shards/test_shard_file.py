@@ -114,7 +114,7 @@ def test_shard_committed_twice_gives_the_same_entry_and_takes_no_more(tmp_path, 
 def test_shard_discarded_cannot_be_committed(tmp_path, compression):
     shard = ShardFile(tmp_path, NAME, compression)
     shard.discard()
-    with pytest.raises(WriteError, match="is closed already"):
+    with raises_with(WriteError, "closed"):
         shard.commit()
 
 
@@ -125,16 +125,19 @@ def test_shard_of_sizes_that_do_not_add_up_is_refused(tmp_path):
 
 def test_shard_that_is_there_is_not_overwritten(tmp_path):
     write_shard(tmp_path)
-    with raises_with(PathError, advice=containing("--overwrite", "Python", "overwrite=True")):
+    with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
         ShardFile(tmp_path, NAME)
 
 
 def test_shard_beyond_the_limit_of_file_sizes_names_the_path_and_the_bytes(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    left = r"00001\.tfrecord: cannot be written \(File too large; 700 of 1000 bytes are left to write\)\. R"
+    left = "File too large 700 1000 bytes"
     try:
-        with ShardFile(tmp_path, NAME, planned_bytes=1000) as shard, pytest.raises(WriteError, match=left):
+        with (
+            ShardFile(tmp_path, NAME, planned_bytes=1000) as shard,
+            raises_with(WriteError, left, path=containing(NAME)),
+        ):
             shard.write(BASE, SIZES)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -146,8 +149,7 @@ def test_shard_whose_disk_fills_when_it_is_synced_is_removed(tmp_path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fail)
-    expected = r"cannot be written \(No space left on device; 425 bytes in all\)\. Make room"
-    with pytest.raises(WriteError, match=expected):
+    with raises_with(WriteError, "No space left on device 425 bytes"):
         write_shard(tmp_path)
     assert names(tmp_path) == []
 

@@ -6,6 +6,7 @@ import pytest
 from penstock.errors import OptionError
 from penstock.shards import split_names
 from penstock.shards.split_names import SplitNames, Strata
+from raising import containing, raises_with
 
 
 def test_names_are_numbered_by_first_appearance_over_all_blocks():
@@ -24,14 +25,14 @@ def test_names_that_mean_a_usual_split_are_taken_as_it():
 
 @pytest.mark.parametrize("value", [b"", b"a/b", b"..", b"a b", b"caf\xc3\xa9", b"\xff", b"x" * 101])
 def test_value_that_cannot_name_a_file_is_refused(value):
-    with pytest.raises(OptionError, match="split_by: expected values of at most 100 letters, digits and '_'"):
+    with raises_with(OptionError, "split_by", expected=containing(100, "'_'")):
         SplitNames().code([value], 1)
 
 
 def test_too_many_names_are_refused_with_a_hint():
     names = [f"name_{number}".encode() for number in range(201)]
     SplitNames().code(names[:200], 200)
-    with pytest.raises(OptionError, match=r"at most 200 different values, got more\. Is that the column"):
+    with raises_with(OptionError, "200"):
         SplitNames().code(names, 201)
 
 
@@ -43,7 +44,5 @@ def test_strata_are_numbered_by_first_appearance_over_all_blocks():
 
 def test_too_many_strata_are_refused(monkeypatch):
     monkeypatch.setattr(split_names, "_MOST_STRATA", 3)
-    with pytest.raises(
-        OptionError, match="stratify: expected a field of at most 3 different values, got more"
-    ):
+    with raises_with(OptionError, "stratify", expected=containing(3)):
         Strata().code(np.arange(4))

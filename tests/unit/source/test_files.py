@@ -63,9 +63,8 @@ def test_file_that_is_cut_is_refused_by_name(tmp_path, name):
     path = tmp_path / name
     WRITERS[name](TABLE, str(path))
     path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(SourceError, match="not a sound") as caught:
+    with raises_with(SourceError, path=str(path)):
         list(open_source(path, SourceOptions()).blocks())
-    assert caught.value.path == str(path)
 
 
 def test_file_without_a_telling_name_is_known_by_its_bytes(tmp_path, read):
@@ -175,16 +174,15 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
     path = tmp_path / "x.csv.gz"
     data = gzip.compress(b"a,b\n" + os.urandom(100_000).hex().encode() + b",2\n", mtime=0)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(SourceError, match="the file ends inside the deflated bytes") as caught:
+    with raises_with(SourceError, "compressed", path=str(path)):
         list(open_source(path, SourceOptions()).blocks())
-    assert str(caught.value).endswith("The file is cut or damaged; get it again.")
 
 
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
         ("x.xlsx", "CSV"),
-        ("x.txt", "name its delimiter"),
+        ("x.txt", "delimiter"),
         ("x.bin", "'.bin'"),
         ("x", "''"),
     ],

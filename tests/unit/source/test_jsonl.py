@@ -80,7 +80,7 @@ def test_dates_stay_text(write, read, pieces):
         ('{"a": }', "JSON 4 JSON"),
         ('{"a": 1', "JSON 4"),
         ("[1]", "4 JSON object array"),
-        ("7", "got a number"),
+        ("7", "4 JSON object number"),
         ('{"a": "x"}', "'a' 4"),
         ('{"a": 1, "a": 2}', "Column(/a)"),
         ('{"a": 9223372036854775808}', "'a' 4 64 9223372036854775808"),
@@ -113,9 +113,7 @@ def test_byte_order_mark_is_dropped_and_other_encodings_are_read(tmp_path, read)
     assert read(path, encoding="latin-1") == {"a": ["Zoë"]}
 
 
-@pytest.mark.parametrize(
-    ("text", "facts"), [("", "no rows"), ("\n \n", "no rows"), ("{}\n{}\n", "no columns")]
-)
+@pytest.mark.parametrize(("text", "facts"), [("", "rows"), ("\n \n", "rows"), ("{}\n{}\n", "columns")])
 def test_file_without_rows_or_columns_is_refused(tmp_path, text, facts):
     path = tmp_path / "a.jsonl"
     path.write_text(text)
@@ -141,8 +139,7 @@ def nest(depth):
 def test_line_that_is_nested_too_deep_is_refused(write, depth):
     error = refusal(write({"a": []}, {"a": []}, nest(depth)))
     assert error.line == 3
-    assert "depth of the line" in str(error)
-    assert mentions(error, "100")
+    assert mentions(error, "depth 3 100")
 
 
 @pytest.mark.parametrize("line", ['{"a":', '{"b":"]]]}}}","a":', '{"b":{},"a":['])

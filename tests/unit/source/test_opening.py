@@ -26,7 +26,7 @@ def test_path_that_is_not_there_names_the_nearest(tmp_path):
     (tmp_path / "pets.csv").write_text("a\n1\n")
     with raises_with(NoSuchPathError, f"'{tmp_path / 'pets.csv'}'"):
         open_source(tmp_path / "pet.csv", SourceOptions())
-    with pytest.raises(NoSuchPathError, match="nothing matches"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "*.parquet")):
         open_source(str(tmp_path / "*.parquet"), SourceOptions())
     with raises_with(NoSuchPathError, got=containing("URL")):
         open_source("s3://bucket/pets.csv", SourceOptions())
@@ -34,7 +34,7 @@ def test_path_that_is_not_there_names_the_nearest(tmp_path):
 
 def test_pipe_and_mixed_list_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pets.csv")
-    with pytest.raises(PathError, match="not a regular file"):
+    with raises_with(PathError, path=str(tmp_path / "pets.csv")):
         open_source(tmp_path / "pets.csv", SourceOptions())
     (tmp_path / "a.csv").write_text("a\n1\n")
     with raises_with(OptionError, got=containing("1}")):

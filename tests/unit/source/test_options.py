@@ -27,15 +27,15 @@ def test_options_are_normalised():
     [
         ({"delimiter": ""}, "delimiter ASCII"),
         ({"delimiter": ";;"}, "';;'"),
-        ({"delimiter": '"'}, "that is not a quote"),
-        ({"delimiter": "\n"}, "a line end"),
+        ({"delimiter": '"'}, "delimiter '\"'"),
+        ({"delimiter": "\n"}, "delimiter '\\n'"),
         ({"delimiter": "§"}, "'§'"),
         ({"delimiter": b","}, "b','"),
         ({"encoding": "utf-9"}, "encoding text 'utf-9'"),
         ({"encoding": "base64"}, "'base64'"),
         ({"encoding": None}, "None"),
         ({"missing": "NA"}, "missing 'NA'"),
-        ({"missing": (None,)}, "got (None,)"),
+        ({"missing": (None,)}, "missing (None,)"),
         ({"short_rows": "skip"}, "short_rows 'raise' 'fill' 'skip'"),
     ],
 )

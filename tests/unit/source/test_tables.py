@@ -91,7 +91,7 @@ def test_record_batch_and_reader(read):
     source = open_source(reader, SourceOptions())
     assert (source.is_repeatable, source.name) == (False, "RecordBatchReader")
     assert [block.columns["n"].to_pylist() for block in source.blocks()] == [[1, 2, 1, 2]]
-    with pytest.raises(SourceError, match="was read already"):
+    with raises_with(SourceError, "RecordBatchReader read"):
         next(source.blocks())
 
 
@@ -222,7 +222,7 @@ def test_class_labels_are_named_and_none_is_missing():
 
 def test_hugging_face_transform_is_refused_and_chosen_columns_are_kept(read):
     data = datasets.Dataset.from_dict({"n": [1], "m": [2]})
-    with raises_with(SourceError, "Apply .map()"):
+    with raises_with(SourceError, ".map()"):
         open_source(data.with_transform(lambda rows: rows), SourceOptions())
     assert read(data.with_format("numpy", columns=["m"])) == {"m": [2]}
 

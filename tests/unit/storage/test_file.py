@@ -32,7 +32,7 @@ def test_read_gives_fewer_bytes_only_at_the_end(path, offset, size, got):
 
 
 def test_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(NoSuchPathError, match="no such file") as caught:
+    with pytest.raises(NoSuchPathError) as caught:
         OpenFile(tmp_path / "nothing")
     assert isinstance(caught.value, FileNotFoundError)
 

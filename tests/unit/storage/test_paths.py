@@ -184,17 +184,17 @@ def test_path_that_leads_nowhere_names_the_nearest(folder):
 
 
 def test_path_in_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(NoSuchPathError, match=r"no such file or folder\. Check the path\."):
+    with raises_with(NoSuchPathError, path=str(tmp_path / "nothing" / "x.tfrecord")):
         find_files(tmp_path / "nothing" / "x.tfrecord")
 
 
 def test_path_of_an_absurd_length_is_refused(tmp_path):
-    with pytest.raises(NoSuchPathError, match="no such file or folder"):
+    with raises_with(NoSuchPathError, path=str(tmp_path / ("n" * 5000))):
         find_files(tmp_path / ("n" * 5000))
 
 
 def test_glob_that_matches_nothing_is_refused(folder):
-    with pytest.raises(NoSuchPathError, match=r"nothing matches '.*\*\.nothing'\. Check the pattern\."):
+    with raises_with(NoSuchPathError, path=f"{folder}/*.nothing"):
         find_files(f"{folder}/*.nothing")
 
 
@@ -214,7 +214,7 @@ def test_glob_that_matches_files_and_folders_is_the_files(folder):
 
 def test_glob_that_matches_folders_without_data_is_refused(folder):
     (folder / "deeper" / "e.tfrecord").unlink()
-    with pytest.raises(NoSuchPathError, match=r"deep\*' matches only folders, and none of them holds"):
+    with raises_with(NoSuchPathError, "folders", path=f"{folder}/deep*"):
         find_files(f"{folder}/deep*")
 
 
@@ -225,7 +225,7 @@ def test_folder_without_data_is_refused(tmp_path):
 
 
 def test_no_paths_at_all_are_refused():
-    with pytest.raises(NoSuchPathError, match="no paths were given"):
+    with raises_with(NoSuchPathError, "paths", path=None):
         find_files([])
 
 

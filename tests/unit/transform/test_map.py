@@ -136,7 +136,7 @@ def test_ragged_result_is_taken_where_it_was_declared(pipeline, columns):
         ({"ratio": np.zeros(7, np.float32)}, "'ratio' float32 (8,) float32 (7,)"),
         ({"ratio": np.zeros((8, 1), np.float32)}, "float32 (8,) float32 (8, 1)"),
         ({"ratio": [0.0] * 8}, "'ratio' float32 (8,) [0.0 0.0"),
-        ({"ration": np.zeros(8)}, "what it gives: expected arrays by the names ['ratio'], got ['ration']"),
+        ({"ration": np.zeros(8)}, "['ratio'] ['ration']"),
         ({}, "[]"),
         (None, "None"),
     ],
@@ -166,7 +166,7 @@ def test_error_of_the_function_comes_through_with_a_note(pipeline, columns):
         ((ratio, [], [RATIO]), OptionError, "'ratio' list []"),
         ((ratio, ["number"], []), OptionError, "'ratio' Outputs"),
         ((ratio, ["number"], ["ratio"]), OptionError, "'ratio' Outputs"),
-        ((ratio, ["number"], [Output("ratio", "string")]), OptionError, "expected numbers, got string (n,)"),
+        ((ratio, ["number"], [Output("ratio", "string")]), OptionError, "'ratio' string (n,)"),
         ((ratio, ["number"], [Output("age", "int8")]), OptionError, "'age'"),
     ],
 )
@@ -239,8 +239,7 @@ def test_map_keeps_the_lengths_of_a_field_that_stays(shelter):
     "function", [lambda *, key=1: {}, lambda a, b, c: {}, lambda a, *, key: {}], ids=["none", "three", "key"]
 )
 def test_function_of_other_arguments_is_refused_when_the_map_is_made(shelter, function):
-    expected = "map 'f': expected a function of columns, or of columns and draws, got one of "
-    with pytest.raises(OptionError, match=expected):
+    with raises_with(OptionError, "'f'"):
         Pipeline.fit(shelter).map(function, ["age"], [Output("f", "float32")], name="f")
 
 

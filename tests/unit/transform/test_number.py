@@ -200,9 +200,9 @@ def test_steps_are_scaled_per_element():
 @pytest.mark.parametrize(
     ("field", "column", "facts"),
     [
-        (Category(), strings(["a"]), "type category (scalar string). Encode it;"),
-        (Text(), strings(["a"]), "type text (scalar). Encode it;"),
-        (Sequence("string"), lists([["a"]], "string"), "type sequence (variable string). Encode it;"),
+        (Category(), strings(["a"]), "category (scalar string)"),
+        (Text(), strings(["a"]), "text (scalar)"),
+        (Sequence("string"), lists([["a"]], "string"), "sequence (variable string)"),
         (Image(), strings(["a"]), "image None"),
     ],
 )

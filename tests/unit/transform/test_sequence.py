@@ -128,7 +128,7 @@ def test_measure_gives_lengths_as_they_are_cut_and_padded():
     ("pad", "field", "facts"),
     [
         (Pad(), Number(), "'x' sequence"),
-        (Pad(), Text(), "expected a sequence of numbers, got a field of type text (scalar)"),
+        (Pad(), Text(), "'x' sequence text (scalar)"),
         (Pad(), Sequence("string"), "Encode(length=…)"),
         (Pad(step_length=2), Sequence(), "step_length Pad steps"),
         (Pad(dtype="int32"), Sequence("float32"), "dtype Pad 'float32' 'float64'"),

@@ -97,9 +97,9 @@ def test_tokenizer_file_that_is_written_in_another_way_makes_an_equal_transform(
         ({"length": 2}, "length", "2 tokens"),
         ({"output": "count"}, "output", "'count'"),
         ({"standardize": None}, "standardize", "None"),
-        ({"vocabulary": ["a"]}, "vocabulary", "The tokenizer says how texts are cut"),
+        ({"vocabulary": ["a"]}, "vocabulary", "vocabulary Tokenize"),
         ({"tokenizer": "{"}, "tokenizer", "JSON"),
-        ({"tokenizer": "{}"}, "tokenizer", "got one that cannot be read: Model missing"),
+        ({"tokenizer": "{}"}, "tokenizer", "tokenizer Tokenize"),
         ({"tokenizer": 7}, "tokenizer", "Face tokenizer.json 7"),
     ],
 )
@@ -111,7 +111,7 @@ def test_tokenizer_options_that_do_not_fit_are_refused(path, options, place, fac
 def test_tokenizer_file_that_cannot_be_read_is_named(path, tmp_path):
     with raises_with(NoSuchPathError, "nowhere.json"):
         Tokenize(tokenizer=tmp_path / "nowhere.json")
-    with pytest.raises(PathError, match=r"cannot be read"):
+    with raises_with(PathError, "(Is a directory)", path=str(tmp_path)):
         Tokenize(tokenizer=tmp_path)
     path.write_bytes(b"\xff\xfe")
     with raises_with(OptionError, "tokenizer.json UTF-8", field="tokenizer"):
