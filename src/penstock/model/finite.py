@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.dataset import Split
 from penstock.errors import FieldError
 from penstock.statistics.summary import load_statistics
 from penstock.transform.keep import Keep
@@ -24,7 +25,7 @@ _BLOCK_ROWS: Final = 1 << 14
 _NUM_NAMED: Final = 5
 
 
-def check_finite(split: Any, pipeline: Pipeline, *, is_described: bool = True) -> None:
+def check_finite(split: Split, pipeline: Pipeline, *, is_described: bool = True) -> None:
     """Refuse a split whose numbers reach a model as NaN or infinite ones.
 
     The manifest of a data set tells which fields of the train split have any: only those are read. Of another
@@ -73,7 +74,7 @@ def find_faults(columns: Mapping[str, CodedColumn], pipeline: Pipeline) -> dict[
     return faults
 
 
-def _refuse_rows(split: Any, name: str, takes: tuple[bool, bool], role: str) -> None:
+def _refuse_rows(split: Split, name: str, takes: tuple[bool, bool], role: str) -> None:
     rows: list[int] = []
     for start in range(0, len(split), _BLOCK_ROWS):
         column = split.columns(start, start + _BLOCK_ROWS, [name])[name]

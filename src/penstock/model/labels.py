@@ -6,15 +6,16 @@ the tasks as the losses of a model of one's own mean them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
+from penstock.dataset import Split
 from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
 from penstock.filter.expression import parse_expression
@@ -27,7 +28,7 @@ from penstock.schema.schema import Schema
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Columns, Dense
+from penstock.types import Dense
 
 _NUM_NAMED: Final = 5
 _UNFILLED: Final = ("error", "mean", None)  # no value that a user chose for records without one
@@ -125,19 +126,6 @@ _ROWS_WANTED: Final = ("categorical", "kl_divergence", "kullback")  # a row of p
 _BLOCK_ROWS: Final = 1 << 16
 
 
-class LabelSource(Protocol):
-    """What labels are read from: a split."""
-
-    name: str
-
-    def __len__(self) -> int: ...
-
-    def columns(
-        self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None
-    ) -> Columns:
-        """Return the values of some records."""
-
-
 def read_tasks(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Task]:
     """Return the tasks as the losses of a compiled model mean them.
 
@@ -155,9 +143,7 @@ def read_tasks(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Task]
     return found
 
 
-def check_labels(
-    model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline, split: LabelSource
-) -> None:
+def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline, split: Split) -> None:
     """Refuse labels that a loss cannot take: fractions for classes, or classes that are none.
 
     All labels of the split are read, those fields alone.
@@ -188,7 +174,7 @@ def check_labels(
             _check_values(split, name, 0, 1, is_whole=False)
 
 
-def _check_codes(split: LabelSource, name: str, transform: Encode) -> None:
+def _check_codes(split: Split, name: str, transform: Encode) -> None:
     for start in range(0, len(split), _BLOCK_ROWS):
         column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
         # Records without a label are counted and left out elsewhere.
@@ -202,7 +188,7 @@ def _check_codes(split: LabelSource, name: str, transform: Encode) -> None:
             raise
 
 
-def _check_values(split: LabelSource, name: str, low: int, high: int, *, is_whole: bool = True) -> None:
+def _check_values(split: Split, name: str, low: int, high: int, *, is_whole: bool = True) -> None:
     for start in range(0, len(split), _BLOCK_ROWS):
         column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
         if not isinstance(column, Dense):

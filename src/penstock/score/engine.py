@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from penstock.batch.build import LoadedSplit
+from penstock.dataset import Split
 from penstock.foundation.wording import count
 from penstock.model.finite import check_finite
 from penstock.model.task import Task
@@ -22,7 +22,7 @@ from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
 from penstock.score.judgement import Judged, OnProgress, judge
-from penstock.score.mistakes import JudgedSplit, find_mistakes
+from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_sound, score
 from penstock.score.slices import check_slices
@@ -30,18 +30,11 @@ from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.pipeline import Pipeline
 
 
-class EvaluatedSplit(JudgedSplit, Protocol):
-    """The records to predict: a split."""
-
-    name: str
-    schema: Schema
-
-
 def evaluate_split(
     predict: Predict,
     pipeline: Pipeline,
     tasks: Mapping[str, Task],
-    split: EvaluatedSplit,
+    split: Split,
     options: EvaluateOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> Evaluation:

@@ -6,14 +6,14 @@ In: truths, predictions, and where stored values are read. Out: `Mistake`s, the 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.build import LoadedSplit
+from penstock.dataset import Split
 from penstock.errors import PenstockError
 from penstock.model.task import Task
 from penstock.schema.picture import read_picture
@@ -22,16 +22,6 @@ from penstock.transform.vocabulary import Entry
 
 _MOST_CHARS: Final = 200  # of a text
 _MOST_ITEMS: Final = 8  # of a list
-
-
-class JudgedSplit(Protocol):
-    """Where stored values are read: a split."""
-
-    def __getitem__(self, row: int, /) -> Mapping[str, Any]:
-        """Return the values of a record."""
-
-    def as_source(self) -> LoadedSplit:
-        """Return what loaders are told of it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ def find_mistakes(
     truth: NDArray[Any],
     predicted: NDArray[Any],
     rows: NDArray[np.int64],
-    split: JudgedSplit,
+    split: Split,
     targets: Container[str],
     most: int,
 ) -> list[Mistake]:
@@ -133,7 +123,7 @@ def plain_label(label: Entry | bytes) -> str | int:
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else label
 
 
-def read_inputs(samples: JudgedSplit, row: int, targets: Container[str]) -> dict[str, Any]:
+def read_inputs(samples: Split, row: int, targets: Container[str]) -> dict[str, Any]:
     """Return the stored values of a record but its targets, shortened.
 
     None at all, where a field is bad that the model does not read.

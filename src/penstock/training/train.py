@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import keras
 
 from penstock.batch.loader import Loader
+from penstock.batch.options import LoadChoices
+from penstock.dataset import Dataset, Split
 from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
@@ -23,7 +25,6 @@ from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
-from penstock.schema.schema import Schema
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.class_weights import count_classes, list_single, weigh_classes
 from penstock.training.compilation import CompilePlan, compile_model
@@ -51,19 +52,6 @@ _OURS: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # another one than that of the model: neither knows of the other
 
 
-class TrainingData(Protocol):
-    """What a model is trained on: a data set."""
-
-    schema: Schema
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The names of its splits."""
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a split."""
-
-
 @dataclass(frozen=True)
 class Training:
     """What is trained, and where.
@@ -80,7 +68,7 @@ class Training:
         watcher: Who hears of it.
     """
 
-    data: TrainingData
+    data: Dataset
     pipeline: Pipeline
     folder: Path
     options: TrainOptions
@@ -172,7 +160,7 @@ class Training:
             told = "the last" if named is None else f"the best by {named}, {best.best:.4g}"
             self.watcher.end(f"epoch {best.best_epoch + 1} is {told}")
 
-    def _list_splits(self) -> list[Any]:
+    def _list_splits(self) -> list[Split]:
         names = (_find_train(self.data), _find_validation(self.data))
         return [self.data[name] for name in names if name is not None]
 
@@ -191,33 +179,34 @@ class Training:
                 what, field=labelled.targets[0], expected="a value at least", got=got, advice=advice
             )
         size = options.choose_batch_size(round(labelled.num_records * (1 - share)))
-        choices = {"num_threads": options.num_threads, "batch_size": size, "cache": options.cache}
-        rows: dict[str, Any] = {"filter": labelled.filter, "part": (share, 1.0) if share else None}
+        choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
+        rows: LoadChoices = {"filter": labelled.filter, "part": (share, 1.0) if share else None}
+        train_choices: LoadChoices = {
+            **choices,
+            **rows,
+            "augment": True if self.pipeline.augments else None,
+        }
         train = split.loader(
             self.pipeline,
+            batch_size=size,
             shuffle=options.shuffle,
             seed=options.seed + _LOADER_SEED,
-            augment=True if self.pipeline.augments else None,
-            **rows,
-            **choices,
+            **train_choices,
         )
-        labels = split.loader(
-            self.pipeline.without_inputs(),
-            batch_size=_LABEL_ROWS,
-            num_threads=options.num_threads,
-            **rows,
-        )
-        kept = split, {"filter": labelled.filter, "part": (0.0, share)}
+        label_choices: LoadChoices = {**rows, "num_threads": options.num_threads}
+        labels = split.loader(self.pipeline.without_inputs(), batch_size=_LABEL_ROWS, **label_choices)
+        validated, rows = split, {"filter": labelled.filter, "part": (0.0, share)}
         if held is not None:
             found = self._find_labelled(self.data[held])
             if not found.num_records:
                 self.watcher.note(f"no validation: no record of {held!r} has a target")
                 return _Loaders(train, labels, None)
-            kept = self.data[held], {"filter": found.filter}
+            validated, rows = self.data[held], {"filter": found.filter}
         elif not share:
             return _Loaders(train, labels, None)
-        validated, rows = kept
-        return _Loaders(train, labels, validated.loader(self.pipeline, augment=False, **rows, **choices))
+        held_choices: LoadChoices = {**choices, **rows, "augment": False}
+        validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
+        return _Loaders(train, labels, validation)
 
     def _note_validation(self, share: float) -> None:
         """Note what the best epoch is decided by, where there is no split for that."""
@@ -235,7 +224,7 @@ class Training:
                 "(--hold-out 0.1, in Python hold_out=0.1, validates with a tenth)"
             )
 
-    def _find_labelled(self, split: Any) -> Labelled:
+    def _find_labelled(self, split: Split) -> Labelled:
         """Find the records that have all targets, and note the others.
 
         Raises:
@@ -362,7 +351,7 @@ class _Loaders(NamedTuple):
                 yield batch[1]
 
 
-def find_hold_out(data: TrainingData, options: TrainOptions) -> float:
+def find_hold_out(data: Dataset, options: TrainOptions) -> float:
     """Return which part of the train split is held out: none where there is a split to validate with.
 
     Held out are the records below this share, and the others are trained on, as the option `part` of a loader
@@ -376,7 +365,7 @@ def find_hold_out(data: TrainingData, options: TrainOptions) -> float:
     return options.hold_out
 
 
-def _find_train(data: TrainingData) -> str:
+def _find_train(data: Dataset) -> str:
     if _TRAIN in data.splits:
         return _TRAIN
     if len(data.splits) == 1:
@@ -389,7 +378,7 @@ def _find_train(data: TrainingData) -> str:
     )
 
 
-def _find_validation(data: TrainingData) -> str | None:
+def _find_validation(data: Dataset) -> str | None:
     trained = _find_train(data)  # the only split may have any name
     names = [name for name in _VALIDATION if name in data.splits and name != trained]
     return next((name for name in names if len(data[name])), None)

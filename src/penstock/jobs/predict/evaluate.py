@@ -7,11 +7,11 @@ whatever the statistics and vocabularies of the data are.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
@@ -36,6 +36,7 @@ from penstock.score.judgement import OnProgress
 from penstock.score.options import EvaluateOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
+from penstock.training.run import Run
 from penstock.training.run_files import HELD_OUT, read_trained
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
@@ -52,25 +53,6 @@ _OTHER_DATA: Final = (
 
 
 _TOO_GOOD: Final = "scores on new data may be lower"
-
-
-class EvaluatedRun(Protocol):
-    """What is needed of a run."""
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """What turns columns into arrays."""
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        """What is predicted."""
-
-    @property
-    def data(self) -> Path | list[Path]:
-        """The path of the data set that it was trained on, or those of several files."""
-
-    def predictor(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-        """Return what turns input arrays into outputs by target."""
 
 
 class EvaluateChoices(TypedDict, total=False):
@@ -92,7 +74,7 @@ class EvaluateChoices(TypedDict, total=False):
 
 
 def evaluate(
-    run: EvaluatedRun | PathLike,
+    run: Run | PathLike,
     data: object = None,
     *,
     split: str | None = None,
@@ -137,7 +119,7 @@ def evaluate(
 
 
 def run_evaluation(
-    run: EvaluatedRun | PathLike,
+    run: Run | PathLike,
     data: object,
     split: str | None,
     options: EvaluateOptions,
@@ -181,9 +163,7 @@ def run_evaluation(
     return found.with_forms(recipe.forms)
 
 
-def _open_run(
-    run: EvaluatedRun | PathLike, model: Any, functions: Mapping[str, MapFunction] | None
-) -> EvaluatedRun:
+def _open_run(run: Run | PathLike, model: Any, functions: Mapping[str, MapFunction] | None) -> Run:
     if not isinstance(run, str | os.PathLike):
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
@@ -195,7 +175,7 @@ def _open_run(
 
 
 def _open_split(
-    run: EvaluatedRun, data: Any, split: str | None, schema: Mapping[str, Field]
+    run: Run, data: Any, split: str | None, schema: Mapping[str, Field]
 ) -> tuple[Split, list[str]]:
     """Return the split, and what to know about it."""
     if isinstance(data, Split):
@@ -230,7 +210,7 @@ def _check_targets(tasks: Mapping[str, Task], split: Split) -> None:
             )
 
 
-def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
+def _note_change(run: Run, given: Dataset | Split) -> list[str]:
     """Say so if the run's own data set is not any more what the run was trained on."""
     folder = getattr(run, "folder", None)
     trained = None if folder is None else read_trained(folder)
@@ -248,7 +228,7 @@ def _note_change(run: EvaluatedRun, given: Dataset | Split) -> list[str]:
     ]
 
 
-def _note_training(run: EvaluatedRun, split: Split) -> list[str]:
+def _note_training(run: Run, split: Split) -> list[str]:
     """Return a note if a split is the one that the run was trained on."""
     folder = getattr(run, "folder", None)
     trained = None if folder is None else read_trained(folder)
@@ -272,7 +252,7 @@ def _note_training(run: EvaluatedRun, split: Split) -> list[str]:
     return [f"the model was trained on these records{part}: {_TOO_GOOD}"]
 
 
-def _note_source(run: EvaluatedRun, data: object) -> list[str]:
+def _note_source(run: Run, data: object) -> list[str]:
     """Return a note if raw data is in the files that the run's data set was made from."""
     own = _resolve_paths(getattr(run, "settings", {}).get("source"))
     is_own = not own.isdisjoint(_resolve_paths(data))
@@ -294,9 +274,7 @@ def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
     return all(not own.isdisjoint((path.resolve(), path.resolve().parent)) for path in paths)
 
 
-def _open_data(
-    run: EvaluatedRun, data: PathLike | Sequence[PathLike] | None, schema: Mapping[str, Field]
-) -> Dataset:
+def _open_data(run: Run, data: PathLike | Sequence[PathLike] | None, schema: Mapping[str, Field]) -> Dataset:
     try:
         return open_as_trained(run.data if data is None else data, schema)
     except NoSuchPathError as error:
