@@ -1,7 +1,7 @@
 """JPEG into pixels, by libjpeg-turbo.
 
-In: the bytes of a JPEG. Out: uint8 pixels, in a given buffer where it fits. What is damaged is refused as a
-`ValueError`; nothing is ever filled in.
+In: the bytes of a JPEG. Out: uint8 pixels, in a given buffer where it fits. A damaged file is a `ValueError`;
+missing pixels are never filled in.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from penstock import _native
 
 _SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
 _VECTOR_BYTES: Final = 32
-_END = "before marker 0xd9"  # bytes that are left over behind the last pixel: cameras write such, too
-_STRAY = "extraneous bytes before marker"  # between segments of the header: cameras fill up, too
-_BOUNDS = "Invalid SOS parameters"  # of a scan that has none to obey
-_ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare ratios of colour to brightness
+_END = "before marker 0xd9"  # unused bytes after the last pixel: some cameras write them
+_STRAY = "extraneous bytes before marker"  # between segments of the header: padding by some cameras
+_BOUNDS = "Invalid SOS parameters"  # unused parameters of a baseline scan
+_ODD = "subsampling"  # this interface of libjpeg-turbo refuses rare chroma subsampling
 
 
 def read_jpeg(
@@ -36,12 +36,12 @@ def read_jpeg(
     Args:
         data: The whole file.
         size: Height and width by its header.
-        channels: 1 for brightness, 3 for colours, 4 for colours and an alpha of 255.
-        denominator: 1, or 2, 4, 8 for an image that is so much smaller: each pixel is made of a block's low
-            frequencies, which takes less time than all of them.
-        out: Where to put the pixels, if it is of their shape.
-        is_progressive: Whether it goes over its pixels again and again. Bytes that are left over behind them
-            are damage then; of other files they are passed over.
+        channels: 1 for grey, 3 for RGB, 4 for RGBA with an alpha of 255.
+        denominator: 1, or 2, 4, 8 for an image smaller by this factor: each pixel is then made from the low
+            frequencies of a block, which takes less time.
+        out: Array for the pixels, used if it has their shape.
+        is_progressive: Whether the file has several scans. Unused bytes after the last pixel are damage then;
+            in other files they are ignored.
 
     Raises:
         ValueError: The file is damaged, or ends too early; the text says how.
@@ -50,20 +50,20 @@ def read_jpeg(
     if out is not None and out.shape != shape:
         out = None
     is_slow = shape[1] * channels % _VECTOR_BYTES == 0
-    place = _make_place(shape) if out is None or is_slow else out
-    pixels = _decode(data, channels, denominator, place, is_progressive=is_progressive)
+    buffer = _make_buffer(shape) if out is None or is_slow else out
+    pixels = _decode(data, channels, denominator, buffer, is_progressive=is_progressive)
     if pixels.shape != shape:
         raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels where its header says otherwise")
-    if out is None or place is out:
-        return place
-    out[:] = place
+    if out is None or buffer is out:
+        return buffer
+    out[:] = buffer
     return out
 
 
-def _make_place(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
-    # Where rows begin at multiples of 32 bytes, libjpeg-turbo writes past the cache, and whoever comes next
-    # waits for memory: 224 x 224 pixels took 235 µs, and 193 µs half a vector further on, with 18 µs for a
-    # copy from there to the slot.
+def _make_buffer(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    # Where rows begin at multiples of 32 bytes, libjpeg-turbo bypasses the cache, and the next reader waits
+    # for memory: 224 x 224 pixels took 235 µs; half a vector further on they took 193 µs,
+    # and 18 µs for the copy.
     count = shape[0] * shape[1] * shape[2]
     return _native.empty((count + _VECTOR_BYTES,), "uint8")[_VECTOR_BYTES // 2 :][:count].reshape(shape)
 
@@ -76,7 +76,7 @@ def _decode(
     *,
     is_progressive: bool,
 ) -> NDArray[np.uint8]:
-    """Decode; what a decoder warns of is refused, but for what costs no pixel."""
+    """Decode; warnings of the decoder are errors, except for those that affect no pixel."""
     try:
         return _run(data, channels, denominator, out, strict=True)
     except ValueError as error:
@@ -84,10 +84,10 @@ def _decode(
     if _END in fault and not is_progressive:
         return _run(data, channels, denominator, out, strict=False)
     tidied = _native.tidy_jpeg(data) if _STRAY in fault or _BOUNDS in fault else None
-    if tidied is not None:  # which has nothing more to tidy: what is wrong with it is damage
+    if tidied is not None:  # a second fault is damage: there is nothing left to tidy
         return _decode(tidied, channels, denominator, out, is_progressive=is_progressive)
     if _ODD in fault:
-        # Other interfaces take them, and fill in what is damaged.
+        # Other interfaces accept them, but fill in damaged parts.
         whole = "its colours are sampled in a rare ratio"
         fault = whole if _native.has_jpeg_end(data) else "it ends before its pixels do"
     raise ValueError(fault)
@@ -101,7 +101,7 @@ def _run(
     *,
     strict: bool,
 ) -> NDArray[np.uint8]:
-    # Never smaller than asked for, and at least so much smaller than the whole: one scale alone fits both.
+    # At least the requested size, and at least that factor smaller: only one scale fits both.
     height, width = out.shape[:2]
     pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
         data,

@@ -1,4 +1,4 @@
-"""Encoded images into pixels: which they are, whether they may be decoded, and their pixels.
+"""Encoded images into pixels: their format, whether they may be decoded, and their pixels.
 
 In: a column of encoded images. Out: uint8 arrays (height, width, channels), upright. An image is refused by
 its header, before anything of its size is allocated, and a damaged one as a whole.
@@ -20,11 +20,11 @@ FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
 """The formats that can be decoded."""
 
 MAX_PIXELS: Final = 50_000_000
-"""What an image may have unless more is asked for: larger ones are more often hostile than wanted."""
+"""Default of the largest number of pixels: larger images are more often hostile than wanted."""
 
 _NAMES: Final = (None, *FORMATS)
-_MOST_SCANS: Final = 100  # that go over the pixels of a JPEG; encoders write about ten
-# Of the orientations of EXIF: those that swap the sides, those whose rows, or columns, are stored last first.
+_MAX_SCANS: Final = 100  # of a progressive JPEG; encoders write about ten
+# EXIF orientations from 5 swap the sides; these store rows, or columns, in reverse order.
 _FIRST_TURNED = 5
 _UPSIDE_DOWN, _MIRRORED = (3, 4, 6, 7), (2, 3, 7, 8)
 
@@ -34,8 +34,8 @@ class Pixels(NamedTuple):
 
     Attributes:
         values: uint8 (height, width, channels).
-        area: Which part of them is the image: top, left, height, width. It is all of them, but that an image
-            which was decoded at a part of its size ends within the pixels of its last block.
+        area: The part of them that is the image: top, left, height, width. It is all of them, except that an
+            image decoded at a reduced size ends within the pixels of its last block.
     """
 
     values: NDArray[np.uint8]
@@ -46,8 +46,8 @@ class PixelError(ValueError):
     """An image cannot be decoded.
 
     Attributes:
-        expected: What was wanted.
-        got: What it is instead.
+        expected: The image that can be decoded.
+        got: The image that was found.
         advice: What to do.
     """
 
@@ -60,13 +60,13 @@ class PixelError(ValueError):
 
 @dataclass(frozen=True)
 class PixelRules:
-    """What is taken of encoded images.
+    """Which encoded images are decoded, and how.
 
     Attributes:
         channels: 1, 3 or 4.
-        formats: Which are decoded.
-        max_pixels: How many pixels an image may have.
-        orient: Whether to turn a photo upright, as its camera noted.
+        formats: The formats to decode.
+        max_pixels: Largest number of pixels of an image.
+        orient: Whether to turn a photo upright by its EXIF orientation.
     """
 
     channels: int
@@ -76,7 +76,7 @@ class PixelRules:
 
 
 class EncodedImages:
-    """The images of a column, by their headers, and each one's pixels when asked for."""
+    """The images of a column: their headers are read at once, the pixels of each on request."""
 
     def __init__(self, column: Bytes, rules: PixelRules) -> None:
         self._rules = rules
@@ -92,14 +92,14 @@ class EncodedImages:
         self._orientations = orientations.tolist() if rules.orient else [1] * len(self._starts)
 
     def format(self, row: int) -> str | None:
-        """Return what an image is by its first bytes, or None."""
+        """Return the format of an image by its first bytes, or None."""
         return _NAMES[self._formats[row]]
 
     def size(self, row: int) -> tuple[int, int]:
         """Return the height and the width of an image when it is upright.
 
         Raises:
-            PixelError: It is none, or none that may be decoded.
+            PixelError: It is not an image, or not one that may be decoded.
         """
         format, (height, width) = self.format(row), self._sizes[row]
         if format is None or format not in self._rules.formats:
@@ -115,17 +115,17 @@ class EncodedImages:
         if max(height, width) > _native.LONGEST_SIDE:
             got = f"a {format} of {width} x {height}"
             raise PixelError(f"sides of at most {_native.LONGEST_SIDE} pixels", got)
-        if self._scans[row] > _MOST_SCANS:  # a few bytes ask for each
-            raise PixelError(f"at most {_MOST_SCANS} scans", f"a {format} of {self._scans[row]}")
+        if self._scans[row] > _MAX_SCANS:  # each takes a few bytes and a pass over all pixels
+            raise PixelError(f"at most {_MAX_SCANS} scans", f"a {format} of {self._scans[row]}")
         return (width, height) if self._orientations[row] >= _FIRST_TURNED else (height, width)
 
     def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
-        """Return the pixels of an image whose `size` was asked for; in `out`, if they are of its shape.
+        """Return the pixels of an image, in `out` if they have its shape; call `size` first, which checks it.
 
         Args:
-            row: Which one.
-            denominator: How much smaller it may be: 1, 2, 4 or 8. Only JPEGs are.
-            out: Where to put the pixels.
+            row: The row of the image.
+            denominator: Factor by which a JPEG may be decoded smaller: 1, 2, 4 or 8.
+            out: Array for the pixels.
 
         Raises:
             PixelError: The file is damaged.
@@ -155,7 +155,7 @@ class EncodedImages:
             if format == "png":
                 target = out if out is not None and out.shape == (*size, channels) else None
                 return _native.read_png(data, target, channels, self._rules.max_pixels)
-            # By module, so that whoever has no such images needs no such package.
+            # Imported late, so that their packages are needed only for such images.
             if format == "jpeg":
                 from penstock.decode.jpeg import read_jpeg  # noqa: PLC0415
 
@@ -181,7 +181,7 @@ class EncodedImages:
 
 
 def has_turned(column: Column) -> bool:
-    """Say whether a column has images that lie on their side as they are stored."""
+    """Return whether a column has images that are stored rotated by 90 degrees."""
     if not isinstance(column, Bytes):
         raise TypeError(f"{column!r} holds no images")
     starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
@@ -190,7 +190,7 @@ def has_turned(column: Column) -> bool:
 
 
 def _sides(values: NDArray[np.uint8], height: int, width: int, denominator: int) -> tuple[float, float]:
-    """Return how many rows and columns of pixels the image is: of a draft, not all of the last ones."""
+    """Return the height and width of the image in pixels; fractions for one decoded at a reduced size."""
     if values.shape[:2] == (height, width):
         return float(height), float(width)
     return height / denominator, width / denominator

@@ -34,10 +34,10 @@ _SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS, _CODED = range(8)
 
 
 class _Arrays(NamedTuple):
-    """What one call of the core returned for the fields that are no scalars."""
+    """The result of one call of the core for the fields that are not scalars."""
 
-    offsets: NDArray[np.int64]  # a row a field
-    values: list[Any]  # an entry a field
+    offsets: NDArray[np.int64]  # one row per field
+    values: list[Any]  # one entry per field
 
 
 _Make: TypeAlias = Callable[[_Arrays, Mask | None], CodedColumn]
@@ -46,7 +46,7 @@ _Make: TypeAlias = Callable[[_Arrays, Mask | None], CodedColumn]
 class DecodePlan:
     """Decodes records into columns by a schema; any number of threads may use one plan.
 
-    Strings of the fields in `dictionaries` are coded on the way: their columns are `Dictionary`.
+    Strings of the fields in `dictionaries` are decoded to codes: their columns are `Dictionary`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DecodePlan:
         specs = [_spec(name, field, coded.get(name)) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
         self._is_coded = bool(coded)
-        # Scalars of a kind share a matrix with a row a field; so do presence masks and row offsets.
+        # Scalars of a kind share a matrix with one row per field; so do presence masks and row offsets.
         self._optional = [i for i, field in enumerate(fields) if field.optional]
         scalars = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR]
         self._ints = [i for i in scalars if fields[i].kind == "int64"]
@@ -80,19 +80,19 @@ class DecodePlan:
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes all calls so far have read."""
+        """Number of bytes that all calls so far have read."""
         return self._decoder.bytes_read
 
     @property
     def read_seconds(self) -> float:
-        """How long all calls so far have read and checked frames, rather than decoded them."""
+        """Seconds that all calls so far spent on reading and checking frames, without decoding."""
         return self._decoder.read_seconds
 
     def decode(self, segments: Sequence[_native.Segment]) -> tuple[Columns, list[_native.Fault]]:
         """Decode all records of the segments into columns as they are stored; see `decode_coded`.
 
         Raises:
-            TypeError: The plan codes strings, whose columns are not those that are stored.
+            TypeError: The plan has dictionaries, whose columns are codes instead of the stored strings.
         """
         columns, faults = self.decode_coded(segments)
         if self._is_coded:
@@ -105,8 +105,8 @@ class DecodePlan:
         """Decode all records of the segments.
 
         Returns:
-            The columns, with a row for each record, and the faults in the order of rows. A row with a fault
-            holds nothing of use.
+            The columns, with one row per record, and the faults in the order of rows. The values of a row
+            with a fault are undefined.
         """
         num_rows = sum(len(segment[3]) for segment in segments)
         ints, floats, offsets, present, values, faults = self._decoder.decode(segments)
@@ -126,7 +126,7 @@ class DecodePlan:
         return columns, faults
 
 
-# Holds a column's place in the order of fields until it is made.
+# Reserves a column's position in the order of fields until it is made.
 _NOTHING = Dense(np.empty(0))
 
 
@@ -210,7 +210,7 @@ def _variable(field: Field, layout: int, number: int, offset_row: int) -> _Make:
     def make_string(arrays: _Arrays, present: Mask | None) -> Column:
         values = arrays.values[number]
         offsets = arrays.offsets[offset_row]
-        if isinstance(values, tuple):  # large values stay where they were read
+        if isinstance(values, tuple):  # large values are not copied
             kept, stops = values
             return Bytes(kept, offsets[:-1], stops, present)
         return Bytes(values, offsets[:-1], offsets[1:], present)

@@ -1,6 +1,6 @@
 """WebP, GIF and BMP into pixels, by Pillow.
 
-In: the bytes of a file. Out: uint8 pixels. Of what moves, the first frame. What is damaged is refused as a
+In: the bytes of a file. Out: uint8 pixels; of an animation, those of the first frame. A damaged file is a
 `ValueError`.
 """
 
@@ -21,9 +21,9 @@ def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: 
 
     Args:
         data: The whole file.
-        format: What its first bytes say that it is; no other decoder is tried.
+        format: Its format by its first bytes; no other decoder is tried.
         size: Height and width by its header.
-        channels: 1 for brightness, 3 for colours, 4 for colours and alpha.
+        channels: 1 for grey, 3 for RGB, 4 for RGBA.
 
     Raises:
         ValueError: The file is damaged, or ends too early; the text says how.
@@ -33,17 +33,17 @@ def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: 
     try:
         with Image.open(io.BytesIO(data), formats=(format.upper(),)) as image:
             if image.size != size[::-1]:
-                # The header that a decoder goes by need not be the one that was looked at.
+                # The decoder may use another header of the file than the core did.
                 raise ValueError(f"{image.width} x {image.height} pixels where its header says otherwise")
             drawn = image.convert("RGBA" if _has_alpha(image) else "RGB")
     except UnidentifiedImageError:
         raise ValueError(f"no {format} that can be read") from None
     except ValueError:
         raise
-    except Exception as error:  # decoders raise whatever a damaged file makes them raise
+    except Exception as error:  # decoders raise any class of error for damaged files
         raise ValueError(str(error) or type(error).__name__) from error
     if channels == 1 and drawn.mode == "RGBA":
-        drawn = drawn.convert("RGB")  # without its alpha: hidden colours count, as in other formats
+        drawn = drawn.convert("RGB")  # drops alpha: hidden colours count, as in other formats
     pixels = np.asarray(drawn.convert(_MODES[channels]))
     return pixels.reshape(*pixels.shape[:2], channels)
 

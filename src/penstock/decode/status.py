@@ -15,7 +15,7 @@ from penstock import _native
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, PenstockError
 
 _PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS = 1, 2, 3  # and 4: reading failed
-# What a record is found to be where the index is wrong: then the index must be made anew.
+# The statuses of a record whose index entry is wrong: the index must then be rebuilt.
 INDEX_IS_WRONG = (_FRAME_CHANGED, _FILE_ENDS)
 _WRONG_KIND, _MISSING = 30, 33
 _MISFITS = {
@@ -44,12 +44,12 @@ _MALFORMED = {
 
 
 def describe_malformed(status: int) -> str:
-    """Say in words why a payload is no Example."""
+    """Return the reason why a payload is not an Example."""
     return f"payload is no Example: {_MALFORMED[status]}"
 
 
 class _Wording(NamedTuple):
-    """A fault in the words of its error."""
+    """The arguments of the error for a fault."""
 
     error: type[PenstockError]
     what: str
