@@ -486,7 +486,7 @@ LITTLE_MEMORY = """
 import resource, sys
 import numpy as np
 from penstock.cli.main import main
-import penstock.cli.converting
+import penstock.cli.convert
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (120 << 20),) * 2)
 raise SystemExit(main())

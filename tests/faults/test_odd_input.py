@@ -135,7 +135,7 @@ import resource, sys
 import penstock as ps
 from penstock._native import masked_crc32c
 from penstock.cli.main import main
-import penstock.cli.converting, penstock.decode.reader
+import penstock.cli.convert, penstock.decode.reader
 from penstock.errors import OutOfMemoryError
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (MEGABYTES << 20),) * 2)

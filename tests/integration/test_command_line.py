@@ -145,7 +145,7 @@ def test_progress_bar_shows_on_a_terminal_alone(tmp_path) -> None:
         shown += piece
     os.close(ours)
     out, _ = process.communicate(timeout=30)
-    assert out.endswith(": sound\n")
+    assert out.endswith(": no faults\n")
     assert "verify █" in shown.decode()
     assert shown.endswith(b"\r\x1b[K")
     piped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.cli.modelfile import load_model
+from penstock.cli.model_file import load_model
 from penstock.errors import StateError
 
 MODEL = """
@@ -130,7 +130,7 @@ def test_command_prints_tables_and_takes_a_data_set_behind_options(run, pets, ca
     assert lines[0] == f"split 'validation': {len(pets['validation'])} records"
     assert "adopted: binary, 2 labels" in lines
     assert "price: regression" in lines
-    assert not any(line.startswith("Which input matters") for line in lines)
+    assert not any(line.startswith("Importance of the inputs") for line in lines)
 
 
 def test_command_names_the_splits_where_one_is_not_there(run, capsys) -> None:

@@ -1,4 +1,4 @@
-"""`penstock bench`: how fast a data set is loaded, and what holds it up."""
+"""`penstock bench`: measure how fast a data set loads, and find the bottleneck."""
 
 from __future__ import annotations
 
@@ -13,24 +13,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from penstock.batch.options import Shuffling
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.cli.planning import add_declaring, read_declaration
-from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import format_count, format_size, print_message, print_table
 from penstock.foundation.terminal import LiveLines, escape
 from penstock.jobs.bench.advice import share_busy
 from penstock.jobs.bench.bench import Look, prepare_bench
-from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
+from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, subtract
-
-SUMMARY = "measure how fast a data set is loaded, and what holds it up"
-DESCRIPTION = """\
-Load a data set as a model would, shuffled and transformed, and report records and megabytes a second, what
-reading, decoding and transforming take, how long the consumer waits, which of them is the bottleneck, and
-what to change. The first epoch is reported apart from later ones, which find the files in memory. Without
---consumer-seconds the consumer does nothing, so that it is the loader's own speed that shows."""
-EXAMPLE = "penstock bench pets/ --batch-size 256 --seconds 10 --consumer-seconds 0.02"
 
 _STAGES: Final = {
     "read": "reading",
@@ -47,76 +37,8 @@ _ORDERS: Final = {
     False: "in stored order",
     True: "shuffled",
     "global": "shuffled",
-    "block": "shuffled by blocks",
+    "block": "shuffled in blocks",
 }
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    add_reading(parser)
-    usual = BenchOptions()
-    group = parser.add_argument_group("loading")
-    group.add_argument("--split", metavar="NAME", help="which split (default: train, or the only one)")
-    group.add_argument(
-        "--batch-size",
-        type=int,
-        default=usual.batch_size,
-        metavar="N",
-        help="records a batch (default: %(default)s)",
-    )
-    order = group.add_mutually_exclusive_group()
-    order.add_argument(
-        "--shuffle",
-        nargs="?",
-        const=True,
-        default=usual.shuffle,
-        type=_parse_shuffle,
-        metavar="block",
-        help="shuffle the whole split, which is the default; or blocks of neighbours",
-    )
-    order.add_argument(
-        "--no-shuffle", action="store_const", dest="shuffle", const=False, help="load in stored order"
-    )
-    group.add_argument(
-        "--seed", type=int, default=usual.seed, metavar="N", help="of the order (default: %(default)s)"
-    )
-    group.add_argument("--threads", type=int, metavar="N", help="that make batches (default: the cores)")
-    group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded columns for later epochs")
-    values = group.add_mutually_exclusive_group()
-    values.add_argument(
-        "--pipeline",
-        metavar="FILE",
-        help="a pipeline that was saved (default: one fitted to the train split)",
-    )
-    values.add_argument("--no-pipeline", action="store_true", help="load values as they are stored")
-    _add_measuring(parser.add_argument_group("measuring"), usual)
-    add_declaring(parser)
-    add_json(parser)
-
-
-def _add_measuring(group: argparse._ArgumentGroup, usual: BenchOptions) -> None:
-    group.add_argument(
-        "--seconds",
-        type=float,
-        metavar="X",
-        help=f"for how long, in as many epochs as that takes (default: {USUAL_SECONDS:g})",
-    )
-    group.add_argument("--batches", type=int, metavar="N", help="for how many batches, at most")
-    group.add_argument(
-        "--consumer-seconds",
-        type=float,
-        default=usual.consumer_seconds,
-        metavar="X",
-        help="wait so long with each batch, as if a model worked on it (default: %(default)g)",
-    )
-
-
-def _parse_shuffle(text: str) -> Shuffling:
-    if text == "block":
-        return "block"
-    if text == "global":
-        return "global"
-    raise argparse.ArgumentTypeError(f"expected 'block' or nothing, got {text!r}; name the data set before")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -148,28 +70,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_report(report: BenchReport) -> None:
-    """Print what was loaded and how, the figures, the bottleneck and the advice."""
-    _print_setting(report)
+    """Print what was loaded and how, the measurements, the bottleneck and the advice."""
+    _print_settings(report)
     phases = {_name_phase(report, report.first, "first"): report.first}
     if report.later is not None:
         phases[_name_phase(report, report.later, "second")] = report.later
     header = ["", "records/s", "MB/s", *STAGES, "busy", "waiting"]
-    rows = [[name, *_write_figures(stats)] for name, stats in phases.items()]
+    rows = [[name, *_format_measurements(stats)] for name, stats in phases.items()]
     print_table(header, rows, right=header[1:])
-    print("Stages: thread time a record. Busy: of the threads' time. Waiting: of the consumer's time.\n")
+    print("Stages: thread time per record. Busy: share of thread time. Waiting: share of consumer time.\n")
     if report.disk_bytes:
         read = format_size(report.disk_bytes)
-        print(f"The first epoch got {read} from the disk; what else it read was in the kernel's cache.")
+        print(f"The first epoch read {read} from disk, and the rest from the page cache.")
     elif report.disk_bytes is not None:
-        print("The first epoch found all that it read in the kernel's cache.")
+        print("The first epoch read everything from the page cache.")
     if report.measured.is_crowded:
-        print("Other programs kept the cores busy: alone it would be faster.")
-    print(f"Peak memory: {format_size(report.peak_bytes)}, mapped files included.")
+        print("Other programs used the CPU meanwhile: the loader can be faster than shown.")
+    print(f"Peak memory: {format_size(report.peak_bytes)}, including mapped files.")
     print(f"Bottleneck: {_STAGES[report.bottleneck]}.")
     print(f"Advice: {report.advice}")
 
 
-def _print_setting(report: BenchReport) -> None:
+def _print_settings(report: BenchReport) -> None:
     measured = report.measured
     how = "not compressed" if report.compression == "none" else f"compressed ({report.compression})"
     records = format_count(measured.num_records, "record")
@@ -181,9 +103,9 @@ def _print_setting(report: BenchReport) -> None:
         f"{_ORDERS[measured.shuffle]}, {threads}"
     )
     if measured.consumer_seconds:
-        print(f"the consumer takes {1e3 * measured.consumer_seconds:g} ms a batch")
+        print(f"simulated consumer: {1e3 * measured.consumer_seconds:g} ms per batch")
     for name, why in report.not_fed.items():
-        print(f"not fed: {escape(name)}: {escape(why)}")
+        print(f"not loaded: {escape(name)}: {escape(why)}")
     print()
 
 
@@ -194,7 +116,7 @@ def _name_phase(report: BenchReport, stats: LoaderStats, name: str) -> str:
     return "first epoch" if name == "first" else f"{epochs:,.1f} later epochs"
 
 
-def _write_figures(stats: LoaderStats) -> list[str]:
+def _format_measurements(stats: LoaderStats) -> list[str]:
     records = max(1, stats.records)
     spent = _list_stage_seconds(stats)
     return [

@@ -1,83 +1,253 @@
-"""`penstock convert`: raw data to a data set of TFRecord shards, and back to Parquet."""
+"""`penstock convert`: make a data set from raw data, or a table from a data set."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from fractions import Fraction
+import gc
+import json
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Final
 
-from penstock.cli.interrupt import loading
-from penstock.cli.planning import add_planning
-from penstock.cli.reading import add_json
-from penstock.cli.splitting import add_splitting, add_text_files
-from penstock.errors import importing
+from penstock.cli.option_values import flatten, list_given, put_once, read_declaration
+from penstock.cli.terminal import (
+    ProgressBar,
+    format_count,
+    format_duration,
+    format_size,
+    print_message,
+    print_table,
+)
+from penstock.errors import OptionError
+from penstock.foundation.terminal import escape
+from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
+from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
+from penstock.plan.plan_file import dump_yaml, read_plan
+from penstock.plan.planner import PlanOverrides
+from penstock.shards.conversion import Progress
+from penstock.shards.options import ConvertOptions, make_options
 
-SUMMARY = "make a data set from CSV, Parquet, images, TFRecords, …"
-DESCRIPTION = """\
-Convert raw data to TFRecord shards that describe themselves: checked, split without leakage, shuffled,
-with statistics, readable by every TFRecord program. SOURCE is a CSV, TSV, Parquet, JSON-lines or Arrow
-file; several files, or a glob; a folder of images; or TFRecords and data sets, which are written anew. OUT
-is a folder, which appears when it is complete; or a .parquet file, to which a data set goes back."""
-EXAMPLE = "penstock convert pets.csv pets/ --image photo --target adopted"
+_OPTIONS: Final = (
+    *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),
+    *("workers", "on_error", "max_rejects", "delimiter", "encoding", "missing", "nan", "short_rows"),
+)
 
-_PREFIXES = ("", "k", "m", "g", "t")
+_COLLECT_EVERY: Final = 200_000
+"""New objects between two garbage collections; Python's default is 700."""
 
+_MAX_FIELDS: Final = 1_000
+"""Fields that are printed; more would hide the splits and notes that follow."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.usage = "penstock convert [options] SOURCE [SOURCE ...] OUT"
-    parser.add_argument("paths", nargs="*", metavar="SOURCE", help="what to convert")
-    # For the help alone: argparse gives every word to `paths`, and the last of them is the output.
-    parser.add_argument(
-        "last", nargs="?", default=argparse.SUPPRESS, metavar="OUT", help="the folder to write, or a .parquet"
-    )
-    parser.add_argument(
-        "--plan", action="store_true", help="print what would become of each column, to edit; write nothing"
-    )
-    parser.add_argument("--plan-file", metavar="FILE", help="do what an edited plan says")
-    add_planning(parser)
-    splitting = add_splitting(parser)
-    splitting.add_argument("--seed", type=int, metavar="N", help="of the splits and the order (default: 0)")
-    _add_writing(parser.add_argument_group("writing"))
-    add_text_files(parser)
-    add_json(parser)
-
-
-def _add_writing(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--no-shuffle", action="store_true", help="keep the order of the rows")
-    group.add_argument(
-        "--shard-size",
-        type=_parse_size,
-        metavar="SIZE",
-        help="about how large a shard is, such as 256MB or 1GiB (default: 128MB)",
-    )
-    group.add_argument("--num-shards", type=int, metavar="N", help="shards of the largest split instead")
-    group.add_argument("--compression", choices=("none", "gzip"), help="of the shards (default: none)")
-    group.add_argument("--resize", type=int, metavar="N", help="shrink images to a shorter side of N pixels")
-    group.add_argument("--workers", type=int, metavar="N", help="how many threads (default: the cores)")
-    group.add_argument(
-        "--on-error",
-        choices=("raise", "skip", "collect"),
-        help="what a row gets that does not fit; collect: into OUT/rejects.jsonl (default: raise)",
-    )
-    group.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
-    group.add_argument("--overwrite", action="store_true", help="replace a data set that is there")
-    group.add_argument("--resume", action="store_true", help="go on where a run was cut off")
-
-
-def _parse_size(text: str) -> int:
-    """Return a number of bytes: kB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB powers of 1024."""
-    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([kmgt])(i?))?b?", text.strip().lower())
-    if match is None or float(match[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"expected a size such as 128MB or 1GiB, got {text!r}")
-    base = 1024 if match[3] else 1000
-    return max(1, int(Fraction(match[1]) * base ** _PREFIXES.index(match[2] or "")))
+_OTHER_TABLES: Final = (".csv", ".tsv", ".json", ".jsonl", ".txt")
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert, print, and return the exit status."""
-    # What reads raw data is loaded by this command alone: the others work without pyarrow.
-    with loading(), importing("penstock convert"):
-        from penstock.cli.converting import run_convert  # noqa: PLC0415
+    if args.plan:
+        return _print_plan(args)
+    *sources, out = args.paths or [None]
+    if not sources:
+        raise OptionError(
+            "arguments",
+            expected="SOURCE and OUT",
+            got="one" if args.paths else "none",
+            advice="Run 'penstock convert pets.csv pets/'.",
+        )
+    source = sources[0] if len(sources) == 1 else sources
+    if out.endswith(TABLE_SUFFIXES):
+        return _write_table(source, out, args)
+    if out.lower().endswith(_OTHER_TABLES):
+        raise OptionError(
+            "OUT",
+            path=out,
+            expected=f"a folder, or a name that ends in {' or '.join(TABLE_SUFFIXES)}",
+            got=f"a name that ends in {out[out.rindex('.') :]!r}",
+            advice=f"Use {out[: out.rindex('.')] + '.parquet'!r}.",
+        )
+    overrides, options = read_overrides(args), _read_options(args)
+    start = time.monotonic()
+    display = ConversionDisplay()
+    try:
+        with display, _rare_collections():
+            done = run_conversion(source, out, overrides, options, display.update)
+    except KeyboardInterrupt as error:
+        error.add_note("To continue, run the same command with --resume.")
+        raise
+    if args.json:
+        print(json.dumps(_to_json(done)))
+    else:
+        print_converted(done, time.monotonic() - start)
+    return 0
 
-    return run_convert(args)
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python collect garbage less often.
+
+    100,000 columns are millions of objects, none of which a collection can free: the collections took a
+    quarter of the time. Other conversions have too few objects to need any.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_COLLECT_EVERY, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def _read_options(args: argparse.Namespace) -> ConvertOptions:
+    given = list_given(args, _OPTIONS)
+    if args.shard_size is not None:
+        given["shard_bytes"] = args.shard_size
+    return make_options(**given, shuffle=not args.no_shuffle, overwrite=args.overwrite, resume=args.resume)
+
+
+def read_overrides(args: argparse.Namespace) -> PlanOverrides:
+    """Return what the command line and the plan file declare about columns.
+
+    Raises:
+        OptionError: A column has two types or two names.
+        NoSuchPathError: The plan file does not exist.
+        SchemaError: The plan file is not valid.
+    """
+    declared = read_declaration(args)
+    rename: dict[str, str] = {}
+    for old, new in flatten(args.rename):
+        put_once(rename, old, new, "name")
+    return PlanOverrides(
+        types=declared.types,
+        target=declared.target,
+        weight=declared.weight,
+        id=declared.id,
+        drop=tuple(flatten(args.drop)),
+        rename=rename,
+        form=None if args.plan_file is None else read_plan(args.plan_file),
+    )
+
+
+def _print_plan(args: argparse.Namespace) -> int:
+    overrides, options = read_overrides(args), _read_options(args)
+    # OUT is optional here: a plan writes nothing.
+    sources = args.paths[:-1] if len(args.paths) > 1 else args.paths
+    if not sources:
+        raise OptionError("arguments", expected="SOURCE", got="none")
+    plan = plan_conversion(sources[0] if len(sources) == 1 else sources, overrides, options)
+    if args.json:
+        columns = {
+            each.column: {"reason": each.reason, "warnings": list(each.warnings)} for each in plan.columns
+        }
+        print(json.dumps({"plan": plan.to_form(), "columns": columns, "dropped": dict(plan.dropped)}))
+    else:
+        print(dump_yaml(plan), end="")
+    return 0
+
+
+def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
+    given = (read_overrides(args), _read_options(args))
+    if given != (PlanOverrides(), ConvertOptions(overwrite=args.overwrite)):
+        raise OptionError(
+            "options",
+            path=out,
+            expected="only --overwrite and --json when a data set is converted to a table",
+            got="others",
+            advice="Convert to another data set first, and convert that to the table.",
+        )
+    with ProgressBar("convert") as bar:
+        done = write_table(source, out, overwrite=args.overwrite, on_progress=bar.show)
+    if args.json:
+        print(json.dumps({"out": out, "rows": done.num_rows, "bytes": done.num_bytes}))
+    else:
+        print(f"{format_count(done.num_rows, 'row')}, {format_size(done.num_bytes)} in {escape(out)}")
+    return 0
+
+
+class ConversionDisplay(ProgressBar):
+    """One line with rows, speed, splits, rejects and the remaining time."""
+
+    def __init__(self) -> None:
+        super().__init__("convert")
+
+    def update(self, progress: Progress) -> None:
+        """Show the progress."""
+        self.show_line(lambda seconds: _format_progress(progress, seconds))
+
+
+def _format_progress(progress: Progress, seconds: float) -> str:
+    rate = progress.num_bytes / seconds if seconds else 0.0
+    parts = [f"{progress.stage} {progress.num_rows:,} rows"]
+    sizes = format_size(progress.num_bytes)
+    if progress.total_bytes:
+        sizes += f" of {format_size(progress.total_bytes)}"
+    parts.append(f"{sizes}  {format_size(rate)}/s")
+    if progress.total_bytes and rate:
+        parts.append(f"{format_duration((progress.total_bytes - progress.num_bytes) / rate)} left")
+    parts += [f"{name} {count:,}" for name, count in progress.splits.items()]
+    if progress.num_rejects:
+        parts.append(f"{progress.num_rejects:,} rejected")
+    return "  ".join(parts)
+
+
+def print_converted(done: Converted, seconds: float | None = None) -> None:
+    """Print the fields, the splits and the notes."""
+    manifest = done.manifest
+    fields = [
+        [
+            escape(name),
+            field.type_name,
+            field.role,
+            field.describe() + (", optional" if field.optional else ""),
+        ]
+        for name, field in islice(manifest.schema.items(), _MAX_FIELDS)
+    ]
+    print_table(("field", "type", "role", "values"), fields)
+    if num_more := len(manifest.schema) - len(fields):
+        folder = escape(shlex.quote(str(done.out)))
+        print(f"and {format_count(num_more, 'more field')}: 'penstock inspect {folder}' lists all.")
+    print()
+    rows = [
+        [name, f"{split.num_records:,}", f"{len(split.shards):,}", format_size(split.num_bytes)]
+        for name, split in manifest.splits.items()
+    ]
+    header = ("split", "records", "shards", "size")
+    print_table(header, rows, right=header[1:])
+    print()
+    for note in _list_notes(done):
+        print_message(f"note: {note}")
+    took = "" if seconds is None else f" in {seconds:.1f} s"
+    counts = f"{format_count(manifest.num_records, 'record')} from {format_count(done.num_rows, 'row')}"
+    print(f"{counts}{took}: {escape(shlex.quote(str(done.out)))}")
+
+
+def _list_notes(done: Converted) -> list[str]:
+    notes = list(done.notes)
+    split = done.manifest.split
+    equal, apart = split.get("equal_rows"), split.get("duplicates")
+    if equal and not (apart and split.get("notes")):
+        moved = f" ({apart:,} of them were moved)" if apart else ""
+        notes.append(f"{format_count(equal, 'duplicate row')} kept in the split of the first one{moved}")
+    rejects = done.manifest.rejects
+    if rejects.get("count"):
+        where = f", see {rejects['file']}" if rejects.get("file") else ""
+        notes.append(f"{format_count(rejects['count'], 'row')} rejected{where}")
+    return notes
+
+
+def _to_json(done: Converted) -> dict[str, Any]:
+    manifest = done.manifest
+    return {
+        "out": str(done.out),
+        "rows": done.num_rows,
+        "records": manifest.num_records,
+        "bytes": manifest.num_bytes,
+        "splits": {
+            name: {"records": split.num_records, "bytes": split.num_bytes, "shards": len(split.shards)}
+            for name, split in manifest.splits.items()
+        },
+        "split": dict(manifest.split),
+        "rejects": dict(manifest.rejects),
+        "schema": manifest.schema.to_json(),
+        "notes": _list_notes(done),
+    }

@@ -17,9 +17,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, TextIO, TypeVar
 
-from penstock.cli import bench, convert, inspect, repair, verify
-from penstock.cli.quiet import import_quietly
-from penstock.cli.reading import add_json
+from penstock.cli.command import import_quietly
+from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY
 from penstock.cli.terminal import format_duration, format_value, print_message
 from penstock.errors import PathError, PenstockError, importing
 from penstock.examples import flowers
@@ -28,32 +27,9 @@ from penstock.foundation.terminal import LiveLines, escape, rule, shorten, termi
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import Progress
 
-SUMMARY = "go from raw files to a trained model and a report, in about a minute"
-DESCRIPTION = """\
-Write a table of flowers with a photo of each, convert it to a data set, inspect it, train a model on all
-inputs, evaluate it, predict new rows, and compare it with models that see one kind of input. Each step
-shows what you would type. The program is penstock/examples/flowers.py in the installed package."""
-EXAMPLE = "penstock demo --out flowers-demo"
-
 _MAX_LINES = 6
 T = TypeVar("T")
-_COMMANDS = {"bench": bench, "convert": convert, "inspect": inspect, "repair": repair, "verify": verify}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "--out", metavar="FOLDER", help="folder to write (default: a new folder for temporary files)"
-    )
-    parts = parser.add_mutually_exclusive_group()
-    parts.add_argument(
-        "--data",
-        action="store_true",
-        help="train no model; instead load batches, resume, measure speed, skip a bad row, damage and "
-        "repair: takes seconds and needs no framework",
-    )
-    parts.add_argument("--full", action="store_true", help="show both")
-    add_json(parser)
+_COMMANDS = {"bench": BENCH, "convert": CONVERT, "inspect": INSPECT, "repair": REPAIR, "verify": VERIFY}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
         advice = "Choose a folder that does not exist yet."
         raise PathError("already exists and is not empty", path=args.out, advice=advice)
     with importing("penstock demo", "convert"):  # a missing package is reported before anything is written
-        import_quietly("penstock.jobs.convert")
+        import_quietly("penstock.jobs.convert.convert")
     if not args.data:
         with LiveLines() as lines, importing_keras("penstock demo"):
             lines.draw(["Loading Keras"])
             import_quietly("penstock.jobs.predict.evaluate")
-            import_quietly("penstock.jobs.train")
+            import_quietly("penstock.jobs.train.train")
     folder = out if args.out else Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     results = run_program(folder, is_json=args.json, trains=not args.data, explores=args.data or args.full)
@@ -165,6 +141,7 @@ class Presenter:
         """Print and run a command; with JSON return its output, or its error."""
         self._begin(title, f"$ penstock {shlex.join(words)}")
         parser = argparse.ArgumentParser()
+        parser.set_defaults(command=words[0])
         command = _COMMANDS[words[0]]
         command.add_arguments(parser)
         found: dict[str, Any] = {}
@@ -217,7 +194,7 @@ def _log_to(stream: TextIO) -> Iterator[None]:
 
 def _print_result(result: Any) -> None:
     if hasattr(result, "importance_by_target"):
-        from penstock.cli.verdict import print_evaluation  # noqa: PLC0415 - loaded with the models alone
+        from penstock.cli.evaluate import print_evaluation  # noqa: PLC0415 - loaded with the models alone
 
         print_evaluation(result)
     elif isinstance(result, dict):

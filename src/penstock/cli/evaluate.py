@@ -1,78 +1,200 @@
-"""`penstock evaluate`: how good a trained model is, where, and by which inputs."""
+"""`penstock evaluate`: score a trained model, and print the evaluation as tables."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from typing import Any, Final
 
-from penstock.cli.interrupt import loading
-from penstock.cli.reading import add_json
-from penstock.cli.splitting import add_text_files
-from penstock.foundation.keras_backend import importing_keras
+from penstock.cli.model_file import load_model
+from penstock.cli.option_values import list_given
+from penstock.cli.terminal import ProgressBar, format_count, print_table
+from penstock.foundation.terminal import escape, supports_unicode
+from penstock.jobs.predict.evaluate import READING, run_evaluation
+from penstock.jobs.predict.options import make_predict_options
+from penstock.model.task import Task
+from penstock.score.evaluation import Evaluation, write_interval, write_score
 from penstock.score.options import EvaluateOptions
+from penstock.score.scores import Number
 
-SUMMARY = "say how good a trained model is, and which inputs matter"
-DESCRIPTION = """\
-Predict a split that the model was not trained on, and print scores with 95 % intervals, each class, which
-inputs matter (how much the main score drops when the values of a field are those of other records), and the
-worst mistakes with what the model was given. DATA is labelled data: a data set or TFRecords, or raw data as
-'penstock predict' takes it, with the columns of the targets; the data set of the run, if not given. Rows
-without a label are left out. All records count alike."""
-EXAMPLE = "penstock evaluate runs/pets labelled.csv --slice breed"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    usual = EvaluateOptions()
-    parser.add_argument("folder", metavar="RUN", help="the folder that 'penstock train' wrote")
-    parser.add_argument(
-        "paths", nargs="*", metavar="DATA", help="labelled data (default: the data set of the run)"
-    )
-    parser.add_argument(
-        "--split", metavar="NAME", help="which split of a data set (default: test, or the only one of DATA)"
-    )
-    parser.add_argument(
-        "--slice",
-        action="append",
-        default=[],
-        metavar="FIELD",
-        help="scores by the values of a field, also of one that is no input; may be given again",
-    )
-    _add_number(parser, "--mistakes", usual.mistakes, "how many of the worst mistakes to show")
-    _add_number(parser, "--bootstrap", usual.bootstrap, "resamples for the intervals; 0 for none")
-    parser.add_argument(
-        "--no-importance", action="store_true", help="do not measure which inputs matter, which takes longest"
-    )
-    _add_number(
-        parser, "--importance-records", usual.importance_records, "on how many records that is measured"
-    )
-    parser.add_argument(
-        "--batch-size", type=int, metavar="N", help="records predicted at once (default: 256, or 16 MiB)"
-    )
-    _add_number(parser, "--seed", usual.seed, "of resamples and permutations")
-    parser.add_argument(
-        "--model", metavar="FILE:FUNCTION", help="the function that returns the model, if it is your own"
-    )
-    parser.add_argument(
-        "--on-error",
-        choices=("raise", "skip", "collect"),
-        help="what a row of raw data gets that does not fit (default: raise)",
-    )
-    parser.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
-    add_text_files(parser, can_store=False)
-    add_json(parser)
-
-
-def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, text: str) -> None:
-    parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
+_MEANINGS: Final = {
+    "accuracy": "share of correct predictions",
+    "balanced_accuracy": "mean recall of the classes",
+    "auc": "probability that a member of the class ranks above a non-member; 0.5 is chance",
+    "pr_auc": "mean precision over all thresholds; chance is the share of the class",
+    "f1": "harmonic mean of precision and recall",
+    "log_loss": "cross-entropy of the predicted probabilities; lower is better",
+    "ece": "expected calibration error: probabilities against frequencies; lower is better",
+    "rmse": "root of the mean squared error; lower is better",
+    "mae": "mean absolute error; lower is better",
+    "r2": "share of the variance explained; 1 is perfect, 0 is no better than the mean",
+    "mape": "mean absolute error relative to the true value; lower is better",
+}
+_BAR_CHARS: Final = 24
+_MAX_BARS: Final = 30
+_MAX_CLASSES: Final = 20
+_MAX_CONFUSION: Final = 10
+_ERROR_COLUMNS: Final = {"regression": "error", "multilabel": "log loss"}
+_SLICE_SCORES: Final = ("accuracy", "auc", "f1", "log_loss", "rmse", "mae", "r2")
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print, and return the exit status."""
-    # Keras and TensorFlow are loaded when it runs: `--help` is there at once.
-    with loading(), importing_keras("penstock evaluate"):
-        from penstock.cli.quiet import import_quietly  # noqa: PLC0415
+    options = EvaluateOptions(
+        batch_size=args.batch_size,
+        slices=tuple(args.slice),
+        bootstrap=args.bootstrap,
+        importance=not args.no_importance,
+        importance_records=args.importance_records,
+        mistakes=args.mistakes,
+        seed=args.seed,
+    )
+    reading = make_predict_options(**list_given(args, (*READING, "missing")))
+    data = args.paths[0] if len(args.paths) == 1 else args.paths or None
+    model = None if args.model is None else load_model(args.model)
+    with ProgressBar("evaluate") as bar:
 
-        import_quietly("penstock.training.run")
-        from penstock.cli.evaluating import run_evaluate  # noqa: PLC0415
+        def show(what: str, done: int, total: int) -> None:
+            bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
 
-    return run_evaluate(args)
+        found = run_evaluation(args.folder, data, args.split, options, model, show, reading=reading)
+    if args.json:
+        print(json.dumps(found.to_json(), allow_nan=False))
+    else:
+        print_evaluation(found)
+    return 0
+
+
+def print_evaluation(found: Evaluation) -> None:
+    """Print scores, classes, importance of inputs, slices and mistakes."""
+    print(f"{escape(found.name)}: {format_count(found.records, 'record')}")
+    for target, task in found.tasks.items():
+        _print_scores(found, target, task)
+        if task.labels:
+            _print_classes(found, target)
+            _print_confusion(found, target)
+    if found.importance_by_target:
+        _print_importance(found)
+    for name in found.slices:
+        _print_slices(found, name)
+    for target in found.mistakes:
+        _print_mistakes(found, target)
+    if found.notes:
+        print()
+    for note in found.notes:
+        print(f"note: {escape(note)}")
+
+
+def _print_scores(found: Evaluation, target: str, task: Task) -> None:
+    print(f"\n{escape(target)}: {task.describe()}")
+    rows = [
+        [name, write_score(value), write_interval(found.intervals[target].get(name)), _MEANINGS[name]]
+        for name, value in found.targets[target].items()
+    ]
+    print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])
+
+
+def _print_classes(found: Evaluation, target: str) -> None:
+    classes = found.classes[target]
+    rows = [
+        [
+            escape(str(each["label"])),
+            f"{each['support']:,}",
+            *(write_score(each[name]) for name in ("precision", "recall", "f1", "auc")),
+        ]
+        for each in classes[:_MAX_CLASSES]
+    ]
+    if rows:
+        print()
+        header = ["class", "records", "precision", "recall", "f1", "auc"]
+        print_table(header, rows, right=header[1:])
+    if len(classes) > len(rows):
+        print(f"… and {len(classes) - len(rows)} more: use --json to see all.")
+
+
+def _print_confusion(found: Evaluation, target: str) -> None:
+    confusion = found.confusion[target]
+    matrix, labels = confusion["matrix"], [escape(str(label)) for label in confusion["labels"]]
+    if matrix is None or found.tasks[target].kind == "multilabel" or len(labels) > _MAX_CONFUSION:
+        return
+    print()
+    header = ["true class", *(f"predicted {label}" if len(labels) < 4 else f"→ {label}" for label in labels)]
+    rows = [[label, *(f"{each:,}" for each in row)] for label, row in zip(labels, matrix, strict=True)]
+    print_table(header, rows, right=header[1:])
+
+
+def _print_importance(found: Evaluation) -> None:
+    records = format_count(found.importance_records, "record")
+    for target, drops in found.importance_by_target.items():
+        score = found.main_scores[target]
+        of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
+        print(f"\nImportance of the inputs{of_target}: drop of {score} when the values of a field")
+        print(f"are shuffled among the records ({records}):")
+        _print_bars("field", f"drop of {score}", drops)
+        if len(found.ablation_by_target[target]) < len(drops):  # otherwise each kind has one field
+            print("\nAll fields of one kind together:")
+            _print_bars("kind of input", f"drop of {score}", found.ablation_by_target[target])
+
+
+def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:
+    most = max((abs(drop) for drop in drops.values() if drop is not None), default=0.0)
+    sign = "█" if supports_unicode(sys.stdout) else "#"
+    ordered = sorted(drops.items(), key=lambda item: -(item[1] if item[1] is not None else -1e300))
+    rows = []
+    for name, drop in ordered[:_MAX_BARS]:
+        length = round(_BAR_CHARS * max(drop or 0.0, 0.0) / most) if most else 0
+        rows.append([escape(name), write_score(drop), sign * length])
+    print_table([first, second, ""], rows, right=[second])
+    if len(ordered) > len(rows):
+        print(f"… and {len(ordered) - len(rows)} less important ones: use --json to see all.")
+
+
+def _print_slices(found: Evaluation, name: str) -> None:
+    for target in found.tasks:
+        shown = [score for score in _SLICE_SCORES if score in found.targets[target]]
+        of_target = f", for {escape(target)}" if len(found.tasks) > 1 else ""
+        print(f"\nBy {escape(name)}{of_target}:")
+        header = [name if name.isprintable() else escape(name), "records", *shown]
+        rows = [
+            [
+                escape(each.name),
+                f"{each.records:,}",
+                *(write_score(each.targets[target][key]) for key in shown),
+            ]
+            for each in found.slices[name]
+        ]
+        print_table(header, rows, right=header[1:])
+
+
+def _print_mistakes(found: Evaluation, target: str) -> None:
+    mistakes = found.mistakes[target]
+    if not mistakes:
+        return
+    of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
+    print(f"\nWorst mistakes{of_target}:")
+    measure = _ERROR_COLUMNS.get(found.tasks[target].kind, "probability")
+    header = ["record", "truth", "prediction", measure, "inputs"]
+    rows = [
+        [
+            str(each.row),
+            _format_answer(each.truth),
+            _format_answer(each.prediction),
+            write_score(each.probability if measure == "probability" else each.loss),
+            ", ".join(f"{escape(key)}={_format_input(value)}" for key, value in each.inputs.items()),
+        ]
+        for each in mistakes
+    ]
+    print_table(header, rows, right=["record", measure])
+
+
+def _format_answer(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_format_answer, value)) or "none"
+    return write_score(value) if isinstance(value, float) else escape(str(value))
+
+
+def _format_input(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_format_input, value))}]"
+    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))

@@ -1,4 +1,4 @@
-"""`penstock inspect`: what is in files that nobody described."""
+"""`penstock inspect`: show what TFRecord files contain, and how a data set was made."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import argparse
 import json
 import math
 import shlex
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
-from penstock.cli.making import summarise_fields, write_making
-from penstock.cli.planning import add_declaring, read_declaration
-from penstock.cli.reading import add_json, add_reading, read_options
+from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
@@ -31,60 +29,18 @@ from penstock.jobs.check.tensorflow_code import write_parser
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
+from penstock.shards.manifest import Manifest
+from penstock.statistics.statistics import Statistics
+from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
 
-SUMMARY = "show what is in TFRecord files"
-DESCRIPTION = """\
-Show what is in TFRecord files that anybody wrote: their fields with type, lengths and an example, counts,
-sizes and compression; of a folder with a manifest, also how it was made, and statistics of its fields. Reads
-every byte once, but for --compare and --pipeline. Exit status 1 if a file is damaged or no TFRecord."""
-EXAMPLE = "penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted"
-
-_PAYLOADS = {
+_MAX_SOURCES: Final = 3
+_MAX_VALUES: Final = 3
+_PAYLOADS: Final = {
     "example": " (Examples)",
     "sequence_example": " (SequenceExamples)",
-    "other": " (no Examples)",
+    "other": " (not Examples)",
     "empty": "",
 }
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    add_reading(parser)
-    parser.add_argument(
-        "--head", type=_parse_number, default=0, metavar="N", help="show the first N samples as well"
-    )
-    instead = parser.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--compare",
-        metavar="OLD",
-        help="say what changed since the data set OLD, and whether its records read with the schema here, "
-        "and nothing else; exit status 1 if they do not",
-    )
-    instead.add_argument(
-        "--tf",
-        action="store_true",
-        help="print Python code that parses the records with TensorFlow, and nothing else; with --pipeline, "
-        "code that makes batches of them",
-    )
-    parser.add_argument(
-        "--pipeline",
-        metavar="FILE",
-        help="with --tf: a fitted pipeline, as Pipeline.save writes it, which the code then carries out by "
-        "TensorFlow's operations alone",
-    )
-    parser.add_argument(
-        "--split",
-        metavar="NAME",
-        help="with --pipeline: whose files the code reads; train, or the only one, if not given",
-    )
-    add_declaring(parser)
-    add_json(parser)
-
-
-def _parse_number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args, options)
     for name, needed in (("pipeline", "tf"), ("split", "pipeline")):
         if getattr(args, name) is not None and not getattr(args, needed):
-            raise OptionError(f"--{name}", expected=f"--{needed} beside it", got="none")
+            raise OptionError(f"--{name}", expected=f"--{needed} as well", got="none")
     if args.pipeline is not None:
-        from penstock.jobs.check.tensorflow_code import write_graph  # noqa: PLC0415 - 0.1 s that no other command has to spend
+        from penstock.jobs.check.tensorflow_code import write_graph  # noqa: PLC0415 - 0.1 s, for this option alone
 
         print(write_graph(args.paths, args.pipeline, args.split, options), end="")
         return 0
@@ -133,9 +89,9 @@ def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
 
 
 def print_inspection(found: Inspection) -> None:
-    """Print the fields, the first samples if they are wanted, and the sums."""
+    """Print the fields, the requested samples, and the totals."""
     has_roles = any(field.role != "input" for field in found.schema.values())
-    statistics = summarise_fields(found.manifest)
+    statistics = summarize_fields(found.manifest)
     header = ["field", "type", *(["role"] if has_roles else []), "kind", "values", "missing"]
     header += ["statistics", "example"] if statistics else ["example"]
     fields = dict(found.schema)
@@ -144,7 +100,7 @@ def print_inspection(found: Inspection) -> None:
         examples |= sample
     rows = [
         [
-            *_row(name, entry, fields.get(name), has_roles),
+            *_list_cells(name, entry, fields.get(name), has_roles),
             *([statistics.get(name, "")] if statistics else []),
             "–" if name not in examples else format_value(examples[name]),
         ]
@@ -156,7 +112,7 @@ def print_inspection(found: Inspection) -> None:
     for number in range(found.num_samples):
         _print_sample(found, number)
     if len(found.splits) > 1:
-        print("; ".join(f"{name}: {_sum_up(files)}" for name, files in found.splits.items()))
+        print("; ".join(f"{name}: {_format_totals(files)}" for name, files in found.splits.items()))
     compression = {"none": "not compressed", "mixed": "some compressed"}.get(
         found.compression, found.compression
     )
@@ -164,10 +120,12 @@ def print_inspection(found: Inspection) -> None:
     files = format_count(len(found.files), "file")
     print(f"{files}, {records}, {format_size(found.num_bytes)}, {compression}")
     if found.manifest is not None:
-        print("\n".join(write_making(found.manifest)))
+        print("\n".join(describe_origin(found.manifest)))
 
 
-def _row(name: str, entry: FieldSurvey | ListSurvey, field: Field | None, has_roles: bool) -> list[str]:
+def _list_cells(
+    name: str, entry: FieldSurvey | ListSurvey, field: Field | None, has_roles: bool
+) -> list[str]:
     values = entry.steps if isinstance(entry, ListSurvey) else entry
     return [
         escape(name) or "''",
@@ -180,21 +138,21 @@ def _row(name: str, entry: FieldSurvey | ListSurvey, field: Field | None, has_ro
 
 
 def _describe(field: Field | None, entry: FieldSurvey | ListSurvey) -> str:
-    """Say how many values a record holds: by the field where its type says it, else by what was counted."""
+    """Return how many values a record has: from the type of the field, or else from the counts."""
     if isinstance(entry, ListSurvey):
-        steps = _write_range(entry.min_steps, entry.max_steps)
+        steps = _format_range(entry.min_steps, entry.max_steps)
         return f"{steps} steps" if field is None else field.describe().replace("variable", steps, 1)
     if field is not None and not isinstance(field, Sequence):
         return field.describe()
-    lengths = _write_range(entry.min_len, entry.max_len)
+    lengths = _format_range(entry.min_len, entry.max_len)
     return f"{lengths} values" if field is None else f"{lengths} {field.dtype}"
 
 
-def _write_range(low: int, high: int) -> str:
+def _format_range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _sum_up(files: Iterable[FileCheck]) -> str:
+def _format_totals(files: Iterable[FileCheck]) -> str:
     records = [file.num_sound for file in files]
     return f"{format_count(sum(records), 'record')} in {format_count(len(records), 'file')}"
 
@@ -222,20 +180,100 @@ def _to_json(found: Inspection) -> dict[str, Any]:
     form = found.to_json()
     if found.num_samples:
         items = found.payloads or found.samples
-        form["head"] = [_plain(item) for item in items[: found.num_samples]]
+        form["head"] = [_to_plain(item) for item in items[: found.num_samples]]
     return form
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; byte strings by what they are."""
+def _to_plain(value: Any) -> Any:
+    """Return a value in a form for JSON; byte strings as format and size."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _to_plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _to_plain(value.tolist())
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_to_plain(each) for each in value]
     if isinstance(value, bytes):
         return format_value(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def describe_origin(manifest: Manifest) -> Iterator[str]:
+    """Yield lines that describe how a data set was made, from its manifest."""
+    sources = [escape(str(source.get("name"))) for source in manifest.source]
+    more = f" and {len(sources) - _MAX_SOURCES} more" if len(sources) > _MAX_SOURCES else ""
+    origin = f" from {', '.join(sources[:_MAX_SOURCES])}{more}" if sources else ""
+    yield f"made by Penstock {escape(manifest.version)}{origin}"
+    if manifest.split:
+        yield f"split by {_format_split(manifest.split)}"
+    if manifest.order:
+        seed = f", seed {manifest.order.get('seed')}"
+        yield f"shuffled{seed}" if manifest.order.get("shuffled") else "in the order of the source"
+    num_rejects = manifest.rejects.get("count")
+    if num_rejects:
+        file = manifest.rejects.get("file")
+        kept = f", collected in {escape(str(file))}" if file else ""
+        yield f"{num_rejects:,} rows rejected{_format_rejects(manifest.rejects.get('by_column'))}{kept}"
+
+
+def _format_split(split: Mapping[str, Any]) -> str:
+    parts = [escape(str(split.get("method")))]
+    shares = split.get("shares")
+    if isinstance(shares, dict) and shares:
+        parts.append(", ".join(f"{escape(name)} {share}" for name, share in shares.items()))
+    for key in ("group", "stratify", "by", "time"):
+        if split.get(key) is not None:
+            parts.append(f"{key} {escape(str(split[key]))}")
+    parts.append(f"seed {split.get('seed')}")
+    if split.get("duplicates"):
+        moved = "in several splits" if split.get("notes") else "kept in one split"
+        parts.append(f"{split['duplicates']:,} duplicates {moved}")
+    return "; ".join(parts)
+
+
+def _format_rejects(by_column: Any) -> str:
+    if not isinstance(by_column, dict) or not by_column:
+        return ""
+    return " (" + ", ".join(f"{escape(name)} {number}" for name, number in by_column.items()) + ")"
+
+
+def summarize_fields(manifest: Manifest | None) -> dict[str, str]:
+    """Return a short summary of each field that the manifest has statistics of.
+
+    Raises:
+        SchemaError: The statistics are not valid.
+    """
+    if manifest is None or manifest.statistics is None:
+        return {}
+    fields = Statistics.from_json(manifest.statistics, "$.statistics")
+    return {name: _summarize(field) for name, field in fields.items()}
+
+
+def _summarize(field: FieldStatistics) -> str:
+    """Return the most informative statistics of a field in a few words."""
+    if field.frequencies is not None and field.frequencies.values:
+        return _format_frequencies(field.frequencies)
+    if field.widths is not None and field.heights is not None:
+        return f"{_format_distribution(field.widths)} x {_format_distribution(field.heights)} pixels"
+    if field.values is not None and field.values.mean is not None:
+        lengths = "" if field.lengths is None else f", {_format_distribution(field.lengths)} long"
+        return f"{format_value(field.values.mean)} ± {format_value(field.values.deviation)}{lengths}"
+    for part, unit in ((field.characters, "characters"), (field.lengths, "values"), (field.bytes, "bytes")):
+        if part is not None and part.mean is not None:
+            return f"{_format_distribution(part)} {unit}"
+    return ""
+
+
+def _format_frequencies(part: Frequencies) -> str:
+    shown = [
+        f"{format_value(value)} ({number:,})" for value, number in zip(part.values, part.counts, strict=True)
+    ]
+    about = "" if part.is_complete else "at least "
+    more = ", …" if part.num_distinct > _MAX_VALUES else ""
+    return f"{about}{format_count(part.num_distinct, 'value')}: {', '.join(shown[:_MAX_VALUES])}{more}"
+
+
+def _format_distribution(part: Distribution) -> str:
+    low, high = format_value(part.min), format_value(part.max)
+    return low if low == high else f"{low} to {high}"

@@ -1,8 +1,8 @@
-"""What Ctrl-C does to the `penstock` command: one line and exit status 130, from its first import to its end.
+"""Ctrl-C in the `penstock` command: one line and exit status 130, from the first import to the end.
 
-In: the phase of the process. Out: a handler of SIGINT for it. While modules are loaded nothing needs to be
-cleaned up, and libraries turn an exception into anything: the process ends at once. While a command works,
-SIGINT is a `KeyboardInterrupt`, as usual. Imports next to nothing: it is what the command loads first.
+In: the phase of the process. Out: a handler of SIGINT for that phase. While modules are loaded, nothing needs
+cleaning up, and libraries may swallow an exception: the process ends at once. While a command works, SIGINT
+raises `KeyboardInterrupt` as usual. This module is loaded first and imports almost nothing.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
     from typing import Any
 
 INTERRUPTED = 130
-"""The exit status, as shells have it: 128 and the number of the signal."""
+"""Exit status by the convention of shells: 128 plus the number of the signal."""
 
 _RETRY_SECONDS = 0.05
 
 
 def watch_interrupts() -> None:
-    """Handle SIGINT from now on, unless the process ignores it, as one in the background of a shell does."""
+    """Handle SIGINT from now on, unless the process ignores it, as background jobs of a shell do."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         sys.unraisablehook = _interrupt_again
-        # The first to be registered runs last: after it the interpreter would let SIGINT kill the process.
+        # Registered first, so it runs last: after it, SIGINT would kill the interpreter with a traceback.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGINT, _leave_at_once(2))
 
 
 def begin_work() -> None:
-    """Let SIGINT raise `KeyboardInterrupt`: what the command does can be cleaned up."""
+    """Let SIGINT raise `KeyboardInterrupt`, so that the command can clean up."""
     if _is_watching():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_work(status: int) -> None:
-    """Let SIGINT end the process with its exit status: the work is done, and the interpreter shuts down."""
+    """Let SIGINT end the process with its exit status: the work is done, the interpreter shuts down."""
     if _is_watching():
         signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(status))
 
 
-class loading:  # noqa: N801 - a context manager, named as a function is
-    """While large modules are imported, before any work, let SIGINT end the process at once.
+class exit_on_interrupt:  # noqa: N801 - a context manager, named like a function
+    """Context in which SIGINT ends the process at once; for imports of large modules, before any work.
 
     Args:
-        stderr: The file descriptor for the message, where stderr is held back meanwhile.
+        stderr: File descriptor for the message, in case stderr is redirected meanwhile.
     """
 
     def __init__(self, stderr: int = 2) -> None:
@@ -73,7 +73,7 @@ def _is_watching() -> bool:
 def _leave_at_once(stderr: int) -> Callable[[int, FrameType | None], Any]:
     def leave(_number: int, _frame: FrameType | None) -> None:
         try:
-            # A display that hides the cursor of a terminal while something is loaded cannot restore it.
+            # A display on a terminal cannot clean up after itself any more.
             restore = b"\r\x1b[J\x1b[?25h" if os.isatty(stderr) else b""
             os.write(stderr, restore + b"penstock: interrupted.\n")
         finally:
@@ -83,7 +83,7 @@ def _leave_at_once(stderr: int) -> Callable[[int, FrameType | None], Any]:
 
 
 def _interrupt_again(unraisable: Any) -> None:
-    """Repeat an interrupt that was raised in a destructor, where Python prints it and continues."""
+    """Raise an interrupt again that came in a destructor, where Python prints and ignores it."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return

@@ -15,11 +15,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
     Args:
-        argv: The words after `penstock`; those of the process, if not given. Only then are the signals of the
-            process handled: a program that calls this keeps its own handlers.
+        argv: The arguments after `penstock`; by default, those of the process. Signals are handled in that
+            case alone: a program that calls this function keeps its own handlers.
     """
     if argv is None:
         watch_interrupts()
-    from penstock.cli.dispatch import dispatch  # noqa: PLC0415 - NumPy and the core, half a second
+    from penstock.cli.dispatch import dispatch  # noqa: PLC0415 - Ctrl-C is handled before this import
 
     return dispatch(sys.argv[1:] if argv is None else argv)

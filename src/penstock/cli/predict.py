@@ -1,56 +1,112 @@
-"""`penstock predict`: a trained model's predictions for new data."""
+"""`penstock predict`: write predictions for new data to a file, or to stdout as CSV.
+
+Everything else that is printed goes to stderr, so that the CSV can be piped.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+import time
+from typing import Any, Final
 
-from penstock.cli.interrupt import loading
-from penstock.cli.reading import add_json
-from penstock.cli.splitting import add_text_files
-from penstock.errors import importing
+from penstock.cli.command import import_quietly
+from penstock.cli.model_file import load_model
+from penstock.cli.option_values import list_given
+from penstock.cli.terminal import ProgressBar, format_count, format_duration, format_size, print_message
+from penstock.errors import OptionError
+from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.terminal import escape
+from penstock.jobs.predict.options import PredictOptions, make_predict_options
+from penstock.jobs.predict.predict import PredictProgress, run_prediction
+from penstock.jobs.predict.predictions import Predictions
 
-SUMMARY = "predict on new data with a trained run"
-DESCRIPTION = """\
-Predict on new data with the model and the preprocessing of a run. DATA is a CSV, TSV, Parquet, JSON-lines
-or Arrow file, several or a glob; images, or a folder of them; or a data set or TFRecords, with --split. It
-needs the columns that the model was trained on, but for its targets. The output has a row for each row of
-the data, in order: its id, or its number from 0, or the path of the image; then the label and the
-probabilities of each target, or its number. Without --out it is printed as CSV."""
-EXAMPLE = "penstock predict runs/pets new_pets.csv --out adopted.parquet --keep name"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("folder", metavar="RUN", help="the folder that 'penstock train' wrote")
-    parser.add_argument("paths", nargs="+", metavar="DATA", help="what to predict on")
-    parser.add_argument("--out", metavar="FILE", help="write a .parquet, .csv or .jsonl instead of printing")
-    parser.add_argument("--overwrite", action="store_true", help="replace a file that is there")
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="carry a column into the output; may be given again",
-    )
-    parser.add_argument("--split", metavar="NAME", help="which split of a data set")
-    parser.add_argument(
-        "--on-error",
-        choices=("raise", "skip", "collect"),
-        help="what a row gets that does not fit; collect: named at the end (default: raise)",
-    )
-    parser.add_argument("--max-rejects", type=int, metavar="N", help="give up after so many (default: 1000)")
-    parser.add_argument("--batch-size", type=int, metavar="N", help="rows that the model sees at once")
-    parser.add_argument(
-        "--model", metavar="FILE:FUNCTION", help="a function that makes the model, for a run of your own one"
-    )
-    add_text_files(parser, can_store=False)
-    add_json(parser)
+_OPTIONS: Final = (
+    *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows"),
+)
+_MAX_NAMED: Final = 10
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict, print, and return the exit status."""
-    # What reads raw data, and Keras, are loaded when the command runs: its help needs neither.
-    with loading(), importing("penstock predict", "convert"):
-        from penstock.cli.predicting import run_predict  # noqa: PLC0415
+    if args.json and args.out is None:
+        raise OptionError(
+            "--json",
+            expected="--out FILE as well",
+            got="none",
+            advice="Without a file, stdout is the predictions as CSV.",
+        )
+    with importing_keras("penstock predict"):
+        import_quietly("penstock.training.run")
+    options = _read_options(args)
+    data = args.paths[0] if len(args.paths) == 1 else args.paths
+    start = time.monotonic()
+    with _PredictionDisplay() as display:
+        write = _print_bytes if args.out is None else None
+        done = run_prediction(args.folder, data, args.out, options, display.update, write)
+    seconds = time.monotonic() - start
+    status = 1 if done.num_skipped and not done.num_rows else 0  # all rows were skipped
+    if args.json:
+        print(json.dumps(_to_json(done, seconds)))
+        return status
+    _print_notes(done)
+    if args.out is not None:
+        size = format_size(done.out.stat().st_size) if done.out is not None else ""
+        print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
+    return status
 
-    return run_predict(args)
+
+def _read_options(args: argparse.Namespace) -> PredictOptions:
+    given = list_given(args, _OPTIONS)
+    if args.model is not None:
+        given["model"] = load_model(args.model)
+    return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite)
+
+
+def _print_bytes(data: bytes) -> None:
+    sys.stdout.write(bytes(data).decode())
+
+
+class _PredictionDisplay(ProgressBar):
+    """One line with rows, speed and the remaining time."""
+
+    def __init__(self) -> None:
+        super().__init__("predict")
+
+    def update(self, progress: PredictProgress) -> None:
+        """Show the progress."""
+        self.show_line(lambda seconds: _format_progress(progress, seconds))
+
+
+def _format_progress(progress: PredictProgress, seconds: float) -> str:
+    rate = progress.num_rows / seconds if seconds else 0.0
+    parts = [f"predict {progress.num_rows:,} rows  {rate:,.0f}/s"]
+    if progress.total_bytes and progress.num_bytes and seconds:
+        left = seconds * (progress.total_bytes - progress.num_bytes) / progress.num_bytes
+        parts.append(f"{progress.num_bytes / progress.total_bytes:.0%}  {format_duration(left)} left")
+    if progress.num_skipped:
+        parts.append(f"{progress.num_skipped:,} skipped")
+    return "  ".join(parts)
+
+
+def _print_notes(done: Predictions) -> None:
+    for note in done.notes:
+        print_message(f"note: {note}")
+    for error in done.rejected[:_MAX_NAMED]:
+        print_message(f"skipped row: {error}")
+    if done.num_skipped:
+        total = format_count(done.num_rows + done.num_skipped, "row")
+        print_message(f"note: {done.num_skipped:,} of {total} skipped")
+
+
+def _to_json(done: Predictions, seconds: float) -> dict[str, Any]:
+    return {
+        "rows": done.num_rows,
+        "skipped": done.num_skipped,
+        "out": str(done.out),
+        "columns": list(done.columns),
+        "seconds": round(seconds, 3),
+        "rejected": [str(error) for error in done.rejected],
+        "notes": list(done.notes),
+    }

@@ -12,8 +12,6 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
-import numpy as np
-
 from penstock.foundation.terminal import LiveLines, escape, format_table
 from penstock.foundation.wording import count
 
@@ -133,11 +131,12 @@ def format_value(value: Any) -> str:
     if isinstance(value, str):
         # Cut before it is escaped: a text may be of any length.
         return escape(value[:_MAX_CHARS]) + "…" * (len(value) > _MAX_CHARS) or "''"
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+    if isinstance(value, list) or getattr(value, "ndim", False):
         return _format_items((format_value(item) for item in islice(value, _MAX_ITEMS)), len(value))
-    return str(value)
+    # A scalar of NumPy, whose import the help of a command would have to wait for.
+    return format_value(value.item()) if hasattr(value, "item") else str(value)
 
 
 def _format_items(items: Iterable[str], num_items: int) -> str:

@@ -1,119 +1,372 @@
-"""`penstock train`: from a data set, or from raw data, to a trained model in a run folder."""
+"""`penstock train`: train a model, and print its best epoch; or print the model without training it."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import shlex
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
-from penstock.cli.interrupt import loading
-from penstock.cli.planning import add_planning
-from penstock.cli.reading import add_json
-from penstock.cli.splitting import add_splitting, add_text_files
-from penstock.foundation.keras_backend import importing_keras
-from penstock.storage.paths import refuse_missing
-from penstock.training.options import TrainOptions
+from penstock.cli.model_file import load_model
+from penstock.cli.option_values import flatten, list_given, read_declaration
+from penstock.cli.terminal import format_count, print_message, print_table
+from penstock.dataset import open as open_dataset
+from penstock.errors import (
+    CorruptRecordError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    PenstockError,
+    importing,
+)
+from penstock.foundation.terminal import escape
+from penstock.jobs.predict.evaluate import USUAL_SPLIT
+from penstock.jobs.stored_data import Declaration, is_stored
+from penstock.jobs.train.train import (
+    TrainJob,
+    can_reuse_data,
+    choose_folder,
+    claim_folder,
+    discard_unusable_data,
+    prepare_training,
+    recall_fields,
+)
+from penstock.model.build import build_model
+from penstock.model.code import write_model
+from penstock.model.options import ModelOptions
+from penstock.storage.atomic import AtomicFile
+from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
+from penstock.training.display import TrainingDisplay
+from penstock.training.options import make_options
+from penstock.training.progress import Silence
+from penstock.training.run import DATA_NAME, Run
+from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
+from penstock.training.seeding import seeded
 
-SUMMARY = "train a model on a data set, or on raw data"
-DESCRIPTION = """\
-Train a multi-input Keras model: built for the data, or your own. DATA is a data set or TFRecords; or raw data
-(a CSV, Parquet or JSON-lines file, a folder of images), which is converted first, into the run folder. A run
-that was killed goes on with --resume, and ends with the same weights. RUN holds run.yaml, pipeline.json,
-weights.safetensors, history.csv and state.json; then see 'penstock evaluate' and 'penstock predict'."""
-EXAMPLE = "penstock train pets.csv --target adopted --out runs/pets"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    usual = TrainOptions()
-    parser.usage = "penstock train [options] DATA [DATA ...] [--out RUN]"
-    parser.add_argument("paths", nargs="*", metavar="DATA", help="a data set, TFRecords, or raw data")
-    parser.add_argument("--out", metavar="RUN", help="the folder to write (default: a new one in runs/)")
-    parser.add_argument("--resume", action="store_true", help="go on where the run in --out was killed")
-    parser.add_argument("--config", metavar="FILE", help="settings as run.yaml has them; options come first")
-    _add_training(parser.add_argument_group("training"), usual)
-    _add_model(parser.add_argument_group("model"))
-    add_planning(parser)
-    parser.add_argument("--plan-file", metavar="FILE", help="do with columns what an edited plan says")
-    add_splitting(parser)
-    add_text_files(parser)
-    add_json(parser)
-
-
-def _add_training(group: argparse._ArgumentGroup, usual: TrainOptions) -> None:
-    def add(flag: str, kind: type, metavar: str, text: str, default: object) -> None:
-        group.add_argument(flag, type=kind, metavar=metavar, help=f"{text} (default: {default})")
-
-    add("--epochs", int, "N", "how many at most", usual.epochs)
-    add("--batch-size", int, "N", "records of a step", "at least 50 steps an epoch")
-    add("--learning-rate", float, "X", "the highest", usual.learning_rate)
-    add("--weight-decay", float, "X", "how much weights shrink", usual.weight_decay)
-    add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)
-    add("--clip", float, "X", "the greatest norm of gradients; 0 for any", usual.clip)
-    add("--patience", int, "N", "stop after N epochs without a better one; -1 for never", usual.patience)
-    add("--monitor", str, "NAME", "which number of the history decides the best epoch", usual.monitor)
-    add("--hold-out", float, "X", "to validate with, if there is no split for it", usual.hold_out)
-    group.add_argument(
-        "--unlabelled",
-        choices=("drop", "error"),
-        help=f"records without a target: leave them out, or refuse the data (default: {usual.unlabelled})",
-    )
-    add("--seed", int, "N", "of everything random, and of the splits of raw data", usual.seed)
-    group.add_argument(
-        "--class-weights",
-        choices=("auto", "balanced", "none"),
-        help="whether rare classes count more; auto: if one is rarer than half an equal share",
-    )
-    group.add_argument(
-        "--loss-weights",
-        type=_parse_weights,
-        metavar="NAME=X",
-        help="how much the loss of each target counts, with commas between them (default: 1)",
-    )
-    group.add_argument("--cache", metavar="PLACE", help="keep decoded data: memory, or a folder")
-    group.add_argument("--num-threads", type=int, metavar="N", help="that make batches (default: the cores)")
-
-
-def _add_model(group: argparse._ArgumentGroup) -> None:
-    styles = ("pool", "gru", "conv", "transformer")
-    group.add_argument("--model", metavar="FILE:FUNCTION", help="train the model that a function returns")
-    group.add_argument("--preset", choices=("small", "base"), help="sizes of the model that is built")
-    group.add_argument("--text-encoder", choices=styles, help="how texts become vectors (default: pool)")
-    group.add_argument("--sequence-encoder", choices=styles, help="how sequences do (default: conv)")
-    group.add_argument(
-        "--image-encoder", metavar="NAME", help="cnn, or a model of keras.applications, such as MobileNetV2"
-    )
-    group.add_argument("--image-weights", metavar="FILE", help="weights for that, without its top")
-    group.add_argument("--dropout", type=float, metavar="X", help="part of the units left out at random")
-    group.add_argument("--l2", type=float, metavar="X", help="what weights cost, squared (default: 0)")
-    group.add_argument("--show-model", action="store_true", help="print the model, and train nothing")
-    group.add_argument(
-        "--write-model", metavar="FILE", help="write the model as Keras code to edit, and train nothing"
-    )
-
-
-def _parse_weights(text: str) -> dict[str, float]:
-    weights = {}
-    for part in text.split(","):
-        name, equals, number = part.rpartition("=")
-        try:
-            weights[name] = float(number)
-        except ValueError:
-            equals = ""
-        if not name or not equals:
-            raise argparse.ArgumentTypeError(f"expected NAME=X, such as price=0.5, got {part!r}")
-    return weights
+_TRAIN: Final = (
+    *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
+    *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
+)
+_RAW: Final = (
+    *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
+    *("nan", "short_rows", "rename"),
+)
+_MODEL: Final = {
+    "preset": "preset",
+    "text_encoder": "text",
+    "sequence_encoder": "sequence",
+    "image_encoder": "image",
+    "image_weights": "image_weights",
+    "dropout": "dropout",
+    "l2": "l2",
+}
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, print, and return the exit status."""
-    for path in args.paths:
-        if not any(sign in path for sign in "*?["):
-            refuse_missing(Path(path))
-    # Keras and TensorFlow are loaded when it runs: `--help` is there at once, and so are the simplest errors.
-    with loading(), importing_keras("penstock train"):
-        from penstock.cli.quiet import import_quietly  # noqa: PLC0415
+    config = {} if args.config is None else read_run_config(args.config)
+    job = _read_job(args, config)
+    paths = args.paths or _find_source(config)
+    if args.show_model or args.write_model:
+        return _show_model(args, config, job, paths)
+    folder = choose_folder(args.out, paths[0] if paths else None)
+    if args.resume and args.out is None:
+        raise OptionError("--resume", expected="--out RUN as well", got="none", advice="Add --out RUN.")
+    if args.resume and not (folder / CONFIG_NAME).is_file():
+        if not paths:
+            advice = "Pass the folder of a run, or data to train on."
+            raise NoSuchPathError(f"not a run folder (no {CONFIG_NAME})", path=folder, advice=advice)
+        print_message(f"note: {folder} contains no run yet: starting a new one")
+    try:
+        make_options(**job.choices)  # before anything is converted
+    except PenstockError as error:
+        error.path = args.config
+        raise
+    warnings: list[str] = []
+    with claim_folder(folder, may_hold=args.resume):
+        existed_before = (folder / DATA_NAME).is_dir()
+        removed: list[Path] = []
+        try:
+            with discard_unusable_data(folder) as removed:
+                data = _one(paths) if paths else None
+                done = _train(args, config, replace(job, data=data), folder, warnings)
+        except (Exception, KeyboardInterrupt) as error:
+            _advise(folder, error, removed, existed_before=existed_before)
+            raise
+    _print_run(done, args.model, warnings if args.json else None)
+    return 0
 
-        import_quietly("penstock.jobs.train.train")
-        from penstock.cli.training import run_train  # noqa: PLC0415
 
-    return run_train(args)
+def _train(
+    args: argparse.Namespace,
+    config: Mapping[str, Any],
+    job: TrainJob,
+    folder: Path,
+    warnings: list[str],
+) -> Run:
+    """Train, and add the warnings about data and model to a list."""
+    paths = args.paths or _find_source(config)
+    if not (args.resume and (folder / CONFIG_NAME).is_file()):
+        data, tables, found = _find_data(args, config, paths, folder)
+        warnings += found
+        fields = (
+            {name: each for name, each in job.fields.items() if name in data.schema} if tables else job.fields
+        )
+        job = replace(job, data=data, fields=fields, settings=tables)
+    elif paths and not is_stored(paths):
+        if args.paths:
+            _confirm_data(args, folder)
+        job = replace(job, data=folder / DATA_NAME)
+    with _CollectingDisplay(warnings) as display:
+        training = prepare_training(job, folder, display)
+        warnings += training.pipeline.warnings
+        return training.run(resume=args.resume)
+
+
+class _CollectingDisplay(TrainingDisplay):
+    """A display that also collects the notes in a list."""
+
+    def __init__(self, notes: list[str]) -> None:
+        super().__init__()
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        """Write a line that stays."""
+        self._notes.append(text)
+        super().note(text)
+
+
+def _advise(folder: Path, error: BaseException, removed: list[Path], *, existed_before: bool) -> None:
+    """Print how to continue after an error or an interrupt."""
+    named = shlex.quote(str(folder))
+    has_run = (folder / CONFIG_NAME).is_file()
+    if isinstance(error, KeyboardInterrupt) and has_run:
+        error.add_note(f"To continue: penstock train --resume --out {named}")
+    elif isinstance(error, KeyboardInterrupt):
+        error.add_note(f"To continue, run the same command with --resume --out {named}.")
+    elif can_reuse_data(error, folder):
+        print_message(
+            f"The converted data is kept in {folder / DATA_NAME}. Fix the problem below, then add "
+            f"--resume --out {named} to reuse it."
+        )
+    elif folder / DATA_NAME in removed:
+        print_message(f"{folder / DATA_NAME} was removed: the corrected command converts again.")
+    elif existed_before and not has_run and not _names_path(error):
+        print_message(
+            f"{folder / DATA_NAME} is from an earlier call: to convert again, remove it, or use another "
+            "folder with --out."
+        )
+
+
+def _names_path(error: BaseException) -> bool:
+    """Whether an error names a file, and so already tells what to do about the data."""
+    return isinstance(error, OptionError | CorruptRecordError) and bool(error.path)
+
+
+def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
+    choices = _table(config, "train")
+    if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
+        choices = {**_table(read_run_config(Path(args.out) / CONFIG_NAME), "train"), **choices}
+    choices |= list_given(args, _TRAIN)
+    if args.patience == -1:
+        choices["patience"] = None
+    given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
+    form = {**_table(config, "model"), **given}
+    model = None
+    if args.model is not None:
+        if given:
+            raise OptionError("--model", expected="your own model, or options to build one", got="both")
+        with seeded(make_options(**choices).seed):
+            model = load_model(args.model)
+    elif config.get("model") == OWN_MODEL:
+        advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
+        raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
+    dropped = dict.fromkeys(flatten(args.drop))
+    declared = read_declaration(args)
+    return TrainJob(
+        out=args.out,
+        model=model,
+        fields={**_table(config, "fields"), **dropped},
+        groups=_table(config, "groups"),
+        model_options=ModelOptions.from_json(form) if form else None,
+        choices=choices,
+        target=declared.target or config.get("target"),
+        declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
+        resume=args.resume,
+    )
+
+
+def _find_source(config: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the data in a config file; if it was converted, those of the raw data."""
+    given = config.get("source", config.get("data", []))
+    return list(given) if isinstance(given, list) else [given]
+
+
+def _find_data(
+    args: argparse.Namespace, config: Mapping[str, Any], paths: list[str], folder: Path
+) -> tuple[Any, dict[str, Any], list[str]]:
+    """Return the data set, converted if necessary, tables about that for run.yaml, and warnings."""
+    if not paths:
+        advice = "Run 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
+        raise OptionError("DATA", expected="data to train on", got="none", advice=advice)
+    if is_stored(paths):
+        _refuse_raw_options(args)
+        return _one(paths), {}, []
+    # Only raw data needs pyarrow.
+    with importing("penstock train on raw data"):
+        from penstock.cli.raw_data import convert_raw, read_raw  # noqa: PLC0415
+
+    raw = read_raw(args, _table(config, "convert"), _one(paths))
+    is_training = not (args.show_model or args.write_model)
+    data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=args.json or not is_training)
+    if is_training:
+        counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
+        print_message(f"converted to {folder / DATA_NAME}: {counts}")
+    return data, dict(raw.tables), warnings
+
+
+def _confirm_data(args: argparse.Namespace, folder: Path) -> None:
+    """Compare raw data with the data set that the run was started with.
+
+    Raises:
+        OptionError: The data set was made from other data, or with other options.
+    """
+    with importing("penstock train on raw data"):
+        from penstock.cli.raw_data import confirm_raw, read_raw  # noqa: PLC0415
+
+    table = _table(read_run_config(folder / CONFIG_NAME), "convert")
+    confirm_raw(read_raw(args, table, _one(args.paths)), folder / DATA_NAME)
+
+
+def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:
+    """Print the model, or write it as code."""
+    if args.write_model is not None:
+        if Path(args.write_model).exists():
+            raise PathError("already exists", path=args.write_model, advice="Choose another file name.")
+        if job.model is not None:
+            raise OptionError("--write-model", expected="no --model", got="--model")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        data, _, _ = _find_data(args, config, paths, folder)
+        training = prepare_training(replace(job, data=data, resume=False), folder, Silence())
+        schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
+        if args.write_model is not None:
+            with AtomicFile(Path(args.write_model)) as file:
+                file.write(write_model(schema, pipeline, options).encode())
+            if not args.json:
+                print(f"Wrote {args.write_model}. Edit it, then train with --model {args.write_model}:build")
+        if args.show_model:
+            _print_model(job.model or build_model(schema, pipeline, options), is_json=args.json)
+    return 0
+
+
+def _print_model(model: Any, *, is_json: bool) -> None:
+    num_weights = int(model.count_params())
+    if is_json:
+        layers = [{"name": each.name, "kind": type(each).__name__} for each in model.layers]
+        print(json.dumps({"parameters": num_weights, "layers": layers}))
+        return
+    rows = [
+        [layer.name, type(layer).__name__, str(_shape(layer)), f"{layer.count_params():,}"]
+        for layer in model.layers
+    ]
+    header = ["layer", "kind", "output", "parameters"]
+    print_table(header, rows, right=header[3:])
+    print(f"\n{format_count(num_weights, 'parameter')} in {format_count(len(rows), 'layer')}")
+
+
+def _shape(layer: Any) -> Any:
+    """Return the shape of the output of a layer, without the batch dimension."""
+    output: Any = getattr(layer, "output", None)
+    return output.shape[1:] if hasattr(output, "shape") else "?"
+
+
+def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> None:
+    """Print the best epoch of a run as a table; or as JSON, if a list of warnings is given."""
+    metrics = [name for name in run.history[-1] if name.startswith("val_")]
+    best = run.history[-1]
+    if metrics:
+        options = make_options(**run.settings["train"])
+        known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
+        best = (min if options.is_lower_better(run.tasks) else max)(
+            known, key=lambda row: row[options.monitor]
+        )
+    if warnings is not None:
+        result = {
+            "run": str(run.folder),
+            "data": str(run.data),
+            "epochs": len(run.history),
+            "steps": run.history[-1]["step"],
+            "best_epoch": best["epoch"],
+            "best": {name: best[name] if math.isfinite(best[name]) else None for name in _list_metrics(best)},
+            "parameters": int(run.model.count_params()),
+            "seconds": run.history[-1]["seconds"],
+            "warnings": warnings,
+        }
+        print(json.dumps(result))
+        return
+    shown = metrics or [name for name in _list_metrics(best) if name != "learning_rate"]
+    if best.get(DATA_LOSS) == best.get(VALIDATION_LOSS):
+        shown = [name for name in shown if name != DATA_LOSS]
+    rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
+    header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
+    print_table(header, rows, right=header[1:])
+    name = escape(shlex.quote(str(run.folder)))
+    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
+    split = _find_unseen(run)
+    kind = "csv" if _knows_columns(run) else "tfrecord"
+    new, labelled = f"NEW.{kind}", f"LABELLED.{kind}"
+    print(f"\nThe run is in {name}. Next:")
+    if split is None:
+        option = f" --split {escape(shlex.quote(_list_splits(run)[0]))}"
+        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
+        print(
+            "There is no test split: these scores are for records that the model was trained on. For a fair "
+            f"evaluation, use other labelled data: penstock evaluate {name} {labelled}{own}"
+        )
+        return
+    option = "" if split == USUAL_SPLIT else f" --split {split}"
+    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
+
+
+def _knows_columns(run: Run) -> bool:
+    """Whether the records were converted from columns, which new data must have too."""
+    manifest = open_dataset(run.data).manifest
+    return "convert" in run.settings or (manifest is not None and manifest.plan is not None)
+
+
+def _find_unseen(run: Run) -> str | None:
+    """Return the split to evaluate on: test, else validation; None if there is neither."""
+    splits = _list_splits(run)
+    return next((split for split in (USUAL_SPLIT, "validation") if split in splits), None)
+
+
+def _list_splits(run: Run) -> list[str]:
+    dataset = open_dataset(run.data)
+    return [name for name in dataset.splits if len(dataset[name])]
+
+
+def _list_metrics(row: Mapping[str, float]) -> list[str]:
+    return [name for name in row if name not in ("epoch", "step", "seconds")]
+
+
+def _refuse_raw_options(args: argparse.Namespace) -> None:
+    for option in _RAW:
+        if getattr(args, option):
+            flag = f"--{option.replace('_', '-')}"
+            advice = "The data is already converted: use 'penstock convert' to convert it differently."
+            raise OptionError(flag, expected="raw data", got="a data set", advice=advice)
+
+
+def _one(paths: list[str]) -> Any:
+    return paths[0] if len(paths) == 1 else paths
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    table = config.get(name, {})
+    return dict(table) if isinstance(table, Mapping) else {}

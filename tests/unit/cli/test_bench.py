@@ -97,7 +97,7 @@ def test_report_names_the_setting_the_figures_and_the_advice(capsys) -> None:
         (LoaderStats(**{**vars(LATER), "num_threads": 0}), {}, "no threads"),
         (LATER, {"compression": "gzip"}, "12.8 MB gzip"),
         (LATER, {"fit_seconds": None}, "2 fields; batches"),
-        (LATER, {"disk_bytes": 0}, "first epoch all kernel's cache"),
+        (LATER, {"disk_bytes": 0}, "first epoch page cache"),
     ],
 )
 def test_report_words_each_case(later, options, facts, capsys) -> None:

@@ -4,9 +4,8 @@ import argparse
 
 import pytest
 
-from penstock.cli import converting
-from penstock.cli.convert import add_arguments
-from penstock.cli.converting import run_convert
+from penstock.cli import convert
+from penstock.cli.data_arguments import CONVERT
 from penstock.cli.main import main
 from penstock.shards.options import ConvertOptions
 from raising import mentions
@@ -16,15 +15,15 @@ def read(monkeypatch, *argv: str) -> ConvertOptions:
     """Return the options that a conversion would get."""
     got = []
 
-    def take(source, out, told, options, on_progress):
+    def take(source, out, overrides, options, on_progress):
         got.append(options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(converting, "run_conversion", take)
+    monkeypatch.setattr(convert, "run_conversion", take)
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    CONVERT.add_arguments(parser)
     with pytest.raises(KeyboardInterrupt):
-        run_convert(parser.parse_args([*argv, "pets.csv", "pets"]))
+        convert.run(parser.parse_args([*argv, "pets.csv", "pets"]))
     return got[0]
 
 

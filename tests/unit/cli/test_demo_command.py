@@ -129,7 +129,8 @@ def test_demo_of_the_data_and_of_everything_exclude_each_other(capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("penstock.jobs.train", "train"), ("penstock.jobs.convert", "convert")]
+    ("module", "extra"),
+    [("penstock.jobs.train.train", "train"), ("penstock.jobs.convert.convert", "convert")],
 )
 def test_demo_with_a_package_missing_says_what_to_install_and_leaves_nothing(
     module, extra, tmp_path, capsys, monkeypatch

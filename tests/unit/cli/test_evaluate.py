@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-from penstock.cli import evaluate
-from penstock.cli.verdict import print_evaluation
+from penstock.cli.evaluate import print_evaluation
+from penstock.cli.model_arguments import EVALUATE
 from penstock.model.task import Task
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
@@ -50,7 +50,7 @@ def test_evaluation_prints_scores_classes_and_what_is_taken_for_what(capsys) -> 
         "no           2     0.6667  1.0000  0.8000  1.0000",
         "yes          2     1.0000  0.5000  0.6667  1.0000",
     ]
-    at = lines.index("true class  taken for no  taken for yes")
+    at = lines.index("true class  predicted no  predicted yes")
     assert lines[at + 2 : at + 4] == [
         "no                     2              0",
         "yes                    1              1",
@@ -75,7 +75,7 @@ def test_importance_prints_bars_the_longest_first(capsys) -> None:
     )
     print_evaluation(found)
     lines = read_lines(capsys)
-    at = next(i for i, line in enumerate(lines) if line.startswith("Which input matters"))
+    at = next(i for i, line in enumerate(lines) if line.startswith("Importance of the inputs"))
     assert "auc" in lines[at]
     assert "(1,500 records)" in lines[at + 1]
     assert [line.split() for line in lines[at + 4 : at + 8]] == [
@@ -132,7 +132,7 @@ def test_slices_and_mistakes_are_tables(capsys) -> None:
         "1 to 2.5         1         –       –       –         –",
         "(missing)        1         –       –       –         –",
     ]
-    at = lines.index("The worst mistakes:")
+    at = lines.index("Worst mistakes:")
     assert lines[at + 1].split() == ["record", "truth", "prediction", "probability", "inputs"]
     assert lines[at + 3].split(maxsplit=4) == [
         "7",
@@ -147,7 +147,7 @@ def test_numbers_and_sets_of_labels_print_how_far_off_they_are(capsys) -> None:
     mistake = Mistake(0, "a.tfrecord", 0, 2.0, 12345.678, None, 12343.678, {})
     print_evaluation(make_evaluation(NUMBERS, [2.0, 3.0], [12345.678, 3.0], mistakes={"price": [mistake]}))
     lines = read_lines(capsys)
-    assert lines[-3].split()[:5] == ["record", "truth", "prediction", "off", "by"]
+    assert lines[-3].split()[:4] == ["record", "truth", "prediction", "error"]
     assert lines[-1].split() == ["0", "2.0000", "12,345.7", "12,343.7"]
     mistake = Mistake(0, "a.tfrecord", 0, ["x", "y"], [], None, 1.5, {})
     evaluation = make_evaluation(
@@ -157,7 +157,7 @@ def test_numbers_and_sets_of_labels_print_how_far_off_they_are(capsys) -> None:
     lines = read_lines(capsys)
     assert "log loss" in lines[-3]
     assert lines[-1].split() == ["0", "x,", "y", "none", "1.5000"]
-    assert not any("taken for" in line for line in lines)
+    assert not any("true class" in line for line in lines)
 
 
 def test_many_classes_are_cut_and_their_confusion_left_out(capsys) -> None:
@@ -170,7 +170,7 @@ def test_many_classes_are_cut_and_their_confusion_left_out(capsys) -> None:
 
 def parse(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    evaluate.add_arguments(parser)
+    EVALUATE.add_arguments(parser)
     return parser.parse_args(words)
 
 
@@ -183,7 +183,7 @@ def test_arguments_have_the_defaults_of_the_options() -> None:
 
 def test_command_and_scoring_load_neither_keras_nor_pyarrow() -> None:
     code = (
-        "import sys, penstock.cli.evaluate, penstock.cli.verdict, penstock.jobs.predict.evaluate\n"
+        "import sys, penstock.cli.evaluate, penstock.jobs.predict.evaluate\n"
         "print(sorted({'keras', 'tensorflow', 'pyarrow', 'jax', 'yaml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,10 +1,12 @@
 """Exit statuses, and one line for each error."""
 
 import errno
+import subprocess
+import sys
 
 import pytest
 
-from penstock.cli import dispatch as main_module
+from penstock.cli import dispatch, verify
 from penstock.cli.dispatch import COMMANDS
 from penstock.cli.main import main
 from penstock.errors import (
@@ -18,6 +20,7 @@ from penstock.errors import (
     UnknownNameError,
     WriteError,
 )
+from penstock.read.options import ReadOptions
 from raising import mentions
 
 
@@ -29,7 +32,7 @@ def failing(monkeypatch):
         def run(args):
             raise error
 
-        monkeypatch.setattr(main_module.verify, "run", run)
+        monkeypatch.setattr(verify, "run", run)
 
     return arrange
 
@@ -53,14 +56,14 @@ def test_no_command_lists_the_commands(capsys) -> None:
         (["--jsn", "inspect", "x"], "--jsn --json"),
         (["inspect", "x", "--jsn", "y"], "--jsn --json"),
         (["repair", "x", "--overwrit", "y"], "--overwrit --overwrite"),
-        (["demo", "x"], "option x"),
+        (["demo", "x"], "'x'"),
         (["inspect", "x", "--jsn"], "--jsn --json"),
         (["inspect", "x", "--heads=3"], "--heads --head"),
         (["inspect", "x", "--zzz"], "--zzz 'penstock inspect --help'"),
         (["inspect"], "required PATH"),
         (["inspect", "x", "--head", "two"], "--head 0 'two'"),
         (["inspect", "x", "--head", "-1"], "--head 0 '-1'"),
-        (["inspect", "x", "--tensor", "a:0"], "--tensor tensor 'a' 0"),
+        (["inspect", "x", "--tensor", "a:0"], "--tensor 'a' 0"),
         (["verify", "x", "--compression", "ZSTD"], "--compression 'ZSTD'"),
         (["verify", "x", "--max-record-bytes", "big"], "--max-record-bytes 'big'"),
         (["verify", "x", "--max-record-bytes", "0"], "max_record_bytes 1"),
@@ -69,7 +72,7 @@ def test_no_command_lists_the_commands(capsys) -> None:
             "max_record_bytes 1 1099511627776 18446744073709551616",
         ),
         (["verify", "no\nsuch"], "no\\nsuch folder"),
-        (["repair", "x"], "folder folder 'penstock repair pets/ mended/'"),
+        (["repair", "x"], "folder folder 'penstock repair pets/ repaired/'"),
     ],
 )
 def test_wrong_call_is_one_line_and_status_two(argv, facts, capsys) -> None:
@@ -114,6 +117,48 @@ def test_error_that_nobody_foresaw_is_one_line_that_says_where(failing, capsys) 
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OptionError("x"), 2),
+        (OSError(errno.EIO, "x"), 1),
+        (ZeroDivisionError("x"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_debug_variable_adds_a_traceback_and_keeps_the_status(
+    error, status, failing, capsys, monkeypatch
+) -> None:
+    failing(error)
+    monkeypatch.setenv("PENSTOCK_DEBUG", "1")
+    assert main(["verify", "x"]) == status
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert any("test_main.py" in line for line in lines)
+    assert lines[-1].startswith("penstock: ")
+    for value in ("0", ""):
+        monkeypatch.setenv("PENSTOCK_DEBUG", value)
+        assert main(["verify", "x"]) == status
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_loads_no_job_and_no_large_package(argv) -> None:
+    program = "import sys; from penstock.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    heavy = {"keras", "tensorflow", "pyarrow", "yaml"}
+    # The defaults of bench come with the loader.
+    assert loaded & (heavy if argv[0] == "bench" else heavy | {"numpy", "penstock._native"}) == set()
+
+
+def test_help_names_the_defaults_of_the_job(capsys) -> None:
+    assert main(["verify", "--help"]) == 0
+    assert f"(default: {ReadOptions().max_record_bytes})" in capsys.readouterr().out
+
+
 def test_version_is_printed(capsys) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("penstock 0.")
@@ -124,20 +169,20 @@ def test_help_lists_every_command_with_a_word_about_it(capsys) -> None:
     out = capsys.readouterr().out
     for name, command in COMMANDS.items():
         assert name in out
-        assert command.SUMMARY in out
+        assert command.summary in out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_explains_it_with_an_example(name, capsys) -> None:
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
-    assert COMMANDS[name].DESCRIPTION in out
-    assert mentions(out, f"{COMMANDS[name].EXAMPLE}")
+    assert COMMANDS[name].description in out
+    assert mentions(out, f"{COMMANDS[name].example}")
     assert "--json" in out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_example_of_a_command_parses(name) -> None:
-    program, *argv = COMMANDS[name].EXAMPLE.split()
+    program, *argv = COMMANDS[name].example.split()
     assert program == "penstock"
-    assert main_module._parse(argv).command == name
+    assert dispatch._parse(argv).command == name

@@ -7,8 +7,8 @@ import pytest
 
 import penstock as ps
 from manifest_folders import NUMBERED, write_dataset
+from penstock.cli.inspect import describe_origin, summarize_fields
 from penstock.cli.main import main
-from penstock.cli.making import summarise_fields, write_making
 from penstock.errors import SchemaError
 from penstock.fields import Category, Image, Number, Text
 from penstock.statistics.statistics import Statistics, measure_block
@@ -51,40 +51,40 @@ def statistics():
 
 
 def test_making_is_told_in_a_line_each(tmp_path):
-    assert list(write_making(write_dataset(tmp_path, **FACTS))) == [
+    assert list(describe_origin(write_dataset(tmp_path, **FACTS))) == [
         "made by Penstock 0.2.0 from a.csv, b.csv, c.csv and 2 more",
-        "split by hash rank; train 0.8, test 0.2; stratify row; seed 7; 3 duplicates kept on one side",
+        "split by hash rank; train 0.8, test 0.2; stratify row; seed 7; 3 duplicates kept in one split",
         "shuffled, seed 7",
-        "2 rows left out (age 2, fee 1), kept in rejects.jsonl",
+        "2 rows rejected (age 2, fee 1), collected in rejects.jsonl",
     ]
 
 
 def test_making_of_which_little_is_told_is_short(tmp_path):
     manifest = write_dataset(tmp_path, order={"shuffled": False}, rejects={"count": 0})
-    assert list(write_making(manifest)) == ["made by Penstock 0.0.0", "in the order of the source"]
+    assert list(describe_origin(manifest)) == ["made by Penstock 0.0.0", "in the order of the source"]
 
 
 def test_names_from_a_manifest_do_not_reach_the_terminal_raw(tmp_path):
     manifest = write_dataset(tmp_path, source=({"name": "a\x1b[31m"},), version="\x1b[0m")
-    assert "\x1b" not in "".join(write_making(manifest))
+    assert "\x1b" not in "".join(describe_origin(manifest))
 
 
 def test_statistics_are_told_by_what_says_most(tmp_path, statistics):
-    phrases = summarise_fields(write_dataset(tmp_path, statistics=statistics))
+    phrases = summarize_fields(write_dataset(tmp_path, statistics=statistics))
     assert phrases["row"].startswith("2 ± 0.81")
     assert mentions(phrases["text"], "1 3")
     assert phrases["kind"] == "2 values: x (2), y (1)"
 
 
 def test_manifest_without_statistics_has_no_phrases(tmp_path):
-    assert summarise_fields(write_dataset(tmp_path)) == {}
-    assert summarise_fields(None) == {}
+    assert summarize_fields(write_dataset(tmp_path)) == {}
+    assert summarize_fields(None) == {}
 
 
 def test_statistics_that_are_none_are_refused_with_their_place(tmp_path):
     manifest = write_dataset(tmp_path, statistics={"num_rows": 1, "fields": {"a": {"count": -1}}})
     with pytest.raises(SchemaError, match=r"\$\.statistics\.fields\.a\.count"):
-        summarise_fields(manifest)
+        summarize_fields(manifest)
 
 
 def test_inspect_shows_statistics_and_making(tmp_path, capsys, statistics):
@@ -131,6 +131,6 @@ def test_image_is_told_by_its_pixels(tmp_path):
     )
     found = Statistics(schema)
     found.merge(measure_block(schema, {"photo": column([size])}, None, np.arange(1, dtype=np.uint64)))
-    assert summarise_fields(write_dataset(tmp_path, statistics=found.to_json())) == {
+    assert summarize_fields(write_dataset(tmp_path, statistics=found.to_json())) == {
         "photo": "20 x 10 pixels"
     }

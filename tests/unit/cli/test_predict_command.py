@@ -7,10 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fake_runs import fit_run
-from penstock.cli import predicting
+from penstock.cli import predict
 from penstock.cli.main import main
-from penstock.cli.predict import add_arguments
-from penstock.cli.predicting import run_predict
+from penstock.cli.model_arguments import PREDICT
 from penstock.jobs.predict import predict as job
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import PredictProgress
@@ -29,7 +28,7 @@ def folder(trained, tmp_path, monkeypatch):
     """A folder with new rows, in which every run is the one that was trained."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "_open_run", lambda run, options: trained)
-    monkeypatch.setattr(predicting, "import_quietly", lambda name: None)
+    monkeypatch.setattr(predict, "import_quietly", lambda name: None)
     lines = [f"{row['name']},{row['age']}\n" for row in ROWS]
     (tmp_path / "new.csv").write_text("name,age\n" + "".join(lines))
     return tmp_path
@@ -86,8 +85,8 @@ def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
     assert [line.split(",")[0] for line in out.splitlines()] == ["row", "0", "2"]
     assert err.splitlines() == [
         "penstock: note: not read: 'size'",
-        "penstock: row left out: new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'.",
-        "penstock: note: 1 of 3 rows left out",
+        "penstock: skipped row: new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'.",
+        "penstock: note: 1 of 3 rows skipped",
     ]
 
 
@@ -130,13 +129,13 @@ def read(monkeypatch, *argv):
         got.append(options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(predicting, "run_prediction", take)
-    monkeypatch.setattr(predicting, "import_quietly", lambda name: None)
-    monkeypatch.setattr(predicting, "load_model", lambda text: f"model of {text}")
+    monkeypatch.setattr(predict, "run_prediction", take)
+    monkeypatch.setattr(predict, "import_quietly", lambda name: None)
+    monkeypatch.setattr(predict, "load_model", lambda text: f"model of {text}")
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    PREDICT.add_arguments(parser)
     with pytest.raises(KeyboardInterrupt):
-        run_predict(parser.parse_args(["run", "new.csv", *argv]))
+        predict.run(parser.parse_args(["run", "new.csv", *argv]))
     return got[0]
 
 
@@ -163,6 +162,6 @@ def test_flag_reaches_its_option(monkeypatch, argv, choice):
 
 def test_terminal_shows_rows_speed_and_what_is_left():
 
-    line = predicting._write_line(PredictProgress(12_000, 3, 250, 1000), 4.0)
+    line = predict._format_progress(PredictProgress(12_000, 3, 250, 1000), 4.0)
     assert mentions(line, "12,000 3,000/s 25% 12 3")
-    assert mentions(predicting._write_line(PredictProgress(5, 0, 0, None), 0.0), "5 rows 0/s")
+    assert mentions(predict._format_progress(PredictProgress(5, 0, 0, None), 0.0), "5 rows 0/s")

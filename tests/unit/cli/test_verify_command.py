@@ -14,7 +14,7 @@ def test_verify_sound_files_prints_one_line(zoo, capsys) -> None:
     assert main(["verify", str(zoo)]) == 0
     out, err = capsys.readouterr()
     assert mentions(out, "2 30")
-    assert out.endswith(": sound\n")
+    assert out.endswith(": no faults\n")
     assert (out.count("\n"), err) == (1, "")
 
 
@@ -23,14 +23,14 @@ def test_verify_damaged_file_prints_a_line_a_fault(damaged, capsys) -> None:
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{damaged}: record 2 at byte {2 * FRAME_BYTES}: payload CRC: expected 0x")
     assert second == "1 file, 5 records, 425 B: 1 fault"
-    assert third == "'penstock repair PATH OUT' copies what is good."
+    assert third == "Run 'penstock repair PATH OUT' to copy the intact records."
 
 
 @pytest.mark.parametrize(
     ("num_records", "said"),
     [
-        (2, "2 records that are no Examples: only their frames were checked"),
-        (1, "1 record that is no Example: only its frame was checked"),
+        (2, "2 records without an Example: only the CRCs were checked"),
+        (1, "1 record without an Example: only the CRCs were checked"),
     ],
 )
 def test_verify_of_records_that_are_no_examples_says_so(num_records, said, zoo, capsys) -> None:
@@ -38,7 +38,7 @@ def test_verify_of_records_that_are_no_examples_says_so(num_records, said, zoo, 
     assert main(["verify", str(zoo)]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"3 files, {30 + num_records} records, ")
-    assert first.endswith(": sound")
+    assert first.endswith(": no faults")
     assert second == said
 
 
@@ -48,8 +48,8 @@ def test_verify_of_damaged_records_that_are_no_examples_says_so_too(tmp_path, ca
     assert main(["verify", str(path)]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
         "1 file, 3 records, 84 B: 1 fault",
-        "3 records that are no Examples: only their frames were checked",
-        "'penstock repair PATH OUT' copies what is good.",
+        "3 records without an Example: only the CRCs were checked",
+        "Run 'penstock repair PATH OUT' to copy the intact records.",
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.cli.modelfile import load_model
+from penstock.cli.model_file import load_model
 from penstock.errors import NoSuchPathError, OptionError, UnknownNameError
 from raising import containing, raises_with
 

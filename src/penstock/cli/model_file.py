@@ -1,6 +1,6 @@
-"""A model of one's own, named on the command line as `FILE:FUNCTION`.
+"""A user's own model, given on the command line as `FILE:FUNCTION`.
 
-In: such a text. Out: the model that the function returns. The file is code of the person who names it.
+In: that text. Out: the model that the function returns. The file is code that the user asks to run.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from penstock.storage.paths import refuse_missing
 
 
 def load_model(text: str) -> Any:
-    """Return the model that a function in a Python file makes.
+    """Return the model that a function in a Python file builds.
 
     Args:
         text: `model.py:build`; the function is called without arguments.
 
     Raises:
-        OptionError: It is not of that form, or what comes of it is no model.
-        NoSuchPathError: There is no such file.
-        UnknownNameError: It has no such function.
+        OptionError: The text has another form, the code fails, or it returns something else than a model.
+        NoSuchPathError: The file does not exist.
+        UnknownNameError: The file has no such function.
     """
     name, _, function = text.rpartition(":")
     if not name.endswith(".py") or not function.isidentifier():
         raise OptionError(
-            "--model", expected="FILE:FUNCTION", got=show(text), advice="Say --model model.py:build."
+            "--model", expected="FILE:FUNCTION", got=show(text), advice="For example, --model model.py:build."
         )
     path = Path(name)
     refuse_missing(path)
@@ -40,25 +40,26 @@ def load_model(text: str) -> Any:
     if spec is None or spec.loader is None:
         raise OptionError("--model", expected="a Python file", got=show(name))
     module = importlib.util.module_from_spec(spec)
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing appears beside somebody's file
+    # No __pycache__ in the user's folder.
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        with _blame(path, "the file"):
+        with _explain_errors(path, "the file"):
             spec.loader.exec_module(module)
     finally:
         sys.dont_write_bytecode = writes
     make = getattr(module, function, None)
     if not callable(make):
         raise _no_function(function, module)
-    with _blame(path, f"{function}()"):
+    with _explain_errors(path, f"{function}()"):
         model = make()
     if not hasattr(model, "predict_on_batch"):
-        raise OptionError(f"what {function}() returns", path=path, expected="a keras.Model", got=show(model))
+        raise OptionError(f"result of {function}()", path=path, expected="a keras.Model", got=show(model))
     return model
 
 
 @contextmanager
-def _blame(path: Path, what: str) -> Iterator[None]:
-    """Turn what somebody's own code raises into an error that names its line."""
+def _explain_errors(path: Path, what: str) -> Iterator[None]:
+    """Turn an exception of the user's code into an error that names the line."""
     try:
         yield
     except Exception as error:
@@ -66,7 +67,7 @@ def _blame(path: Path, what: str) -> Iterator[None]:
         lines = [error.lineno] if isinstance(error, SyntaxError) else [own[-1].lineno] if own else []
         where = f" in line {lines[0]}" if lines else ""
         got = f"{type(error).__name__}{where}: {error}"
-        raise OptionError(what, path=path, expected="code that makes a model", got=got) from error
+        raise OptionError(what, path=path, expected="code that builds a model", got=got) from error
 
 
 def _no_function(name: str, module: Any) -> UnknownNameError:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.cli import converting
+from penstock.cli.convert import _format_progress
 from penstock.cli.main import main
 from penstock.shards.conversion import Progress
 from raising import mentions
@@ -65,7 +65,7 @@ def test_notes_tell_rejects_duplicates_and_doubts(pets, capsys):
     assert status == 0
     notes = json.loads(out)["notes"]
     assert mentions(notes, "1 row rejects.jsonl")
-    told = r"19 rows equal to an earlier one, and in its split \(\d+ of them were moved there\)"
+    told = r"19 duplicate rows .* \(\d+ of them were moved\)"
     assert any(re.fullmatch(told, note) for note in notes), notes
 
 
@@ -154,11 +154,11 @@ def test_several_files_are_one_source(pets, capsys):
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
-        ((), 2, "arguments: expected SOURCE and OUT, got none. Say 'penstock convert pets.csv pets/'."),
+        ((), 2, "arguments: expected SOURCE and OUT, got none. Run 'penstock convert pets.csv pets/'."),
         (
             ("pets.csv",),
             2,
-            "arguments: expected SOURCE and OUT, got one. Say 'penstock convert pets.csv pets/'.",
+            "arguments: expected SOURCE and OUT, got one. Run 'penstock convert pets.csv pets/'.",
         ),
         (("--plan",), 2, "arguments: expected SOURCE, got none."),
         (("none.csv", "out"), 2, "none.csv: no such file or folder. Did you mean 'pets.csv'?"),
@@ -187,7 +187,7 @@ def test_several_files_are_one_source(pets, capsys):
             ("pets.csv", "out.CSV"),
             2,
             "out.CSV: OUT: expected a folder, or a name that ends in .parquet or .arrow or .feather, "
-            "got a name that ends in '.CSV'. Say 'out.parquet'.",
+            "got a name that ends in '.CSV'. Use 'out.parquet'.",
         ),
         (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml: no such plan file."),
     ],
@@ -228,14 +228,14 @@ def test_output_that_is_there_is_refused(pets, capsys):
             (
                 ("one", f"out{suffix}"),
                 f"out{suffix}: OUT: expected a folder, or a name that ends in .parquet or .arrow or "
-                f".feather, got a name that ends in {suffix!r}. Say 'out.parquet'.",
+                f".feather, got a name that ends in {suffix!r}. Use 'out.parquet'.",
             )
             for suffix in (".csv", ".tsv", ".json", ".jsonl", ".txt")
         ),
         (
             ("one", "out.parquet", "--drop", "name"),
-            "out.parquet: options: expected --overwrite and --json alone where a data set goes back to a "
-            "table, got others. Convert to another data set first, and that to the table.",
+            "out.parquet: options: expected only --overwrite and --json when a data set is converted to a "
+            "table, got others. Convert to another data set first, and convert that to the table.",
         ),
         (
             ("one", "one", "--overwrite"),
@@ -250,11 +250,11 @@ def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsy
 
 
 def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
-    line = converting._write_line(
+    line = _format_progress(
         Progress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
     )
     assert mentions(line, "12,000 50.0 MB 200.0 MB 25.0 MB/s 6 9,600")
-    assert mentions(converting._write_line(Progress("reading", 1, 0, None, 0), 0.0), "1 0 0 B/s")
+    assert mentions(_format_progress(Progress("reading", 1, 0, None, 0), 0.0), "1 0 0 B/s")
 
 
 def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):

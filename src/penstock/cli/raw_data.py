@@ -1,6 +1,6 @@
-"""Raw data as `penstock train` is told of it; loaded only for raw data, for it needs pyarrow.
+"""Raw data for `penstock train`; a module of its own, because only raw data needs pyarrow.
 
-In: parsed arguments, and the table `convert` of a config file. Out: `RawData`.
+In: parsed arguments, and the table `convert` of a config file. Out: `RawData`, and its data set.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.cli.converting import ConversionDisplay
-from penstock.cli.overrides import read_overrides
+from penstock.cli.convert import ConversionDisplay, read_overrides
+from penstock.cli.option_values import list_given
 from penstock.cli.terminal import print_message
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
@@ -26,17 +26,18 @@ from penstock.schema.declaration import Told
 from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (
-    *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "nan", "short_rows"),
+    *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "missing", "nan"),
+    "short_rows",
 )
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")
 
 
 def read_raw(args: argparse.Namespace, table: Mapping[str, Any], source: Any) -> RawData:
-    """Return the raw data that is meant; what the command line says comes before the file.
+    """Return the raw data and how to convert it; the command line overrides the config file.
 
     Raises:
-        OptionError: Something cannot be told.
-        SchemaError: A plan file is none.
+        OptionError: An option is unknown or not valid.
+        SchemaError: The plan file is not valid.
     """
     known = [each.name for each in dataclasses.fields(ConvertOptions)]
     for name in table:
@@ -45,24 +46,22 @@ def read_raw(args: argparse.Namespace, table: Mapping[str, Any], source: Any) ->
             advice = f"Did you mean {nearest!r}?" if nearest else ""
             raise OptionError(f"convert.{name}", expected="an option of convert", got=name, advice=advice)
     choices = {name: value for name, value in table.items() if name in known and name != "drop"}
-    choices |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name, None) is not None}
-    if args.missing:
-        choices["missing"] = ("", *args.missing)
+    choices |= list_given(args, _OPTIONS)
     options = make_options(**choices)
-    told = _read_told(args, table)
-    return RawData(source, told, options, _describe(source, told, options))
+    overrides = _merge_overrides(read_overrides(args), table)
+    return RawData(source, overrides, options, _describe(source, overrides, options))
 
 
 def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Dataset, list[str]]:
-    """Convert, with a display of the plan and of how far it has come.
+    """Convert, and show the plan and the progress.
 
     Args:
-        raw: What to convert.
+        raw: The raw data.
         out: The folder to write.
-        is_silent: Whether plan and warnings are not printed.
+        is_silent: Whether to print neither plan nor warnings.
 
     Returns:
-        The data set, and what a person should know about it.
+        The data set, and its warnings and notes.
     """
     shown: list[str] = []
 
@@ -75,7 +74,7 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
 
     display = ConversionDisplay()
     with display:
-        done = raw.convert(out, show_plan, display.tell)
+        done = raw.convert(out, show_plan, display.update)
     more = list_more_notes(done)
     for note in () if is_silent else more:
         print_message(f"note: {note}")
@@ -83,30 +82,29 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
 
 
 def confirm_raw(raw: RawData, out: Path) -> None:
-    """Compare raw data with the data set of a run, with a display of how far that has come.
+    """Compare raw data with the data set of a run, and show the progress.
 
     Raises:
-        OptionError: The data set was made from other data, or in another way.
+        OptionError: The data set was made from other data, or with other options.
     """
     display = ConversionDisplay()
     with display:
-        raw.confirm(out, display.tell)
+        raw.confirm(out, display.update)
 
 
-def _read_told(args: argparse.Namespace, table: Mapping[str, Any]) -> PlanOverrides:
-    told = read_overrides(args)
+def _merge_overrides(given: PlanOverrides, table: Mapping[str, Any]) -> PlanOverrides:
     return dataclasses.replace(
-        told,
-        target=told.target or table.get("target"),
-        weight=told.weight or table.get("weight"),
-        id=told.id or table.get("id"),
-        drop=(*told.drop, *table.get("drop", ())),
-        rename={**table.get("rename", {}), **told.rename},
+        given,
+        target=given.target or table.get("target"),
+        weight=given.weight or table.get("weight"),
+        id=given.id or table.get("id"),
+        drop=(*given.drop, *table.get("drop", ())),
+        rename={**table.get("rename", {}), **given.rename},
     )
 
 
-def _describe(source: Any, told: PlanOverrides, options: ConvertOptions) -> dict[str, Any]:
-    """Return what run.yaml says of the conversion: what is not as it always is."""
+def _describe(source: Any, overrides: PlanOverrides, options: ConvertOptions) -> dict[str, Any]:
+    """Return the tables of run.yaml about the conversion: everything that is not a default."""
     usual = ConvertOptions()
     table: dict[str, Any] = {
         each.name: getattr(options, each.name)
@@ -114,14 +112,14 @@ def _describe(source: Any, told: PlanOverrides, options: ConvertOptions) -> dict
         if getattr(options, each.name) != getattr(usual, each.name) and each.name not in ("resume", "plan")
     }
     for name in ("target", "weight", "id", "drop", "rename"):
-        if getattr(told, name):
-            table[name] = getattr(told, name)
-    columns = dict((told.form or {}).get("columns", {}))
-    for name, each in told.types.items():
+        if getattr(overrides, name):
+            table[name] = getattr(overrides, name)
+    columns = dict((overrides.form or {}).get("columns", {}))
+    for name, each in overrides.types.items():
         columns[name] = (
             {"type": each.type_name, **each.attributes} if isinstance(each, Told) else {"type": each}
         )
     if columns:
-        table["plan"] = {**(told.form or {}), "columns": columns}
+        table["plan"] = {**(overrides.form or {}), "columns": columns}
     paths = [os.path.abspath(each) for each in ([source] if isinstance(source, str) else source)]  # noqa: PTH100
     return {"source": paths if len(paths) > 1 else paths[0], "convert": table}

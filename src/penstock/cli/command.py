@@ -1,0 +1,90 @@
+"""Commands whose modules are loaded when they run, so that help and simple errors appear at once.
+
+In: what a command is called with. Out: its exit status. The module of a command imports its job, and with it
+pyarrow or Keras, at the top; nothing else imports that module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.cli.interrupt import exit_on_interrupt
+from penstock.errors import importing
+from penstock.foundation.keras_backend import importing_keras
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command: its help, its arguments, and the module that runs it.
+
+    Attributes:
+        module: Name of the module, whose function `run` takes the parsed arguments and returns the exit
+            status.
+        summary: One line for the list of commands.
+        description: A paragraph for the help of the command.
+        example: A command line that shows typical use.
+        add_arguments: Adds the arguments to a parser.
+        extra: The extra that installs the packages which the module needs; by default, the one that has the
+            missing package.
+        keras: Name of a module that loads Keras, to be imported first, without what its libraries write to
+            stderr; None for a command that does not need Keras.
+        check: Finds wrong arguments that need no job to be found, before anything is loaded.
+    """
+
+    module: str
+    summary: str
+    description: str
+    example: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    extra: str | None = None
+    keras: str | None = None
+    check: Callable[[argparse.Namespace], None] | None = None
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Load the module, run the command, and return the exit status.
+
+        Raises:
+            MissingPackageError: A package that the command needs is not installed.
+        """
+        if self.check is not None:
+            self.check(args)
+        name = f"penstock {args.command}"
+        packages = importing(name, self.extra) if self.keras is None else importing_keras(name)
+        with exit_on_interrupt(), packages:
+            if self.keras is not None:
+                import_quietly(self.keras)
+            module = importlib.import_module(self.module)
+        return int(module.run(args))
+
+
+def import_quietly(name: str) -> None:
+    """Import a module, and hold back what it and its libraries write to stderr unless the import fails.
+
+    TensorFlow logs the features of the processor there, from C++ and before anything can be configured.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        stderr = os.dup(2)
+    except OSError:  # there is no stderr
+        with exit_on_interrupt():
+            importlib.import_module(name)
+        return
+    with tempfile.TemporaryFile() as written, exit_on_interrupt(stderr):
+        sys.stderr.flush()
+        os.dup2(written.fileno(), 2)
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            os.dup2(stderr, 2)
+            written.seek(0)
+            os.write(2, written.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

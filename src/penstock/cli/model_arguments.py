@@ -1,0 +1,248 @@
+"""Arguments of the commands for models: train, evaluate, predict and demo.
+
+In: parsers. Out: their arguments and help, and the modules that run the commands. Imports nothing large.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from penstock.cli.command import Command
+from penstock.cli.option_groups import (
+    add_columns,
+    add_json,
+    add_model_function,
+    add_on_error,
+    add_splits,
+    add_text_files,
+)
+from penstock.score.options import EvaluateOptions
+from penstock.training.options import TrainOptions
+
+_RUN_HELP: Final = "run folder, written by 'penstock train'"
+_OWN_MODEL_HELP: Final = "function that returns the model, if the run trained your own"
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "penstock train [options] DATA [DATA ...] [--out RUN]"
+    parser.add_argument("paths", nargs="*", metavar="DATA", help="a data set, TFRecords, or raw data")
+    parser.add_argument("--out", metavar="RUN", help="run folder to write (default: a new one in runs/)")
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted run in --out")
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings in the form of run.yaml; options override them"
+    )
+    _add_training(parser.add_argument_group("training"))
+    _add_model(parser.add_argument_group("model"))
+    add_columns(parser)
+    add_splits(parser)
+    add_text_files(parser)
+    add_json(parser)
+
+
+def _add_training(group: argparse._ArgumentGroup) -> None:
+    usual = TrainOptions()
+
+    def add(flag: str, kind: type, metavar: str, text: str, default: object) -> None:
+        group.add_argument(flag, type=kind, metavar=metavar, help=f"{text} (default: {default})")
+
+    add("--epochs", int, "N", "maximum number of epochs", usual.epochs)
+    add("--batch-size", int, "N", "records per step", "chosen for at least 50 steps per epoch")
+    add("--learning-rate", float, "X", "maximum learning rate", usual.learning_rate)
+    add("--weight-decay", float, "X", "weight decay", usual.weight_decay)
+    add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)
+    add("--clip", float, "X", "maximum norm of the gradients; 0: no limit", usual.clip)
+    add("--patience", int, "N", "stop after N epochs without improvement; -1: never", usual.patience)
+    add("--monitor", str, "NAME", "metric that decides which epoch is the best", usual.monitor)
+    add("--hold-out", float, "X", "share to validate with if there is no validation split", usual.hold_out)
+    group.add_argument(
+        "--unlabelled",
+        choices=("drop", "error"),
+        help=f"records without a target: drop them, or stop with an error (default: {usual.unlabelled})",
+    )
+    add("--seed", int, "N", "random seed, also for splitting raw data", usual.seed)
+    group.add_argument(
+        "--class-weights",
+        choices=("auto", "balanced", "none"),
+        help="weight rare classes up; auto: if one is rarer than half an equal share (default: auto)",
+    )
+    group.add_argument(
+        "--loss-weights",
+        type=_parse_weights,
+        metavar="NAME=X",
+        help="weight of the loss of each target, separated by commas (default: 1)",
+    )
+    group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded data for later epochs")
+    group.add_argument(
+        "--num-threads", type=int, metavar="N", help="threads that load data (default: one per core)"
+    )
+
+
+def _add_model(group: argparse._ArgumentGroup) -> None:
+    encoders = ("pool", "gru", "conv", "transformer")
+    add_model_function(group, "train your own model, returned by a function in a Python file")
+    group.add_argument("--preset", choices=("small", "base"), help="size of the model (default: base)")
+    group.add_argument("--text-encoder", choices=encoders, help="encoder of texts (default: pool)")
+    group.add_argument("--sequence-encoder", choices=encoders, help="encoder of sequences (default: conv)")
+    group.add_argument(
+        "--image-encoder",
+        metavar="NAME",
+        help="cnn, or a model of keras.applications, such as MobileNetV2 (default: cnn)",
+    )
+    group.add_argument(
+        "--image-weights", metavar="FILE", help="weights of the image encoder, without its top layers"
+    )
+    group.add_argument("--dropout", type=float, metavar="X", help="dropout rate")
+    group.add_argument("--l2", type=float, metavar="X", help="L2 penalty on weights (default: 0)")
+    group.add_argument("--show-model", action="store_true", help="print the model without training it")
+    group.add_argument(
+        "--write-model", metavar="FILE", help="write the model as editable Keras code without training it"
+    )
+
+
+def _parse_weights(text: str) -> dict[str, float]:
+    weights = {}
+    for part in text.split(","):
+        name, equals, number = part.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not name or not equals:
+            raise argparse.ArgumentTypeError(f"expected NAME=X, such as price=0.5, got {part!r}")
+    return weights
+
+
+def _check_paths(args: argparse.Namespace) -> None:
+    """Find paths that do not exist before Keras is loaded, which takes seconds."""
+    from penstock.storage.paths import refuse_missing  # noqa: PLC0415 - NumPy, which the help does not need
+
+    for path in args.paths:
+        if not any(sign in path for sign in "*?["):
+            refuse_missing(Path(path))
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    usual = EvaluateOptions()
+
+    def add(flag: str, default: int, text: str) -> None:
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
+
+    parser.add_argument("folder", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument(
+        "paths", nargs="*", metavar="DATA", help="labelled data (default: the data set of the run)"
+    )
+    parser.add_argument(
+        "--split", metavar="NAME", help="split of a data set (default: test, or the only one of DATA)"
+    )
+    parser.add_argument(
+        "--slice",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="also print scores by the values of a field, which need not be an input; repeatable",
+    )
+    add("--mistakes", usual.mistakes, "number of worst mistakes to show")
+    add("--bootstrap", usual.bootstrap, "resamples for the intervals; 0: no intervals")
+    parser.add_argument(
+        "--no-importance",
+        action="store_true",
+        help="do not measure the importance of inputs, which takes most of the time",
+    )
+    add("--importance-records", usual.importance_records, "records to measure the importance on")
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="records per prediction step (default: 256, or 16 MiB)"
+    )
+    add("--seed", usual.seed, "random seed of resamples and permutations")
+    add_model_function(parser, _OWN_MODEL_HELP)
+    add_on_error(parser, "invalid rows of raw data", collect="")
+    add_text_files(parser, can_store=False)
+    add_json(parser)
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("paths", nargs="+", metavar="DATA", help="data to predict on")
+    parser.add_argument("--out", metavar="FILE", help="write a .parquet, .csv or .jsonl file, not stdout")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="copy a column of the data to the output; repeatable",
+    )
+    parser.add_argument("--split", metavar="NAME", help="split of a data set")
+    add_on_error(parser, "invalid rows", collect=" for the report at the end")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="rows per prediction step")
+    add_model_function(parser, _OWN_MODEL_HELP)
+    add_text_files(parser, can_store=False)
+    add_json(parser)
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="folder to write (default: a new folder for temporary files)"
+    )
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument(
+        "--data",
+        action="store_true",
+        help="train no model; instead load batches, resume, measure speed, skip a bad row, damage and "
+        "repair: takes seconds and needs no framework",
+    )
+    parts.add_argument("--full", action="store_true", help="show both")
+    add_json(parser)
+
+
+TRAIN: Final = Command(
+    module="penstock.cli.train",
+    summary="train a model on a data set, or on raw data",
+    description="""\
+Train a multi-input Keras model, built for the data or your own. DATA is a data set or TFRecords, or raw data
+(a CSV, Parquet or JSON-lines file, or a folder of images), which is first converted into the run folder. An
+interrupted run continues with --resume, and ends with the same weights. The run folder contains run.yaml,
+pipeline.json, weights.safetensors, history.csv and state.json. Use it with 'penstock evaluate' and 'penstock
+predict'.""",
+    example="penstock train pets.csv --target adopted --out runs/pets",
+    add_arguments=_add_train,
+    keras="penstock.jobs.train.train",
+    check=_check_paths,
+)
+EVALUATE: Final = Command(
+    module="penstock.cli.evaluate",
+    summary="score a trained model, and measure which inputs matter",
+    description="""\
+Predict on a split that the model was not trained on, and print scores with 95 % confidence intervals, scores
+per class, the importance of each input (how much the main score drops when its values are shuffled among the
+records), and the worst mistakes with their inputs. DATA is labelled data: a data set or TFRecords, or raw
+data with the columns of the targets; by default, the data set of the run. Rows without a label are left out.
+All records have the same weight.""",
+    example="penstock evaluate runs/pets labelled.csv --slice breed",
+    add_arguments=_add_evaluate,
+    keras="penstock.training.run",
+)
+PREDICT: Final = Command(
+    module="penstock.cli.predict",
+    summary="predict on new data with a trained model",
+    description="""\
+Predict on new data with the model and the preprocessing of a run. DATA is a CSV, TSV, Parquet, JSON-lines or
+Arrow file, several files or a glob pattern; images, or a folder of images; or a data set or TFRecords, with
+--split. It needs the columns that the model was trained on, except the targets. The output has one row per
+row of DATA, in order: its id, its number from 0 or the path of the image, then for each target the label and
+the probabilities, or the number. Without --out it is printed as CSV.""",
+    example="penstock predict runs/pets new_pets.csv --out adopted.parquet --keep name",
+    add_arguments=_add_predict,
+    extra="convert",
+)
+DEMO: Final = Command(
+    module="penstock.cli.demo",
+    summary="go from raw files to a trained model and a report, in about a minute",
+    description="""\
+Write a table of flowers with a photo of each, convert it to a data set, inspect it, train a model on all
+inputs, evaluate it, predict new rows, and compare it with models that see one kind of input. Each step
+shows what you would type. The program is penstock/examples/flowers.py in the installed package.""",
+    example="penstock demo --out flowers-demo",
+    add_arguments=_add_demo,
+)
