@@ -1,7 +1,7 @@
 """The data sets of the benchmark: what they hold, where they lie, whether they must be written again.
 
 In: a name and a size. Out: a `DatasetSpec` whose files exist. The writing itself needs TensorFlow and pyarrow
-and runs in a process of its own (`generation.py`), so that the one that keeps the score stays small.
+and runs in a process of its own (`write_datasets.py`), so that the main process stays small.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 HERE = Path(__file__).resolve().parent
 NUM_SHARDS = 4
 SEED = 20_240_817
-# Goes up when generation.py or content.py would write something else from the same parameters.
+# Goes up when write_datasets.py or values.py would write something else from the same parameters.
 GENERATION = 1
 
 Kind = Literal["float", "int64", "bytes"]
@@ -24,7 +24,7 @@ Kind = Literal["float", "int64", "bytes"]
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record: its kind and how many values it holds (None: as many as the record likes)."""
+    """One field of a record: its kind and how many values it holds (None: any number)."""
 
     name: str
     kind: Kind
@@ -54,7 +54,7 @@ class DatasetSpec:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """Everything the bytes depend on; written beside them when they are complete."""
+        """Everything the bytes depend on; written next to them when they are complete."""
         described: dict[str, object] = asdict(replace(self, folder=Path()))
         described["fields"] = [asdict(field) for field in self.fields]
         del described["folder"], described["batch_size"]
@@ -66,7 +66,7 @@ class DatasetSpec:
 
     @property
     def labels(self) -> Path:
-        """The labels of all records in order: what the sums of every contestant are checked against."""
+        """The labels of all records in order: what the sums of every competitor are checked against."""
         return self.folder / "labels.npy"
 
     @property
@@ -115,7 +115,7 @@ def ensure_written(names: list[str], is_quick: bool) -> None:
         if specs[name].is_complete():
             continue
         print(f"writing data set {name} to {specs[name].folder}", flush=True)
-        command = [sys.executable, str(HERE / "generation.py"), name, *(["--quick"] if is_quick else [])]
+        command = [sys.executable, str(HERE / "write_datasets.py"), name, *(["--quick"] if is_quick else [])]
         finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         if finished.returncode:
             raise RuntimeError(f"data set {name} could not be written:\n{finished.stderr[-2000:]}")

@@ -1,6 +1,6 @@
 """Measures decoders and resizes alone, one picture at a time: the table of docs/design/0014-which-decoder.md.
 
-In: the pictures of photos.py. Out: µs of CPU a picture, the smallest of some interleaved turns. All in one
+In: the pictures of photos.py. Out: µs of CPU per picture, the smallest of some interleaved turns. All in one
 process, on one core: these are functions that compute, and no feeds.
 """
 
@@ -36,12 +36,12 @@ def load(name: str) -> list[bytes]:
     return [pictures[start:stop].tobytes() for start, stop in pairs]
 
 
-def measure(contestants: dict[str, Work], items: Iterable[Any]) -> dict[str, float]:
+def measure(competitors: dict[str, Work], items: Iterable[Any]) -> dict[str, float]:
     """Return the µs of CPU that each takes an item, at best."""
     items = list(items)
-    best = dict.fromkeys(contestants, float("inf"))
+    best = dict.fromkeys(competitors, float("inf"))
     for _ in range(NUM_TURNS):
-        for name, work in contestants.items():
+        for name, work in competitors.items():
             start = time.process_time()
             for item in items:
                 work(item)
@@ -68,7 +68,7 @@ def measure_jpeg(name: str) -> dict[str, float]:
     # Half a vector off: see decode/jpeg.py.
     buffer = np.empty(count + 32, np.uint8)[16:][:count].reshape(height, width, 3)
     half = {"min_height": -(-height // 2), "min_width": -(-width // 2), "min_factor": 2}
-    contestants: dict[str, Work] = {
+    competitors: dict[str, Work] = {
         "simplejpeg": lambda data: simplejpeg.decode_jpeg(data, buffer=buffer),
         "OpenCV": open_opencv,
         "Pillow": open_pillow,
@@ -77,12 +77,12 @@ def measure_jpeg(name: str) -> dict[str, float]:
     try:
         import imagecodecs  # noqa: PLC0415 - a peer, where it is installed
 
-        contestants["imagecodecs"] = lambda data: imagecodecs.jpeg8_decode(data, out=buffer)
+        competitors["imagecodecs"] = lambda data: imagecodecs.jpeg8_decode(data, out=buffer)
     except ModuleNotFoundError:
         pass
     for data in files[:8]:
         assert np.array_equal(simplejpeg.decode_jpeg(data), open_pillow(data))
-    return measure(contestants, files)
+    return measure(competitors, files)
 
 
 def measure_png(name: str) -> dict[str, float]:
@@ -98,7 +98,7 @@ def measure_resize(name: str) -> dict[str, float]:
     images = [open_pillow(data) for data in load(name)[:16]]
     height, width, _ = images[0].shape
     out, box = np.empty((SIDE, SIDE, 3), np.uint8), (0.0, 0.0, float(height), float(width))
-    contestants: dict[str, Work] = {
+    competitors: dict[str, Work] = {
         "core, antialiased": lambda image: _native.resize(image, out, box, True),
         "core, plain": lambda image: _native.resize(image, out, box, False),
         "OpenCV linear": lambda image: cv2.resize(image, (SIDE, SIDE), dst=out),
@@ -107,7 +107,7 @@ def measure_resize(name: str) -> dict[str, float]:
             (SIDE, SIDE), Image.Resampling.BILINEAR
         ),
     }
-    return measure(contestants, images)
+    return measure(competitors, images)
 
 
 def main() -> None:

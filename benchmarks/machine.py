@@ -1,4 +1,4 @@
-"""The machine and the software that the figures were measured on, and how busy it was with other things."""
+"""The machine and the software that the figures were measured on, and how busy it was with other programs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PACKAGES = (
 # Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
 STANDING_STILL = (3, 4)
 NUM_COUNTED = 8
-# The parent of all threads of the kernel, and the columns of /proc/PID/stat behind the name of the program.
+# The parent of all threads of the kernel, and the columns of /proc/PID/stat after the name of the program.
 KERNEL_PARENT = "2"
 PARENT, USER_TICKS, SYSTEM_TICKS = 1, 11, 12
 
 
 def describe_machine() -> dict[str, object]:
-    """Gather what someone needs to judge the figures."""
+    """Describe what the figures depend on."""
     return {
         "cpu": _read_cpu_model(),
         "num_cores": len(os.sched_getaffinity(0)),
@@ -48,7 +48,7 @@ def describe_machine() -> dict[str, object]:
 
 
 def read_busy_seconds() -> float:
-    """Return for how long the cores of this machine have worked so far, whoever they worked for."""
+    """Return for how long the cores of this machine have worked so far, for any program."""
     counts = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     busy = sum(count for i, count in enumerate(counts[:NUM_COUNTED]) if i not in STANDING_STILL)
     return busy / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 """The pictures of the benchmark of images: how large, how many, where they lie, whether to make them again.
 
 In: a name and a size of the benchmark. Out: a `PhotoSpec` whose files exist. Making them needs Pillow and
-Penstock, and happens in a process of its own (`photography.py`).
+Penstock, and happens in a process of its own (`write_photos.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 NUM_SHARDS = 4
 BATCH_SIZE = 32
 SEED = 20_240_817
-# Goes up when photography.py or scenery.py would make something else from the same parameters.
+# Goes up when write_photos.py would make something else from the same parameters.
 GENERATION = 2
 
 
@@ -51,7 +51,7 @@ class PhotoSpec:
 
     @property
     def tars(self) -> list[str]:
-        """The same pictures as tar files, four beside each other as the shards are."""
+        """The same pictures as tar files, four next to each other as the shards are."""
         return sorted(str(path) for path in self.folder.glob("*.tar"))
 
     @property
@@ -80,7 +80,7 @@ class PhotoSpec:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """Everything the bytes depend on; written beside them when they are complete."""
+        """Everything the bytes depend on; written next to them when they are complete."""
         described = asdict(self)
         del described["folder"]
         return described | {"num_shards": NUM_SHARDS, "seed": SEED, "generation": GENERATION}
@@ -117,7 +117,7 @@ def ensure_photos(names: list[str], is_quick: bool) -> None:
         if specs[name].is_complete():
             continue
         print(f"making pictures of {name} in {specs[name].folder}", flush=True)
-        command = [sys.executable, str(HERE / "photography.py"), name, *(["--quick"] if is_quick else [])]
+        command = [sys.executable, str(HERE / "write_photos.py"), name, *(["--quick"] if is_quick else [])]
         finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         if finished.returncode:
             raise RuntimeError(f"pictures of {name} could not be made:\n{finished.stderr[-2000:]}")

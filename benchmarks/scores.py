@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from drawing import draw
+from tables import draw
 
 PENSTOCK = Path(sys.executable).parent / "penstock"
 USUAL_SCORES = {"regression": "rmse"}
@@ -62,7 +62,7 @@ def score_seed(arguments: argparse.Namespace, others: list[str], seed: int, fold
 
 
 def main() -> int:
-    """Score every seed, and print the table."""
+    """Results every seed, and print the table."""
     arguments, others = parse_arguments()
     scores, rows = [], []
     with tempfile.TemporaryDirectory() as folder:

@@ -13,15 +13,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from arena import Score, hold_rounds
-from booth import Order
 from datasets import HERE, ensure_written, list_datasets
-from drawing import add_disturbance, count_cores, draw, format_ratio
 from fitted import ensure_fitted
 from machine import describe_machine
-from ratios import compare, find_rate, pick_turns
+from rounds import Results, compare, find_rate, pick_turns, run_rounds
+from tables import add_load_warning, count_cores, draw, format_ratio
+from worker import Job
 
-LANE = HERE / "lane.py"
+WORKER = HERE / "train_worker.py"
 BASELINE = "penstock"
 TITLES = {
     BASELINE: "ps.train, from shards",
@@ -30,7 +29,7 @@ TITLES = {
 }
 NOTES = """\
 Ratios are those of the first row and the row, round by round: median (lowest - highest). The same model,
-built by Penstock, and the same compile. Timed are the epochs behind the first one, each from its beginning to
+built by Penstock, and the same compile. Timed are the epochs after the first one, each from its beginning to
 that of the next, so that checkpoints, the history and the guard over the loss are in it. Plain fit is given
 coded and scaled arrays; ps.train reads, decodes, codes and scales the records in every epoch, or once with
 the cache."""
@@ -39,16 +38,16 @@ the cache."""
 def parse_arguments() -> argparse.Namespace:
     """Read the command line; a name that does not exist ends the program with status 2."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, help="turns of each way (default 3, quick 1)")
+    parser.add_argument("--rounds", type=int, help="turns of each method (default 3, quick 1)")
     parser.add_argument("--batch-sizes", default="256,1024", help="default: %(default)s")
-    parser.add_argument("--contestants", default=",".join(TITLES), help="default: %(default)s")
+    parser.add_argument("--competitors", default=",".join(TITLES), help="default: %(default)s")
     parser.add_argument("--cores", type=int, help="default: 2, if there are so many")
-    parser.add_argument("--quick", action="store_true", help="small data: does it run, not how fast is it")
+    parser.add_argument("--quick", action="store_true", help="small data: a smoke test, not a measurement")
     arguments = parser.parse_args()
-    arguments.contestants = arguments.contestants.split(",")
-    for name in arguments.contestants:
+    arguments.competitors = arguments.competitors.split(",")
+    for name in arguments.competitors:
         if name not in TITLES:
-            parser.error(f"unknown name {name!r} in --contestants: expected some of {', '.join(TITLES)}")
+            parser.error(f"unknown name {name!r} in --competitors: expected some of {', '.join(TITLES)}")
     sizes = arguments.batch_sizes.split(",")
     if not all(size.isdecimal() and int(size) for size in sizes):
         parser.error(f"expected numbers above 0 in --batch-sizes, got {arguments.batch_sizes}")
@@ -60,14 +59,14 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def hold(arguments: argparse.Namespace) -> Score:
+def measure(arguments: argparse.Namespace) -> Results:
     """Measure one batch size after the other, and print its table when it is done."""
-    total = Score()
+    total = Results()
     ensure_written(["T"], arguments.quick)
     ensure_fitted(["T"], arguments.quick)
     for size in arguments.batch_sizes:
-        orders = [Order(name, size, arguments.cores, arguments.quick) for name in arguments.contestants]
-        score = hold_rounds(orders, arguments.rounds or (1 if arguments.quick else 3), 1, LANE)
+        jobs = [Job(name, size, arguments.cores, arguments.quick) for name in arguments.competitors]
+        score = run_rounds(jobs, arguments.rounds or (1 if arguments.quick else 3), 1, WORKER)
         print(format_part(score, size, arguments), end="\n\n", flush=True)
         total.turns += score.turns
         total.openings |= score.openings
@@ -75,14 +74,14 @@ def hold(arguments: argparse.Namespace) -> Score:
     return total
 
 
-def format_part(score: Score, size: str, arguments: argparse.Namespace) -> str:
-    """Draw the table of one batch size; a way that failed has its reason in its row."""
+def format_part(score: Results, size: str, arguments: argparse.Namespace) -> str:
+    """Format the table of one batch size; a method that failed has its reason in its row."""
     spec = list_datasets(arguments.quick)["T"]
     heading = f"{spec.title}: {spec.num_records:,} records, batches of {size}, {count_cores(arguments.cores)}"
-    return f"{heading}\n\n{_draw_rates(score, size, arguments.cores, arguments.contestants)}"
+    return f"{heading}\n\n{_draw_rates(score, size, arguments.cores, arguments.competitors)}"
 
 
-def _draw_rates(score: Score, size: str, num_cores: int, names: Sequence[str]) -> str:
+def _draw_rates(score: Results, size: str, num_cores: int, names: Sequence[str]) -> str:
     ours = pick_turns(score, BASELINE, size, num_cores)
     rows = []
     for name in names:
@@ -104,14 +103,14 @@ def _draw_rates(score: Score, size: str, num_cores: int, names: Sequence[str]) -
                 "" if name == BASELINE else format_ratio(compare(ours, turns)),
             ]
         )
-    return draw(["way", "records/s", "a step", "CPU a record", "ps.train is"], rows)
+    return draw(["method", "records/s", "per step", "CPU per record", "ps.train is"], rows)
 
 
-def report(score: Score, arguments: argparse.Namespace) -> None:
+def report(score: Results, arguments: argparse.Namespace) -> None:
     """Print how to read the tables, and keep the figures."""
     if arguments.quick:
-        print("QUICK RUN on little data: it shows that everything runs, not how fast.", end="\n\n")
-    print(add_disturbance(NOTES, score))
+        print("QUICK RUN on little data: a smoke test, not a measurement.", end="\n\n")
+    print(add_load_warning(NOTES, score))
     for (entry, size, num_cores), reason in score.failures.items():
         print(f"FAILED {entry}, batches of {size}, {num_cores} core(s): {reason}", file=sys.stderr)
     results = {
@@ -127,9 +126,9 @@ def report(score: Score, arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Run the benchmark; 1 if any way failed."""
+    """Run the benchmark; 1 if any method failed."""
     arguments = parse_arguments()
-    score = hold(arguments)
+    score = measure(arguments)
     report(score, arguments)
     return 1 if score.failures else 0
 

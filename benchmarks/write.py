@@ -12,21 +12,116 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from arena import Score, hold_rounds
-from booth import Order
+from conversion_memory import ensure_large, format_memory, measure_memory, write_short_rows
 from datasets import HERE
-from desk import name_scratch
-from footprint import ensure_large, format_footprint, measure_footprint, write_short_rows
 from machine import describe_machine
-from material import ensure_produced, list_material
-from writers import ALL, ENTRIES
-from writetable import format_material, format_notes, format_overview, format_workers, list_entries
+from rounds import Results, Turn, compare, find_rate, pick_turns, run_rounds
+from sources import RawSource, ensure_raw_sources, list_raw_sources
+from tables import add_load_warning, count_cores, draw, format_ratio
+from worker import Job
+from write_worker import name_scratch
+from writers import ALL, BASELINE, ENTRIES, Entry
+
+NOTES = """\
+Ratios are records per second of Penstock over those of the row, round by round: median (lowest - highest).
+Penstock infers the schema, splits, shuffles, gathers statistics, hashes, indexes and waits for the disk; of
+the others only write + fsync waits. "Synced" adds to every writer the time that `sync` takes after it.
+MB/s counts all bytes in the folder that was written. Sources on the disk are in the page cache."""
+Rate = Callable[[Turn], float]
+
+
+def _plainly(turn: Turn) -> float:
+    return turn.records_per_second
+
+
+def _synced(turn: Turn) -> float:
+    return turn.synced_per_second
+
+
+def list_entries(raw: str, names: Sequence[str]) -> list[Entry]:
+    """Return the writers that are given a raw, in the order of the table."""
+    return [entry for entry in ENTRIES if raw in entry.writes and entry.name in names]
+
+
+def format_raw_source(score: Results, raw: RawSource, num_cores: int, entries: Sequence[Entry]) -> str:
+    """Format the table of one raw on so many cores; a writer that failed has its reason in its row."""
+    baseline = pick_turns(score, BASELINE, raw.name, num_cores)
+    rows = []
+    for entry in entries:
+        key = (entry.name, raw.name, num_cores)
+        if key in score.failures:
+            rows.append([entry.title, "failed", "", score.failures[key].splitlines()[0][:60], "", ""])
+            continue
+        turns = pick_turns(score, *key)
+        rate, synced_rate = find_rate(turns), find_rate(turns, _synced)
+        if rate is None or synced_rate is None:
+            continue
+        bytes_per_record = sum(turn.num_bytes for turn in turns.values()) / sum(
+            turn.num_records for turn in turns.values()
+        )
+        is_baseline = entry.name == BASELINE
+        rows.append(
+            [
+                _name_row(entry, raw),
+                f"{rate:,.0f}",
+                f"{rate * bytes_per_record / 1e6:,.0f}",
+                "" if is_baseline else format_ratio(compare(baseline, turns)),
+                f"{synced_rate:,.0f}",
+                "" if is_baseline else format_ratio(compare(baseline, turns, _synced)),
+            ]
+        )
+    heads = ["writer", "records/s", "MB/s", "Penstock is", "synced, records/s", "Penstock is"]
+    heading = f"{raw.name}: {raw.title}; {raw.num_records:,} records, {count_cores(num_cores)}"
+    return f"{heading}\n\n{draw(heads, rows)}"
+
+
+def format_overview(score: Results, materials: Sequence[str]) -> str:
+    """Draw how many times as fast as each row Penstock is on one core, without and with `sync` after it."""
+    tables = []
+    for head, rate in (("Penstock on one core is", _plainly), ("the same, synced", _synced)):
+        rows = []
+        for entry in ENTRIES:
+            cells = [_compare_row(score, entry, name, rate) for name in materials]
+            if entry.name != BASELINE and any(cells):
+                rows.append([entry.title, *cells])
+        if rows:
+            tables.append(draw([head, *materials], rows))
+    return "\n\n".join(tables)
+
+
+def _compare_row(score: Results, entry: Entry, raw: str, rate: Rate) -> str:
+    ours, theirs = (pick_turns(score, name, raw, 1) for name in (BASELINE, entry.name))
+    return format_ratio(compare(ours, theirs, rate))
+
+
+def format_workers(score: Results, materials: Sequence[str], cores: Sequence[int]) -> str:
+    """Draw what more workers bring."""
+    rows = []
+    for name in materials:
+        for num_cores in cores:
+            ours = pick_turns(score, BASELINE, name, num_cores)
+            ratio = compare(ours, pick_turns(score, BASELINE, name, 1)) if num_cores > 1 else None
+            if ratio:
+                rows.append([f"{num_cores} workers over one, {name}", format_ratio(ratio)])
+    return draw(["Penstock against itself", "speed"], rows) if rows else ""
+
+
+def format_notes(score: Results) -> str:
+    """Say how to read the tables, and whether the machine was quiet while they were measured."""
+    return add_load_warning(NOTES, score)
+
+
+def _name_row(entry: Entry, raw: RawSource) -> str:
+    num_records = entry.limit(raw)
+    return entry.title + (f" (first {num_records:,})" if num_records < raw.num_records else "")
+
 
 ENTRY_NAMES = [entry.name for entry in ENTRIES]
-DESK = HERE / "desk.py"
+WORKER = HERE / "write_worker.py"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -34,8 +129,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, help="passes of each writer (default 5, quick 1)")
     parser.add_argument("--materials", default=",".join(ALL), help="default: %(default)s")
-    parser.add_argument("--contestants", default=",".join(ENTRY_NAMES), help="default: %(default)s")
-    parser.add_argument("--quick", action="store_true", help="small data: does it run, not how fast is it")
+    parser.add_argument("--competitors", default=",".join(ENTRY_NAMES), help="default: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="small data: a smoke test, not a measurement")
     parser.add_argument(
         "--memory", type=float, metavar="GIGABYTES", help="measure the memory that so much CSV takes instead"
     )
@@ -51,13 +146,13 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
     arguments.materials = arguments.materials.split(",")
-    arguments.contestants = arguments.contestants.split(",")
+    arguments.competitors = arguments.competitors.split(",")
     for name in arguments.materials:
         if name not in ALL:
-            parser.error(f"unknown material {name!r}: expected some of {', '.join(ALL)}")
-    for name in arguments.contestants:
+            parser.error(f"unknown raw {name!r}: expected some of {', '.join(ALL)}")
+    for name in arguments.competitors:
         if name not in ENTRY_NAMES:
-            parser.error(f"unknown contestant {name!r}: expected some of {', '.join(ENTRY_NAMES)}")
+            parser.error(f"unknown competitor {name!r}: expected some of {', '.join(ENTRY_NAMES)}")
     if arguments.memory is not None and arguments.memory <= 0:
         parser.error(f"expected gigabytes above 0, got {arguments.memory:g}")
     if arguments.rows is not None and arguments.rows < 1:
@@ -68,36 +163,36 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def list_orders(material: str, arguments: argparse.Namespace) -> list[Order]:
+def list_orders(raw: str, arguments: argparse.Namespace) -> list[Job]:
     """Give every writer one core, and Penstock two as well where it is asked how it spreads."""
     return [
-        Order(entry.name, material, num_cores, arguments.quick)
+        Job(entry.name, raw, num_cores, arguments.quick)
         for num_cores in arguments.cores
-        for entry in list_entries(material, arguments.contestants)
-        if num_cores == 1 or material in entry.spreads
+        for entry in list_entries(raw, arguments.competitors)
+        if num_cores == 1 or raw in entry.spreads
     ]
 
 
-def hold(arguments: argparse.Namespace) -> Score:
-    """Measure one material after the other, and print its table when it is done."""
-    total = Score()
-    ensure_produced(arguments.materials, arguments.quick)
+def measure(arguments: argparse.Namespace) -> Results:
+    """Measure one raw after the other, and print its table when it is done."""
+    total = Results()
+    ensure_raw_sources(arguments.materials, arguments.quick)
     for name in arguments.materials:
-        orders = list_orders(name, arguments)
-        score = hold_rounds(orders, arguments.rounds, len(orders) if arguments.quick else 1, DESK)
-        material = list_material(arguments.quick)[name]
+        jobs = list_orders(name, arguments)
+        score = run_rounds(jobs, arguments.rounds, len(jobs) if arguments.quick else 1, WORKER)
+        raw = list_raw_sources(arguments.quick)[name]
         for num_cores in arguments.cores:
-            there = {order.entry for order in orders if order.num_cores == num_cores}
-            entries = [entry for entry in list_entries(name, arguments.contestants) if entry.name in there]
+            there = {order.entry for order in jobs if order.num_cores == num_cores}
+            entries = [entry for entry in list_entries(name, arguments.competitors) if entry.name in there]
             if entries:
-                print(format_material(score, material, num_cores, entries), end="\n\n", flush=True)
+                print(format_raw_source(score, raw, num_cores, entries), end="\n\n", flush=True)
         total.turns += score.turns
         total.openings |= score.openings
         total.failures |= score.failures
     return total
 
 
-def measure_memory(arguments: argparse.Namespace) -> None:
+def report_memory(arguments: argparse.Namespace) -> None:
     """Convert a large CSV, by default with as many workers as there are cores, up to 2; keep what it took."""
     (HERE / "data").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=name_scratch(os.getpid()), dir=HERE / "data"))
@@ -106,9 +201,9 @@ def measure_memory(arguments: argparse.Namespace) -> None:
         write_short_rows(source, arguments.rows)
     else:
         source = ensure_large(int(arguments.memory * 1e9))
-    footprint = measure_footprint(source, folder / "out", arguments.workers or max(arguments.cores))
-    print(format_footprint(footprint))
-    write_results("write-memory.json", {"footprint": asdict(footprint)})
+    memory = measure_memory(source, folder / "out", arguments.workers or max(arguments.cores))
+    print(format_memory(memory))
+    write_results("write-memory.json", {"footprint": asdict(memory)})
 
 
 def write_results(name: str, results: dict[str, object]) -> None:
@@ -118,17 +213,17 @@ def write_results(name: str, results: dict[str, object]) -> None:
     path.write_text(json.dumps({"machine": describe_machine()} | results, indent=1) + "\n")
 
 
-def report(score: Score, arguments: argparse.Namespace) -> None:
+def report(score: Results, arguments: argparse.Namespace) -> None:
     """Print what follows from all tables, and keep the figures."""
     if arguments.quick:
-        print("QUICK RUN on little data: it shows that everything runs, not how fast.", end="\n\n")
+        print("QUICK RUN on little data: a smoke test, not a measurement.", end="\n\n")
     overview = format_overview(score, arguments.materials)
     workers = format_workers(score, arguments.materials, arguments.cores)
     for text in (overview, workers, format_notes(score)):
         if text:
             print(text, end="\n\n")
-    for (entry, material, num_cores), reason in score.failures.items():
-        print(f"FAILED {entry} on {material}, {num_cores} core(s): {reason}", file=sys.stderr)
+    for (entry, raw, num_cores), reason in score.failures.items():
+        print(f"FAILED {entry} on {raw}, {num_cores} core(s): {reason}", file=sys.stderr)
     results = {
         "arguments": vars(arguments),
         "openings": [[*key, seconds] for key, seconds in score.openings.items()],
@@ -145,9 +240,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if arguments.memory is not None or arguments.rows is not None:
-            measure_memory(arguments)
+            report_memory(arguments)
             return 0
-        score = hold(arguments)
+        score = measure(arguments)
     finally:
         # A desk that was ended in the middle of a pass leaves its folder.
         for folder in (HERE / "data").glob(name_scratch(os.getpid()) + "*"):

@@ -35,16 +35,16 @@ class Entry:
     Attributes:
         name: What the row is called, here and on the command line.
         part: The part it takes part in.
-        module: The module of this package whose `Feed` does the work.
+        path: The module and class of this package: its `Feed` does the work.
         title: One line for people.
         variant: What the module is to do differently; empty is its usual way.
-        num_shards: How many shards a slow feed is spared to; None means all.
+        num_shards: How many shards a slow feed gets; None means all.
         is_cached: Whether it keeps decoded data in memory from one epoch to the next: a contest of its own.
     """
 
     name: str
     part: str
-    module: str
+    path: str
     title: str
     variant: str = ""
     num_shards: int | None = None
@@ -52,21 +52,34 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("penstock", "table", "pipe", "Penstock"),
-    Entry("tf-tuned", "table", "tuned", "tf.data, tuned"),
-    Entry("tf-windowed", "table", "tuned", "tf.data, tuned, shuffled in windows", "windowed"),
-    Entry("tf-tutorial", "table", "tutorial", "tf.data, as tutorials write it", num_shards=1),
-    Entry("penstock-cached", "table", "pipe", 'Penstock, cache="memory"', "cached", is_cached=True),
-    Entry("tf-cached", "table", "tuned", "tf.data, windows cached", "cached", is_cached=True),
-    Entry("penstock", "text", "pipe", "Penstock"),
-    Entry("tf-batches", "text", "texts", "TextVectorization in map, per batch"),
-    Entry("tf-operations", "text", "texts", "its operations written out, cut to 64 words", "operations"),
-    Entry("tf-examples", "text", "texts", "TextVectorization in map, per example", "examples"),
-    Entry("penstock", "wait", "pipe", "Penstock, plain iteration"),
-    Entry("penstock-to-tf", "wait", "pipe", "Penstock, to_tf()", "bridged"),
-    Entry("tf-tuned", "wait", "tuned", "tf.data, tuned"),
-    Entry("tf-windowed", "wait", "tuned", "tf.data, tuned, shuffled in windows", "windowed"),
-    Entry("tf-tutorial", "wait", "tutorial", "tf.data, as tutorials write it", num_shards=1),
+    Entry("penstock", "table", "penstock_loader.Feed", "Penstock"),
+    Entry("tf-tuned", "table", "tfdata.TunedFeed", "tf.data, tuned"),
+    Entry("tf-windowed", "table", "tfdata.TunedFeed", "tf.data, tuned, shuffled in windows", "windowed"),
+    Entry("tf-tutorial", "table", "tfdata.TutorialFeed", "tf.data, as tutorials write it", num_shards=1),
+    Entry(
+        "penstock-cached",
+        "table",
+        "penstock_loader.Feed",
+        'Penstock, cache="memory"',
+        "cached",
+        is_cached=True,
+    ),
+    Entry("tf-cached", "table", "tfdata.TunedFeed", "tf.data, windows cached", "cached", is_cached=True),
+    Entry("penstock", "text", "penstock_loader.Feed", "Penstock"),
+    Entry("tf-batches", "text", "tfdata.TextFeed", "TextVectorization in map, per batch"),
+    Entry(
+        "tf-operations",
+        "text",
+        "tfdata.TextFeed",
+        "its operations written out, cut to 64 words",
+        "operations",
+    ),
+    Entry("tf-examples", "text", "tfdata.TextFeed", "TextVectorization in map, per example", "examples"),
+    Entry("penstock", "wait", "penstock_loader.Feed", "Penstock, plain iteration"),
+    Entry("penstock-to-tf", "wait", "penstock_loader.Feed", "Penstock, to_tf()", "bridged"),
+    Entry("tf-tuned", "wait", "tfdata.TunedFeed", "tf.data, tuned"),
+    Entry("tf-windowed", "wait", "tfdata.TunedFeed", "tf.data, tuned, shuffled in windows", "windowed"),
+    Entry("tf-tutorial", "wait", "tfdata.TutorialFeed", "tf.data, as tutorials write it", num_shards=1),
 )
 BASELINE = "penstock"
 CACHED_BASELINE = "penstock-cached"

@@ -41,7 +41,7 @@ class Task:
         return [str(path) for path in self.spec.shards("tfrecord")[: self.num_shards]]
 
 
-class Contestant(Protocol):
+class Competitor(Protocol):
     """A feed that is open; making it and fitting it is not part of the timed pass."""
 
     def batches(self) -> Iterator[Batch]:
@@ -49,7 +49,7 @@ class Contestant(Protocol):
         ...
 
     def epochs(self) -> Iterator[Batch]:
-        """Yield the batches of one epoch after the other, for ever; `close` ends it if it has one."""
+        """Yield the batches of one epoch after the other, indefinitely; `close` ends it if it has one."""
         ...
 
     def to_tensors(self, batch: Batch) -> Batch:

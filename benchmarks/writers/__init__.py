@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from material import Material
+from sources import RawSource
 
 IN_MEMORY = ("T", "S", "B")
 QUICK_SHARE = 10
@@ -21,17 +21,17 @@ class Entry:
 
     Attributes:
         name: What the row is called, here and on the command line.
-        module: The module of this package whose `Writer` does the work.
+        path: The module and class of this package: its `Writer` does the work.
         title: One line for people.
         writes: The materials it is given.
         spreads: Those of them that are also measured on more than one core.
-        most_records: By material, how many records a slow writer is spared to.
+        most_records: By source, how many records a slow writer gets.
         variant: The form of columns in memory.
         has_labels: Whether what it writes are records, whose labels can be read back.
     """
 
     name: str
-    module: str
+    path: str
     title: str
     writes: tuple[str, ...] = ALL
     spreads: tuple[str, ...] = ()
@@ -39,44 +39,50 @@ class Entry:
     variant: str = "arrays"
     has_labels: bool = True
 
-    def limit(self, material: Material) -> int:
+    def limit(self, raw: RawSource) -> int:
         """Return how many records it writes; a smoke test spares it even more."""
-        most_records = self.most_records.get(material.name)
+        most_records = self.most_records.get(raw.name)
         if most_records is None:
-            return material.num_records
-        return min(material.num_records, most_records // QUICK_SHARE if material.is_quick else most_records)
+            return raw.num_records
+        return min(raw.num_records, most_records // QUICK_SHARE if raw.is_quick else most_records)
 
 
 ENTRIES = (
-    Entry("penstock", "conversion", "Penstock", spreads=("T", "B", "images")),
-    Entry("penstock-lists", "conversion", "Penstock, from Python lists", ("T", "S"), variant="lists"),
+    Entry("penstock", "penstock_convert.Writer", "Penstock", spreads=("T", "B", "images")),
+    Entry(
+        "penstock-lists",
+        "penstock_convert.Writer",
+        "Penstock, from Python lists",
+        ("T", "S"),
+        variant="lists",
+    ),
     Entry(
         "tf-tutorial",
-        "tutorial",
+        "tf_examples.TutorialWriter",
         "tf.train.Example, as tutorials write it",
         most_records={"T": 20_000, "S": 50_000, "csv": 20_000, "parquet": 20_000},
     ),
     Entry(
         "tf-filled",
-        "filled",
+        "tf_examples.FilledWriter",
         "tf.train.Example, filled in place",
         most_records={"T": 50_000, "S": 100_000, "csv": 50_000, "parquet": 50_000},
     ),
     Entry(
         "tfrecord",
-        "package",
+        "tfrecord_package.Writer",
         "tfrecord (PyPI)",
         (*IN_MEMORY, "images"),
         most_records={"T": 10_000, "S": 20_000, "B": 10_000},
     ),
     Entry(
         "tfds",
-        "builder",
+        "tfds_builder.Writer",
         "TensorFlow Datasets, a builder",
         (*IN_MEMORY, "images"),
         most_records={"T": 4_000, "S": 10_000, "B": 4_000, "images": 2_000},
     ),
-    Entry("copy", "copy", "cp -r of the shards; of the images", has_labels=False),
-    Entry("stream", "stream", "write + fsync of as many bytes", has_labels=False),
+    Entry("copy", "copies.CopyWriter", "cp -r of the shards; of the images", has_labels=False),
+    Entry("stream", "copies.StreamWriter", "write + fsync of as many bytes", has_labels=False),
 )
 BASELINE = "penstock"

@@ -8,20 +8,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from writers.columns import as_rows
+from datasets import Field
+from values import Values, make_columns
 from writers.task import Task
+
+
+@cache
+def draw_columns(task: Task) -> dict[str, Values]:
+    """Draw the values of the read benchmark: arrays for numbers, lists of bytes or of arrays for the rest."""
+    spec = task.spec
+    if spec is None:
+        raise ValueError("images have no columns")
+    num_shards = -(-task.num_records // spec.records_per_shard)
+    shards = [make_columns(spec, shard) for shard in range(num_shards)]
+    columns: dict[str, Values] = {}
+    for field in spec.fields:
+        parts = [shard.pop(field.name) for shard in shards]
+        if isinstance(parts[0], np.ndarray):
+            columns[field.name] = np.concatenate(parts)[: task.num_records]
+        else:
+            columns[field.name] = [value for part in parts for value in part][: task.num_records]
+    return columns
+
+
+def as_columns(task: Task) -> dict[str, Any]:
+    """Return a dict of columns, as a program holds them that has them from a table or from arrays.
+
+    Numbers and vectors are NumPy arrays, blobs a list of bytes. Words and lists of ids are Arrow arrays, as
+    they are in every table of pandas, polars or pyarrow, or lists of Python values if the variant is "lists".
+    """
+    columns = draw_columns(task)
+    return {field.name: _shape(field, columns[field.name], task) for field in _fields(task)}
+
+
+def as_rows(task: Task) -> list[list[Any]]:
+    """Return plain Python values, column by column; a loop turns them into records fastest."""
+    return [_to_plain(values) for values in draw_columns(task).values()]
+
+
+def _fields(task: Task) -> tuple[Field, ...]:
+    return () if task.spec is None else task.spec.fields
+
+
+def _shape(field: Field, values: Any, task: Task) -> Any:
+    if field.name == "blob" or isinstance(values, np.ndarray):
+        return values
+    if field.kind == "bytes":
+        words = [word.decode() for word in values]
+        return words if task.variant == "lists" else pa.array(words)
+    if task.variant == "lists":
+        return values
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in values])])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(values)))
+
+
+def _to_plain(values: Values) -> list[Any]:
+    if isinstance(values, np.ndarray):
+        plain: list[Any] = values.tolist()
+        return plain
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
 
 Kind = Literal["float", "int64", "bytes", "text"]
 # How rows of a frame are taken: as tutorials do, or faster.
 Taking = Literal["itertuples", "tolist"]
 
-# Thousands of rows of T a second on one core, the loop alone (pandas 3.1, whose texts are Arrow arrays):
+# Thousands of rows of T per second on one core, the loop alone (pandas 3.1, whose texts are Arrow arrays):
 #
 #   zip(*(frame[name].tolist() for name in frame))   310   <- "tolist"
 #   frame.values.tolist()                            110 - 250
@@ -42,12 +103,12 @@ def open_rows(task: Task, taking: Taking) -> Rows:
     """Make the rows of a task ready."""
     if task.spec is None:
         return Rows((("image", "bytes", True), ("label", "int64", True)), lambda: _read_images(task))
-    if task.material.source is None:
+    if task.raw.source is None:
         columns = as_rows(task)
         fields = tuple((field.name, field.kind, field.length == 1) for field in task.spec.fields)
         return Rows(fields, lambda: zip(*columns, strict=True))
     kinds = {field.name: "text" if field.kind == "bytes" else field.kind for field in task.spec.fields}
-    read = _open_csv(task) if task.material.name == "csv" else _open_parquet(task)
+    read = _open_csv(task) if task.raw.name == "csv" else _open_parquet(task)
     return Rows(
         tuple((name, kind, True) for name, kind in kinds.items()),  # type: ignore[misc]
         lambda: _take(read(), taking),

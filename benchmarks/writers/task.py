@@ -1,6 +1,6 @@
 """What a writer is given, and what it has to be able to do.
 
-In: one material, one number of cores. Out: an object whose passes the desk times.
+In: one raw, one number of cores. Out: an object whose passes the desk times.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Protocol
 
 from datasets import DatasetSpec
-from material import Material
+from sources import RawSource
 
 
 @dataclass(frozen=True)
 class Task:
-    """Write so many records of a material on so many cores.
+    """Write so many records of a raw on so many cores.
 
     Attributes:
-        material: Where they come from.
+        raw: Where they come from.
         spec: The fields of the records; None for images.
         num_cores: How many cores there are to use.
         num_records: How many records, from the first on.
@@ -26,7 +26,7 @@ class Task:
         scratch: A folder for what a writer prepares, on the disk that is written to.
     """
 
-    material: Material
+    raw: RawSource
     spec: DatasetSpec | None
     num_cores: int
     num_records: int
@@ -35,12 +35,12 @@ class Task:
 
     @property
     def source(self) -> Path:
-        if self.material.source is None:
-            raise ValueError(f"{self.material.name} lies in memory")
-        return self.material.source
+        if self.raw.source is None:
+            raise ValueError(f"{self.raw.name} lies in memory")
+        return self.raw.source
 
 
-class Contestant(Protocol):
+class Competitor(Protocol):
     """A writer that is ready; making it is not part of the timed pass."""
 
     def write(self, out: Path) -> None:
