@@ -23,7 +23,7 @@ def write_source() -> None:
             kind = "cat" if number % 3 else "dog"
             photo = f"photos/{number}.png"
             Image.new("RGB", (32 + number, 32), COLOURS[kind]).save(photo)
-            age = "" if number % 7 == 0 else number % 12  # nobody knows these
+            age = "" if number % 7 == 0 else number % 12  # unknown for some
             text = f"A {kind} that likes to {'sleep' if number % 2 else 'run'}, number {number}."
             writer.writerow([f"pet-{number}", photo, text, age, "yes" if number % 4 else "no"])
 

@@ -73,7 +73,7 @@ def main() -> dict[str, list[float] | float]:
 
     per_epoch = []
     for epoch in range(5):
-        accuracy.reset_state()  # it would go on counting from epoch to epoch
+        accuracy.reset_state()  # it would accumulate over the epochs
         for inputs, targets in batches:  # every iteration is the next epoch, in another order
             loss = step(inputs, targets)
         per_epoch.append(float(accuracy.result()))

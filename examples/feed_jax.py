@@ -46,8 +46,8 @@ def apply(params: dict[str, jax.Array], pixels: jax.Array) -> jax.Array:
 
 def find_loss(params: dict[str, jax.Array], inputs: dict, targets: dict) -> jax.Array:
     """Return the cross-entropy of a batch."""
-    told = jax.nn.log_softmax(apply(params, inputs["picture"]))
-    return -jnp.take_along_axis(told, targets["stripes"][:, None], axis=1).mean()
+    logs = jax.nn.log_softmax(apply(params, inputs["picture"]))
+    return -jnp.take_along_axis(logs, targets["stripes"][:, None], axis=1).mean()
 
 
 @jax.jit

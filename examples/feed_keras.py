@@ -1,4 +1,4 @@
-"""Keras `fit`, stopped in the middle of its second epoch, and gone on with where it was.
+"""Keras `fit`, stopped in the middle of its second epoch, and resumed there.
 
 Run it in any folder: it writes `pets/` and learns from it which pets are adopted.
 """

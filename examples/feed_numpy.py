@@ -1,4 +1,4 @@
-"""Batches for plain NumPy: a regression that is stopped in the middle of an epoch, and goes on.
+"""Batches for plain NumPy: a regression that is stopped in the middle of an epoch, and resumed.
 
 Run it in any folder: it writes `pets/` and learns from it which pets are adopted.
 """

@@ -1,4 +1,4 @@
-"""Images for torch: training that is stopped in the middle of its second epoch, and gone on with.
+"""Images for torch: training that is stopped in the middle of its second epoch, and resumed.
 
 Run it in any folder: it writes `stripes/` and learns from it which way stripes run.
 """
@@ -63,7 +63,7 @@ def train(model: Net, batches: torch.utils.data.DataLoader, num_steps: int) -> N
 
 
 def main() -> None:
-    """Train, keep model and state in one file, go on from it, and see how well it does."""
+    """Train, save model and state in one file, resume from it, and return the accuracy."""
     torch.manual_seed(0)
     data = ps.convert(draw_stripes(600), "stripes", target="stripes", overwrite=True)
     picture = ps.transform.Image(48, resize="pad", augment={"flip": 0.5, "brightness": 0.2})
@@ -76,7 +76,7 @@ def main() -> None:
     torch.save({"model": model.state_dict(), "data": feed.state_dict()}, "stripes.pt")
 
     saved = torch.load("stripes.pt")
-    print("gone on from epoch", saved["data"]["epoch"], "step", saved["data"]["step"])
+    print("resumed at epoch", saved["data"]["epoch"], "step", saved["data"]["step"])
     model, feed = Net(), data["train"].loader(pipeline, **choices).to_torch()
     model.load_state_dict(saved["model"])
     feed.load_state_dict(saved["data"])

@@ -19,13 +19,13 @@ def make_claims(count: int) -> Iterator[dict]:
     """Yield a photo, what is said of it, and whether that is true: neither alone tells it."""
     random = np.random.default_rng(0)
     for _ in range(count):
-        seen, told = random.choice(list(COLOURS), 2)
+        seen, named = random.choice(list(COLOURS), 2)
         height, width = random.integers(32, 64, 2)
         pixels = random.normal(COLOURS[seen], 30, (height, width, 3))
         file = io.BytesIO()
         Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "JPEG")
-        caption = str(random.choice(CAPTIONS)).format(told)
-        yield {"photo": file.getvalue(), "caption": caption, "truth": "yes" if seen == told else "no"}
+        caption = str(random.choice(CAPTIONS)).format(named)
+        yield {"photo": file.getvalue(), "caption": caption, "truth": "yes" if seen == named else "no"}
 
 
 def main() -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""TFRecord shards that anybody wrote, into Keras `fit`: photo, station numbers and five measures by name.
+"""TFRecord shards of any origin, into Keras `fit`: photo, station numbers and five measures by name.
 
 Run it in any folder: TensorFlow writes `parcels/*.tfrecord`, from which it learns which parcels are late.
 """

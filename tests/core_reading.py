@@ -1,6 +1,6 @@
-"""Read payloads with the compiled core, many in one call, into what the plain readers can be held against.
+"""Read payloads with the compiled core, many in one call, into what the plain readers are compared with.
 
-A plan says of each key which kind it wants, so every payload is decoded three times, once for each kind, as
+A plan declares the kind of each key, so every payload is decoded three times, once for each kind, as
 lists of any length. What comes of a key under each kind is its outcome: values, or the kind there instead.
 """
 

@@ -61,7 +61,7 @@ def _offsets(cells: list[Any], first: int = 0) -> Any:
 
 
 def _values(field: f.Sequence, parts: list[Any], gap: bytes) -> Any:
-    """Return the values of lists one behind the other."""
+    """Return the concatenated values of lists."""
     if field.kind == "bytes":
         return strings_of([value for part in parts for value in part], gap)
     return np.concatenate([np.empty(0, NUMPY_DTYPES[field.dtype]), *parts])

@@ -41,7 +41,7 @@ class Campaign:
 
     Attributes:
         found: How often the old data set was there, how often the new one; and the points at which something
-            else was, at which a resumed run or a new one gave other bytes, or left something behind.
+            else was, at which a resumed run or a new one gave other bytes, or left files over.
     """
 
     def __init__(self, out: Path, compression: str, *, overwrite: bool) -> None:

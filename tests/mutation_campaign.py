@@ -1,4 +1,4 @@
-"""Damaged payloads held against protobuf's own parser, by the thousand: the core reads alike, or both refuse.
+"""Damaged payloads compared with protobuf's own parser, by the thousand: both read the same, or both refuse.
 
 The same seed gives the same payloads everywhere. What may differ is the closed list of `oracle_differences`.
 """
@@ -19,8 +19,8 @@ from core_reading import (
 )
 from oracle_differences import without_skipped
 from oracle_protobuf import RefusedError, protobuf_example, protobuf_sequence_example
-from wanted_entries import keep_wanted, list_keys_of
-from wire_forms import mutate, random_payload
+from random_payloads import mutate, random_payload
+from selected_entries import keep_wanted, list_keys_of
 
 BATCH_RECORDS = 512
 MUTANTS_PER_FORM = 7

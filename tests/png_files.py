@@ -22,7 +22,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 class Drawing(NamedTuple):
-    """An image as samples, (height, width, samples), and how PNG is told to read them."""
+    """An image as samples, (height, width, samples), and the PNG header that describes them."""
 
     samples: np.ndarray
     colour: int

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 import pytest
 
+from image_datasets import fit_photos, open_photos, photo, write_photos
 from loaded_batches import freeze, freeze_all
 from penstock.errors import FieldError
-from picture_sets import fit_photos, open_photos, photo, write_photos
 from raising import containing
 
 BAD = 2

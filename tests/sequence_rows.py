@@ -30,8 +30,8 @@ def steps_of(split: Any, name: str) -> list[list[list[Any]]]:
     return [[np.asarray(step).tolist() for step in sample[name]] for sample in split]
 
 
-def open_each_way(path: Path, **told: ps.fields.Field) -> Iterator[Any]:
-    """Yield the split as it is inferred, as its fields are told, and as its whole schema is."""
+def open_each_way(path: Path, **declared: ps.fields.Field) -> Iterator[Any]:
+    """Yield the split with an inferred schema, with declared fields, and with a declared schema."""
     yield open_split(path)
-    yield open_split(path, fields=told)
-    yield open_split(path, schema=Schema(told))
+    yield open_split(path, fields=declared)
+    yield open_split(path, schema=Schema(declared))

@@ -188,7 +188,7 @@ def check_order(calls: list[tuple[str, ...]], out: Path) -> None:
 
 
 def trace_command(trace: Path) -> tuple[str, ...] | None:
-    """Return what a command is put behind to have its calls written down; None where that is not allowed."""
+    """Return the prefix of a command that records its system calls; None where that is not allowed."""
     traced = "trace=write,pwrite64,fsync,rename,renameat,renameat2"
     command = ("strace", "-f", "-y", "-qq", "-s", "0", "-e", traced, "-o", os.fspath(trace))
     if shutil.which("strace") is None:
@@ -198,7 +198,7 @@ def trace_command(trace: Path) -> tuple[str, ...] | None:
 
 
 def small_disk(folder: Path, size: str) -> tuple[str, ...] | None:
-    """Return what a command is put behind to see a small disk at a folder; None where that is not allowed."""
+    """Return the prefix of a command for which a folder is a small disk; None where that is not allowed."""
     mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
     command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, os.fspath(folder))
     if shutil.which("unshare") is None:

@@ -9,13 +9,13 @@ import pytest
 
 import penstock as ps
 from fake_runs import fit_run
+from image_files import jpeg, png, scene
 from penstock import fields as f
 from penstock.errors import CellError
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict.predict import predict
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions
-from pictures import jpeg, png, scene
 
 TEXTS = [f"the pet number {row} is é {'very ' * (row % 5)}good" for row in range(40)]
 KINDS = ["cat", "dog"] * 20

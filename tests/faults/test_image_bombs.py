@@ -12,24 +12,24 @@ import zlib
 import numpy as np
 import pytest
 
-from loaded_batches import run_apart
-from picture_sets import fit_photos, open_photos, write_photos
-from pictures import (
+from image_datasets import fit_photos, open_photos, write_photos
+from image_files import (
     PNG_END,
     blank_png,
     bmp,
     chunk,
     gif,
+    insert_after_start,
     jpeg,
     opened,
     png,
     png_start,
-    put_behind_start,
     saved,
     scene,
     segment,
     text_bomb,
 )
+from loaded_batches import run_apart
 from raising import containing
 from refused_images import BAD, SOUND, check_refused, load, with_bad
 
@@ -151,11 +151,11 @@ def test_i7_jpeg_that_goes_over_its_pixels_again_and_again_is_refused(folder, ca
     whole = jpeg(PICTURE, progressive=True)
     assert whole.count(b"\xff\xda") == 10
     check_refused(folder, repeated(whole, 10_000), [100, "scans"], ["jpeg", 10010], caplog=caplog)
-    hidden = put_behind_start(repeated(whole, 91), segment(0xE2, bytes(65_533)) * 3)
+    hidden = insert_after_start(repeated(whole, 91), segment(0xE2, bytes(65_533)) * 3)
     check_refused(folder, hidden, [100, "scans"], ["jpeg", 101], caplog=caplog)
     # Scans of thumbnails and of what lies behind the end are none of its own.
     many = segment(0xE1, b"\xff\xda" * 1000)
-    write_photos(folder, [put_behind_start(whole, many) + b"\xff\xda" * 1000])
+    write_photos(folder, [insert_after_start(whole, many) + b"\xff\xda" * 1000])
     split = open_photos(folder)
     inputs, _ = next(iter(split.loader(fit_photos(split, size=(24, 32)))))
     assert np.abs(inputs["image"][0].astype(int) - opened(whole)).max() <= 1
@@ -164,14 +164,14 @@ def test_i7_jpeg_that_goes_over_its_pixels_again_and_again_is_refused(folder, ca
 def test_i7_segments_of_a_jpeg_are_not_looked_at(folder):
     many = segment(0xEB, b"\xff\xd8\xff\xc0" * 15_000) * 40 + segment(0xE1, b"Exif\0\0" + b"\xff" * 60_000)
     many += segment(0xE1, b"Exif\0\0MM\0*\xff\xff\xff\xff") + segment(0xFE, b"")
-    write_photos(folder, [put_behind_start(jpeg(PICTURE), many)])
+    write_photos(folder, [insert_after_start(jpeg(PICTURE), many)])
     split = open_photos(folder)
     inputs, _ = next(iter(split.loader(fit_photos(split, size=(24, 32)))))
     assert np.abs(inputs["image"][0].astype(int) - opened(jpeg(PICTURE))).max() <= 1
 
 
 def test_i7_jpeg_whose_profile_is_not_all_there_is_refused(folder, caplog):
-    data = put_behind_start(jpeg(PICTURE), segment(0xE2, b"ICC_PROFILE\0\1\3" + bytes(500)))
+    data = insert_after_start(jpeg(PICTURE), segment(0xE2, b"ICC_PROFILE\0\1\3" + bytes(500)))
     check_refused(folder, data, ["jpeg"], ["damaged", "ICC"], caplog=caplog)
 
 
@@ -179,7 +179,7 @@ def test_i7_jpeg_whose_profile_is_not_all_there_is_refused(folder, caplog):
 # memory rose above what it was before. Those named first load whatever is loaded late.
 FEED = """
 import json, resource, sys
-from picture_sets import fit_photos, open_photos
+from image_datasets import fit_photos, open_photos
 
 def status(key):
     for line in open("/proc/self/status"):
@@ -230,7 +230,7 @@ def test_i1_i2_i3_i4_i7_bombs_take_no_memory(tmp_path):
 # Decodes the real one of 144 million pixels, because it was asked for.
 ALLOWED = """
 import sys
-from picture_sets import fit_photos, open_photos
+from image_datasets import fit_photos, open_photos
 
 split = open_photos(sys.argv[1])
 pipeline = fit_photos(split, max_pixels=144_000_000, channels=1)

@@ -9,9 +9,8 @@ import pytest
 
 import penstock as ps
 from fit_sources import fit, strings
-from penstock.transform import Draws, Image
-from picture_sets import fit_photos, open_photos, write_photos
-from pictures import (
+from image_datasets import fit_photos, open_photos, write_photos
+from image_files import (
     animated,
     bmp,
     chunk,
@@ -26,6 +25,7 @@ from pictures import (
     turned,
     turned_jpeg,
 )
+from penstock.transform import Draws, Image
 from raising import containing
 from refused_images import BAD, WAYS, check_refused, load, with_bad
 

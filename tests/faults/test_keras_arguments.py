@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from fed_pets import make_loader, write_pets
+from pets_data import make_loader, write_pets
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
@@ -130,7 +130,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import keras
 import penstock as ps
-from fed_pets import make_loader, write_pets
+from pets_data import make_loader, write_pets
 pets = write_pets(Path(sys.argv[1]), 12)
 age = keras.Input((), name="age")
 model = keras.Model({"age": age}, keras.layers.Dense(1)(keras.ops.expand_dims(age, 1)))

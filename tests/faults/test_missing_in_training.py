@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import penstock as ps
-from held_tables import hold
+from table_formats import hold
 
 NUM_ROWS = 90
 

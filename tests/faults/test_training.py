@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
 from penstock.training.snapshot import copy_array
 from penstock.training.tensorfile import read_tensors
-from small_garden import MODEL, OPTIONS, Listener, read_history, train, write_garden
+from training_data import MODEL, OPTIONS, Listener, read_history, train, write_garden
 
 WEIGHTS = "weights.safetensors"
 
@@ -145,7 +145,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 import keras
-from small_garden import MODEL, OPTIONS, Listener
+from training_data import MODEL, OPTIONS, Listener
 import penstock as ps
 
 class Kill(keras.callbacks.Callback):
@@ -338,7 +338,7 @@ import os, sys
 os.environ["KERAS_BACKEND"] = "jax"
 sys.path.insert(0, {tests!r})
 import keras
-from small_garden import Listener, train
+from training_data import Listener, train
 import penstock as ps
 
 class Interrupt(keras.callbacks.Callback):

@@ -10,7 +10,7 @@ from penstock.errors import FieldError, OptionError
 from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.options import ConvertOptions
-from small_garden import Listener
+from training_data import Listener
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")

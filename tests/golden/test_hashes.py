@@ -6,7 +6,7 @@ A number here that has to change means that rows of every data set change their 
 import numpy as np
 import pytest
 
-import hash_reference as plain
+import core_reference as plain
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import _native
 from penstock import fields as f

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fit_sources import fit, strings
+from image_files import png
 from penstock.fields import Image as ImageField
 from penstock.transform import Draws, Image
-from pictures import png
 
 EVERYTHING = {
     "flip": 0.5,

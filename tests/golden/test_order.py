@@ -9,7 +9,7 @@ import hashlib
 import numpy as np
 import pytest
 
-import order_reference as plain
+import core_reference as plain
 from penstock import _native
 
 # (seed, epoch, purpose, size): what stands at the first two positions, in the middle, and at the last two

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from fed_pets import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from penstock.transform.output import Output
+from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 
 jax = pytest.importorskip("jax")
 
@@ -328,7 +328,7 @@ import sys
 import jax
 import pytest
 from pathlib import Path
-from fed_pets import make_loader, write_pets
+from pets_data import make_loader, write_pets
 from penstock.errors import OptionError
 
 mesh = jax.make_mesh((2,), ("rows",))
@@ -361,7 +361,7 @@ import jax
 
 folder, port, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
 jax.distributed.initialize(f"localhost:{port}", 2, rank)
-from fed_pets import make_loader, write_pets
+from pets_data import make_loader, write_pets
 from pathlib import Path
 
 mesh = jax.make_mesh((2,), ("rows",))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from fed_pets import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from penstock.transform.pipeline import Pipeline
+from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
@@ -341,7 +341,7 @@ import sys
 from pathlib import Path
 import keras
 import tensorflow as tf
-from fed_pets import make_loader, write_pets
+from pets_data import make_loader, write_pets
 
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)

@@ -8,11 +8,11 @@ import pyarrow.csv
 import pytest
 
 import penstock as ps
+from image_files import png, scene
 from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.training.run import PIPELINE_NAME, open_run, save_weights
 from penstock.training.run_files import OWN_MODEL, write_run_config
-from pictures import png, scene
 
 NUM_ROWS = 60
 WORDS = ("quiet", "playful", "old", "friendly", "shy")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from fed_pets import freeze, make_loader, make_pipeline, read_epochs, write_pets
+from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow")
@@ -261,7 +261,7 @@ TWO_DEVICES = """
 import sys
 import tensorflow as tf
 from pathlib import Path
-from fed_pets import make_loader, read_epochs, write_pets
+from pets_data import make_loader, read_epochs, write_pets
 
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -292,7 +292,7 @@ import sys
 from pathlib import Path
 
 import penstock as ps
-from fed_pets import make_loader
+from pets_data import make_loader
 
 pets = ps.open(sys.argv[1])
 datasets = [make_loader(pets).to_tf(), make_loader(pets).to_tf().prefetch(2)]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from fed_pets import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from penstock.transform.output import Output
+from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset  # noqa: E402

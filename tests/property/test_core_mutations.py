@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from mutation_campaign import READERS, compare_batch, run_campaign
-from wire_forms import random_payload
+from random_payloads import random_payload
 
 # A known field in another wire type is refused here and dropped in silence by protobuf; a map entry with an
 # unknown field is kept here and dropped by protobuf's Python parser.

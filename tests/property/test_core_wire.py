@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from core_reading import KINDS, Outcomes, Refused, check_payloads, expect_outcomes, read_outcomes
 from oracle_wire import plain, wire_example, wire_sequence_example
-from wanted_entries import keep_wanted, list_keys_of
+from random_payloads import mutate, random_payload
+from selected_entries import keep_wanted, list_keys_of
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
 from wire.fields import WireError
-from wire_forms import mutate, random_payload
 
 READERS: dict[str, Callable[..., Any]] = {
     "Example": lambda payload, strict: (wire_example(payload, strict=strict),),

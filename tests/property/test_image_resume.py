@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from image_datasets import fit_photos, open_photos, photo, write_photos
 from loaded_batches import freeze
-from picture_sets import fit_photos, open_photos, photo, write_photos
 
 RANDOM = [None, True, {"flip": 0.5, "flip_down": 0.5}, {"crop": 0.3, "contrast": 0.5, "cutout": 0.4}]
 MOST_STEPS = 8

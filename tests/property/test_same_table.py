@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from held_tables import Rows, hold
+from table_formats import Rows, hold
 
 _VALUES = {
     "count": st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3),

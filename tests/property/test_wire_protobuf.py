@@ -20,10 +20,10 @@ from oracle_protobuf import (
     protobuf_sequence_example,
 )
 from oracle_wire import plain, wire_example, wire_sequence_example
+from random_payloads import mutate, random_payload
 from wire.example import Feature, read_example, read_sequence_example, write_example, write_sequence_example
 from wire.example import SequenceExample as Sequence
 from wire.fields import WireError, write_delimited
-from wire_forms import mutate, random_payload
 
 READERS: dict[str, tuple[Callable[..., Any], Callable[[bytes], Any]]] = {
     "Example": (wire_example, protobuf_example),

@@ -136,13 +136,13 @@ def _read_int64_list(message: Span, strict: bool) -> list[int]:
         packed = expect_wire_type(field, "Int64List.value", WireType.LENGTH_DELIMITED, WireType.VARINT)
         position = packed.start
         while position < packed.stop:
-            value, behind = read_varint(packed.data, position, packed.stop)
+            value, end = read_varint(packed.data, position, packed.stop)
             if strict and value > _UINT64:
                 raise WireError(
                     "varint_overflow", position, f"Int64List.value: expected 64 bits, got {value:#x}"
                 )
             values.append(_to_signed(value))
-            position = behind
+            position = end
     return values
 
 
@@ -307,7 +307,7 @@ class SequenceExample:
 
     Attributes:
         context: Features of the whole sequence, by name.
-        feature_lists: For each name one feature a step. Lists may differ in length, and steps in kind.
+        feature_lists: For each name one feature per step. Lists may differ in length, and steps in kind.
     """
 
     context: dict[str, Feature] = dataclasses.field(default_factory=dict)

@@ -92,7 +92,7 @@ def read_varint(data: bytes, position: int, stop: int) -> tuple[int, int]:
     caller to cut them off or to object.
 
     Returns:
-        The value, and the position behind it.
+        The value, and the position after it.
     """
     return _read(data, position, stop, MAX_VARINT_BYTES)
 
@@ -101,17 +101,17 @@ def read_tag(data: bytes, position: int, stop: int) -> tuple[int, int, int]:
     """Read a tag: at most five bytes and 32 bits.
 
     Returns:
-        The field number (0 is not refused here), the wire type, and the position behind the tag.
+        The field number (0 is not refused here), the wire type, and the position after the tag.
     """
-    tag, behind = _read_limited(data, position, stop, MAX_TAG_BYTES, MAX_TAG, "tag_too_large")
-    return tag >> 3, tag & 7, behind
+    tag, end = _read_limited(data, position, stop, MAX_TAG_BYTES, MAX_TAG, "tag_too_large")
+    return tag >> 3, tag & 7, end
 
 
 def read_length(data: bytes, position: int, stop: int) -> tuple[int, int]:
-    """Read a length: at most five bytes and 31 bits, and no more than the bytes behind it.
+    """Read a length: at most five bytes and 31 bits, and no more than the bytes after it.
 
     Returns:
-        The length, and the position behind it, where the content starts.
+        The length, and the position after it, where the content starts.
     """
     length, start = _read_limited(data, position, stop, MAX_LENGTH_BYTES, MAX_LENGTH, "length_too_large")
     if length > stop - start:
@@ -122,10 +122,10 @@ def read_length(data: bytes, position: int, stop: int) -> tuple[int, int]:
 def _read_limited(
     data: bytes, position: int, stop: int, max_bytes: int, max_value: int, reason: Reason
 ) -> tuple[int, int]:
-    value, behind = _read(data, position, stop, max_bytes)
+    value, end = _read(data, position, stop, max_bytes)
     if value > max_value:
         raise WireError(reason, position, f"expected at most {max_value}, got {value}")
-    return value, behind
+    return value, end
 
 
 def _read(data: bytes, position: int, stop: int, max_bytes: int) -> tuple[int, int]:
@@ -145,7 +145,7 @@ MAX_DEPTH = 100
 
 
 class WireType(IntEnum):
-    """How the bytes behind a tag are laid out. 6 and 7 mean nothing and are refused."""
+    """How the bytes after a tag are laid out. 6 and 7 mean nothing and are refused."""
 
     VARINT = 0
     FIXED64 = 1
@@ -160,7 +160,7 @@ _FIXED_BYTES = {WireType.FIXED64: 8, WireType.FIXED32: 4}
 
 @dataclass(frozen=True)
 class Span:
-    """Some bytes of a payload, kept with their place in it so that an error can name the byte.
+    """Some bytes of a payload, kept with their position in it so that an error can name the byte.
 
     Attributes:
         data: The whole payload.
@@ -209,7 +209,7 @@ def read_fields(message: Span) -> Iterator[Field]:
 
     Raises:
         WireError: At the first byte that is no field. Field number 0 is refused, but not inside a group:
-            protobuf (from 7.34 on) passes over a group without a look at the numbers of the fields in it.
+            protobuf (from 7.34 on) skips a group without checking the numbers of the fields in it.
     """
     position = message.start
     while position < message.stop:
@@ -233,7 +233,7 @@ def read_fields(message: Span) -> Iterator[Field]:
 def expect_wire_type(field: Field, name: str, *allowed: WireType) -> Span:
     """Return the value of a field whose number is known, and refuse it in another wire type than declared.
 
-    protobuf takes such a field for an unknown one and drops its value without a word; here nothing is lost
+    protobuf takes such a field for an unknown one and drops its value silently; here nothing is lost
     silently.
     """
     if field.wire_type not in allowed:
@@ -276,7 +276,7 @@ def _skip_group(message: Span, begin: int) -> tuple[Span, int]:
     """Pass over the group whose start tag is at `begin`, with the groups in it, by a list and not by calls.
 
     Returns:
-        What lies between its two tags, and the position behind the end tag.
+        What lies between its two tags, and the position after the end tag.
     """
     number, _, start = read_tag(message.data, begin, message.stop)
     open_groups = [number]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from image_datasets import SCHEMA, fit_photos, open_photos, photo, photo_record, write_photos
 from loaded_batches import freeze_all
 from penstock.errors import OptionError, StateError
-from picture_sets import SCHEMA, fit_photos, open_photos, photo, photo_record, write_photos
 from raising import containing, raises_with
 from record_files import write_plain
 

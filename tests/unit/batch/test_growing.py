@@ -9,13 +9,21 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from image_datasets import (
+    SCHEMA,
+    fit_photos,
+    images_by_number,
+    open_photos,
+    photo,
+    photo_record,
+    write_photos,
+)
+from image_files import jpeg, scene
 from loaded_batches import freeze, freeze_all
 from penstock.decode.pixels import EncodedImages
 from penstock.errors import FieldError, OptionError, WriteError
 from penstock.transform import Output
 from penstock.transform.image_pixels import Drawing
-from picture_sets import SCHEMA, fit_photos, images_by_number, open_photos, photo, photo_record, write_photos
-from pictures import jpeg, scene
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from fit_sources import lists, numbers, strings
+from image_files import scene
 from loaded_batches import freeze
 from penstock.batch.cache import move_to_file
 from penstock.batch.image_cache import Held, HeldImages
 from penstock.types import Dense, Dictionary, Pictures
-from pictures import scene
 
 
 def pictures(*seeds):

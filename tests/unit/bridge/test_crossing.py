@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fed_pets import make_loader, make_pipeline, write_pets
 from penstock.bridge.outputs import check_outputs
 from penstock.errors import OptionError
+from pets_data import make_loader, make_pipeline, write_pets
 from raising import containing, raises_with
 
 

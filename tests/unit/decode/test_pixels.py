@@ -8,9 +8,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from fit_sources import strings
-from penstock.decode.pixels import FORMATS, EncodedImages, PixelError, PixelRules
-from penstock.errors import MissingPackageError
-from pictures import (
+from image_files import (
     PNG_END,
     animated,
     bmp,
@@ -18,18 +16,20 @@ from pictures import (
     exif,
     gif,
     grey,
+    insert_after_start,
     jpeg,
     odd_jpeg,
     opened,
     png,
     png_start,
-    put_behind_start,
     saved,
     scene,
     segment,
     turned,
     turned_jpeg,
 )
+from penstock.decode.pixels import FORMATS, EncodedImages, PixelError, PixelRules
+from penstock.errors import MissingPackageError
 from raising import containing, mentions, raises_with
 
 PICTURE = scene(40, 56)
@@ -80,7 +80,7 @@ JPEGS = {
     "stray bytes at the end": jpeg(PICTURE)[:-2] + b"\0\1\2\3\xff\xd9",
     "filled": jpeg(PICTURE)[:-2] + b"\xff\xff\xff\xd9",
     "with a profile": jpeg(PICTURE, icc_profile=b"junk" * 40_000),
-    "with a comment": put_behind_start(jpeg(PICTURE), segment(0xFE, b"\xff\xd8\xff\xc0" * 900)),
+    "with a comment": insert_after_start(jpeg(PICTURE), segment(0xFE, b"\xff\xd8\xff\xc0" * 900)),
 }
 
 
@@ -201,7 +201,7 @@ def test_photos_are_turned_upright(orientation, order):
 def test_note_of_a_camera_is_found_behind_others():
     note = exif(6)
     other = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
-    data = put_behind_start(jpeg(PICTURE), other + segment(0xE1, b"Exif\0\0" + note))
+    data = insert_after_start(jpeg(PICTURE), other + segment(0xE1, b"Exif\0\0" + note))
     assert images(data).size(0) == (56, 40)
     assert images(png(PICTURE)[:-12] + chunk(b"eXIf", note) + PNG_END).size(0) == (56, 40)
 

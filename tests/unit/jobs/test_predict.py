@@ -15,6 +15,7 @@ import pytest
 
 import penstock as ps
 from fake_runs import FakeRun, fit_run
+from image_files import jpeg, png, scene
 from penstock import fields as f
 from penstock.errors import (
     CellError,
@@ -27,7 +28,6 @@ from penstock.errors import (
 )
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict, run_prediction
-from pictures import jpeg, png, scene
 from raising import containing, mentions, raises_with
 
 NUM_ROWS = 40

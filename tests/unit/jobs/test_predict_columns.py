@@ -6,6 +6,7 @@ import pytest
 
 import penstock as ps
 from fake_runs import fit_run
+from image_files import jpeg, png, scene
 from penstock import fields as f
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
@@ -18,7 +19,6 @@ from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.transform.output import Output
 from penstock.types import Bytes, Dense, Ragged
-from pictures import jpeg, png, scene
 
 PHOTO = png(scene(4, 5))
 CELLS = {

@@ -17,7 +17,7 @@ from penstock.jobs.train.train import TrainJob, choose_folder, claim_folder, pre
 from penstock.shards.lock import WriterLock  # noqa: E402
 from penstock.training import train as core  # noqa: E402
 from penstock.training.progress import Silence  # noqa: E402
-from small_garden import Listener  # noqa: E402
+from training_data import Listener  # noqa: E402
 
 OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 3}  # 3 steps an epoch
 

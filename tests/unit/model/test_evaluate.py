@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from image_files import jpeg
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.model.task import find_tasks
 from penstock.score.engine import evaluate_split
@@ -15,7 +16,6 @@ from penstock.score.options import EvaluateOptions
 from penstock.score.scores import CLASS_SCORES
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.output import Output
-from pictures import jpeg
 from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
 

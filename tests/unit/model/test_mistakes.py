@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from image_files import jpeg
 from penstock.errors import FieldError
 from penstock.model.task import Task
 from penstock.score.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
-from pictures import jpeg
 
 LABELS = Task("tags", "multilabel", ("x", "y", "z"), (3,))
 CLASSES = Task("breed", "multiclass", (b"a", "b", 7))

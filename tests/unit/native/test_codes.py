@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hash_reference as plain
+import core_reference as plain
 from penstock import _native
 from raising import raises_with
 

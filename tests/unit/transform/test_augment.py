@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from image_files import scene
 from penstock.errors import OptionError, SchemaError
 from penstock.transform import Augment, Draws
 from penstock.transform.augment import (
@@ -15,7 +16,6 @@ from penstock.transform.augment import (
     saturation,
     scaled_maps,
 )
-from pictures import scene
 from raising import mentions, raises_with
 
 COUNT = 64

@@ -8,12 +8,12 @@ import pytest
 from PIL import Image as Pillow
 
 from fit_sources import ColumnSource, fit, numbers, run, strings
+from image_files import bmp, grey, jpeg, png, saved, scene, turned_jpeg
 from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Tensor
 from penstock.fields import Image as ImageField
 from penstock.schema.schema import Schema
 from penstock.transform import Draws, Image, Output
-from pictures import bmp, grey, jpeg, png, saved, scene, turned_jpeg
 from raising import containing, mentions, raises_with
 
 FIELD = ImageField()

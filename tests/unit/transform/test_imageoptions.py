@@ -7,10 +7,10 @@ import pytest
 
 import penstock as ps
 from fit_sources import fit, strings
+from image_files import jpeg, opened, png, scene
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Image as ImageField
 from penstock.transform import Augment, Draws, Image, Output
-from pictures import jpeg, opened, png, scene
 from raising import containing, raises_with
 
 COLUMN = strings([png(scene(40, 56, seed)) for seed in range(3)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from pictures import jpeg, png, scene
+from image_files import jpeg, png, scene
 from record_files import example, write_plain
 
 SCHEMA = ps.Schema(

@@ -65,8 +65,8 @@ def segment(marker: int, payload: bytes) -> bytes:
     return b"\xff" + bytes([marker]) + struct.pack(">H", len(payload) + 2) + payload
 
 
-def put_behind_start(data: bytes, more: bytes) -> bytes:
-    """Return a JPEG with more bytes behind its first marker."""
+def insert_after_start(data: bytes, more: bytes) -> bytes:
+    """Return a JPEG with more bytes after its first marker."""
     return data[:2] + more + data[2:]
 
 
@@ -143,7 +143,7 @@ def turned(upright: NDArray[Any], orientation: int) -> NDArray[Any]:
 def turned_jpeg(upright: Pixels, orientation: int, order: str = "<", **options: Any) -> bytes:
     """Return a JPEG that is stored turned, with the note that says so."""
     data = jpeg(turned(upright, orientation), **options)
-    return put_behind_start(data, segment(0xE1, b"Exif\0\0" + exif(orientation, order)))
+    return insert_after_start(data, segment(0xE1, b"Exif\0\0" + exif(orientation, order)))
 
 
 def chunk(kind: bytes, data: bytes = b"", crc: int | None = None) -> bytes:
@@ -199,7 +199,7 @@ def blank_png(side: int, colour: int = 2) -> bytes:
     block = zlib.compressobj(9)
     zeros = block.compress(bytes(num_bytes // side * 40)) + block.flush(zlib.Z_FULL_FLUSH)
     assert side % 40 == 0
-    # Blocks that were flushed stand for themselves; of zeros, the sum behind them counts how many there are.
+    # Flushed blocks are independent; of zeros, the checksum at the end counts how many there are.
     stream = zeros + zeros[2:] * (side // 40 - 1) + b"\x03\x00" + struct.pack(">HH", num_bytes % 65521, 1)
     return png_start(side, side, 8, colour) + chunk(b"IDAT", stream) + PNG_END
 

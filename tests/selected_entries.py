@@ -1,6 +1,6 @@
-"""The part of a payload that a plan reads: the map entries with the keys it wants, and all around them.
+"""The part of a payload that a plan reads: the map entries with the selected keys, and everything around them.
 
-The plain readers read every value. Without the entries that nobody wants, they must find what the core finds.
+The plain readers read every value. Without the other entries, they must find what the core finds.
 """
 
 from collections.abc import Collection, Iterator
