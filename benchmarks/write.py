@@ -79,17 +79,17 @@ def format_raw_source(score: Results, raw: RawSource, num_cores: int, entries: S
     return f"{heading}\n\n{draw(heads, rows)}"
 
 
-def format_overview(score: Results, materials: Sequence[str]) -> str:
+def format_overview(score: Results, names: Sequence[str]) -> str:
     """Draw how many times as fast as each row Penstock is on one core, without and with `sync` after it."""
     tables = []
     for head, rate in (("Penstock on one core is", _plainly), ("the same, synced", _synced)):
         rows = []
         for entry in ENTRIES:
-            cells = [_compare_row(score, entry, name, rate) for name in materials]
+            cells = [_compare_row(score, entry, name, rate) for name in names]
             if entry.name != BASELINE and any(cells):
                 rows.append([entry.title, *cells])
         if rows:
-            tables.append(draw([head, *materials], rows))
+            tables.append(draw([head, *names], rows))
     return "\n\n".join(tables)
 
 
@@ -98,10 +98,10 @@ def _compare_row(score: Results, entry: Entry, raw: str, rate: Rate) -> str:
     return format_ratio(compare(ours, theirs, rate))
 
 
-def format_workers(score: Results, materials: Sequence[str], cores: Sequence[int]) -> str:
+def format_workers(score: Results, names: Sequence[str], cores: Sequence[int]) -> str:
     """Draw what more workers bring."""
     rows = []
-    for name in materials:
+    for name in names:
         for num_cores in cores:
             ours = pick_turns(score, BASELINE, name, num_cores)
             ratio = compare(ours, pick_turns(score, BASELINE, name, 1)) if num_cores > 1 else None
@@ -128,7 +128,7 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line; a name that does not exist ends the program with status 2."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, help="passes of each writer (default 5, quick 1)")
-    parser.add_argument("--materials", default=",".join(ALL), help="default: %(default)s")
+    parser.add_argument("--sources", default=",".join(ALL), help="default: %(default)s")
     parser.add_argument("--competitors", default=",".join(ENTRY_NAMES), help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="small data: a smoke test, not a measurement")
     parser.add_argument(
@@ -145,9 +145,9 @@ def parse_arguments() -> argparse.Namespace:
     )
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
-    arguments.materials = arguments.materials.split(",")
+    arguments.sources = arguments.sources.split(",")
     arguments.competitors = arguments.competitors.split(",")
-    for name in arguments.materials:
+    for name in arguments.sources:
         if name not in ALL:
             parser.error(f"unknown raw {name!r}: expected some of {', '.join(ALL)}")
     for name in arguments.competitors:
@@ -176,8 +176,8 @@ def list_orders(raw: str, arguments: argparse.Namespace) -> list[Job]:
 def measure(arguments: argparse.Namespace) -> Results:
     """Measure one raw after the other, and print its table when it is done."""
     total = Results()
-    ensure_raw_sources(arguments.materials, arguments.quick)
-    for name in arguments.materials:
+    ensure_raw_sources(arguments.sources, arguments.quick)
+    for name in arguments.sources:
         jobs = list_orders(name, arguments)
         score = run_rounds(jobs, arguments.rounds, len(jobs) if arguments.quick else 1, WORKER)
         raw = list_raw_sources(arguments.quick)[name]
@@ -217,8 +217,8 @@ def report(score: Results, arguments: argparse.Namespace) -> None:
     """Print what follows from all tables, and keep the figures."""
     if arguments.quick:
         print("QUICK RUN on little data: a smoke test, not a measurement.", end="\n\n")
-    overview = format_overview(score, arguments.materials)
-    workers = format_workers(score, arguments.materials, arguments.cores)
+    overview = format_overview(score, arguments.sources)
+    workers = format_workers(score, arguments.sources, arguments.cores)
     for text in (overview, workers, format_notes(score)):
         if text:
             print(text, end="\n\n")

@@ -1,4 +1,4 @@
-"""The part of a payload that a plan reads: the map entries with the selected keys, and everything around them.
+"""The part of a payload that a plan reads: the map entries with the selected keys, and what surrounds them.
 
 The plain readers read every value. Without the other entries, they must find what the core finds.
 """
