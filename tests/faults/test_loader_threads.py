@@ -18,6 +18,7 @@ from penstock import _native
 from penstock.batch.maker import Maker
 from penstock.errors import FieldError
 from penstock.transform import Output
+from raising import containing
 from record_files import example, write_plain
 
 THREADS = pytest.mark.parametrize("num_threads", [0, 1, 2, 8])
@@ -79,8 +80,8 @@ def test_l04_error_in_a_map_comes_as_it_was_raised(split, num_threads, batch_siz
     path = split.paths[0]
     step = 5 // batch_size
     first = step * batch_size
-    assert error.__notes__[-1] == (
-        f"in batch {step} of epoch 0: {batch_size} records, the first of them record {first} of {path}"
+    assert error.__notes__[-1] == containing(
+        f"batch {step}", "epoch 0", f"{batch_size} record", f"record {first} ", path
     )
     assert loader.position == (0, step)  # what was not taken does not count
     assert [place.record for place in loader.where(step)] == list(range(first, first + batch_size))
@@ -105,14 +106,14 @@ def test_l04_error_in_a_shuffled_epoch_is_the_same_for_any_number_of_threads(spl
 
 
 @THREADS
-def test_l04_map_that_breaks_its_promise_is_named_with_its_batch(split, num_threads):
-    def break_promise(columns):
+def test_l04_map_with_undeclared_output_is_named_with_its_batch(split, num_threads):
+    def return_other_output(columns):
         return {"mapped": np.zeros(3, np.int64)}
 
-    loader = split.loader(map_of(split, break_promise), batch_size=4, num_threads=num_threads)
-    with pytest.raises(FieldError, match="break_promise") as caught:
+    loader = split.loader(map_of(split, return_other_output), batch_size=4, num_threads=num_threads)
+    with pytest.raises(FieldError, match="return_other_output") as caught:
         next(iter(loader))
-    assert any("in batch 0 of epoch 0" in note for note in caught.value.__notes__)
+    assert containing("batch 0", "epoch 0") in caught.value.__notes__
 
 
 def test_l04_loader_can_be_used_again_after_an_error(split):
@@ -154,7 +155,7 @@ def test_l04_threads_that_are_in_a_slow_map_are_not_waited_for(split):
 
 @THREADS
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, MemoryError, RecursionError])
-def test_l05_worker_that_is_told_to_end_ends_the_consumer_too(split, num_threads, kind):
+def test_l05_worker_that_must_end_ends_the_consumer_too(split, num_threads, kind):
     """Workers are threads of this process: kill -9 of one ends all of it, and there is nobody left to hang.
 
     What can still end one thread alone is an exception that is no error, from a map or from outside.
@@ -224,11 +225,11 @@ try:
     for inputs, _ in split.loader(pipeline, batch_size=4, num_threads=2):
         taken += inputs["n"].tolist()
 except MemoryError as error:
-    print(taken, error.__notes__[-1].split(":")[0])
+    print(taken, error.__notes__[-1])
 """
     write_shards(tmp_path / "data", [6, 14])
     result = run_apart(program, tmp_path / "data")
-    assert result.stdout == "[0, 1, 2, 3, 4, 5, 6, 7] in batch 2 of epoch 0\n"
+    assert result.stdout == containing("[0, 1, 2, 3, 4, 5, 6, 7]", "batch 2", "epoch 0")
 
 
 @pytest.mark.parametrize(("num_threads", "prefetch_bytes", "most"), [(1, 0, 2), (4, 0, 2), (4, 1 << 40, 32)])

@@ -14,6 +14,7 @@ import zlib
 import pytest
 
 from penstock._native import masked_crc32c
+from raising import containing
 from record_files import BASE, FRAME_BYTES, FRAMES, header, open_split, write_plain
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +44,7 @@ def read(path, on_error, **options):
         error = caught
     facts = None if error is None else {
         "type": type(error).__name__, "record": error.record, "offset": error.offset, "field": error.field,
-        "expected": error.expected, "got": error.got, "text": str(error)}
+        "expected": error.expected, "got": error.got, "what": error.what, "advice": error.advice}
     return {"sizes": numbers, "error": facts}
 
 sample, options, *paths = sys.argv[1:]
@@ -100,7 +101,7 @@ def test_f07_f08_f09_length_beyond_the_file_is_an_error_before_memory_is_taken(t
         error = raised["error"]
         assert raised["sizes"] == [69, 69], row
         assert (error["type"], error["record"], error["offset"]) == ("CorruptRecordError", 2, 170)
-        assert (error["field"], error["got"]) == ("length", f"{length} bytes")
+        assert (error["field"], error["got"]) == ("length", containing(length))
         # The record that claims it is lost, and no other.
         assert (skipped["sizes"], skipped["error"]) == ([69, 69, 69, 69], None)
 
@@ -131,10 +132,9 @@ def test_f07_record_above_max_record_bytes_is_passed_over_by_its_length(tmp_path
     ((raised, skipped),), growth = read_measured(plain, max_record_bytes=MB)
     assert growth < 16 * MB
     assert raised["sizes"] == [69]
-    assert raised["error"]["text"].startswith(
-        f"{plain}: length (above max_record_bytes) of record 1 at byte 85: "
-        f"expected at most {MB} bytes, got {big} bytes. "
-    )
+    error = raised["error"]
+    assert (error["record"], error["offset"], error["what"]) == (1, 85, containing("max_record_bytes"))
+    assert (error["expected"], error["got"]) == (containing(MB), containing(big))
     assert skipped["sizes"] == [69, 69]
 
 
@@ -168,12 +168,12 @@ def test_f19_gzip_bomb_is_an_error_in_bounded_memory(tmp_path, read_measured):
     raised, _ = bombs["nothing but zeros"]
     assert raised["error"]["type"] == "CorruptRecordError"
     assert raised["error"]["field"] == "compression"
-    assert raised["error"]["expected"] == "at most 1000 bytes a compressed byte"
-    assert raised["error"]["text"].endswith(" It may be a decompression bomb.")
+    assert raised["error"]["expected"] == containing(1000, "compressed byte")
+    assert "decompression bomb" in raised["error"]["advice"]
 
     raised, skipped = bombs["one record of zeros"]
     assert (raised["sizes"], raised["error"]["record"]) == ([], 0)
-    assert "the stream expands beyond reason" in raised["error"]["text"]
+    assert raised["error"]["expected"] == containing(1000, "compressed byte")
     assert (skipped["sizes"], skipped["error"]) == ([], None)
 
     raised, skipped = bombs["records, then zeros"]
@@ -189,7 +189,7 @@ def test_f19_record_above_max_record_bytes_in_a_stream_is_an_error_in_bounded_me
     ((raised, skipped),), growth = read_measured(path, max_record_bytes=MB)
     assert growth < 32 * MB
     assert raised["sizes"] == [69]
-    assert raised["error"]["expected"] == f"at most {MB} bytes"
+    assert raised["error"]["expected"] == containing(MB)
     assert skipped["sizes"][0] == 69
 
 

@@ -17,6 +17,7 @@ from penstock.errors import CellError, OptionError, SchemaError
 from penstock.jobs.predict.predict import predict
 from penstock.shards.options import ConvertOptions
 from penstock.source import block
+from raising import containing
 
 NAN = float("nan")
 SIZES = [1.5, NAN, 2.5, 4.0, NAN, 8.25, 1.25, 3.0]
@@ -197,7 +198,7 @@ def test_x05_nan_in_a_required_field_is_refused_as_an_empty_cell_is(tmp_path):
         with pytest.raises(CellError) as caught:
             ps.convert(source, tmp_path / "out", schema=schema)
         seen.append((caught.value.row, caught.value.field, caught.value.expected, caught.value.got))
-    assert seen == [(2, "size", "a value", "nothing")] * 3
+    assert seen == [(2, "size", containing("value"), containing("nothing"))] * 3
 
 
 KINDS = {

@@ -26,6 +26,7 @@ from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.storage.cache_folder import cache_path
 from penstock.storage.open_file import OpenFile
+from raising import containing
 from staged_writing import fingerprint
 
 NUM_ROWS = 60
@@ -78,7 +79,7 @@ def confirm(source, out: Path, **options) -> None:
     """Resume a finished data set, which must be returned as it is."""
     before = fingerprint(out)
     done = run_conversion(source, out, PlanOverrides(), make_options(resume=True, **options))
-    assert "complete already" in done.notes[-1]
+    assert "complete" in done.notes[-1]
     assert fingerprint(out) == before
 
 
@@ -277,8 +278,7 @@ def test_x01_function_that_returns_an_iterator_is_read_again(tmp_path):
     numbers = 21
     error = refuse(rows, out)
     assert error.field == "source"
-    assert error.expected.startswith("20 rows")
-    assert error.got.startswith("21 rows")
+    assert (error.expected, error.got) == (containing("20 rows"), containing("21 rows"))
 
 
 def test_x01_manifest_without_a_digest_is_refused(tmp_path):
@@ -346,7 +346,7 @@ def test_x01_command_that_resumes_another_request_ends_with_status_2(tmp_path, c
     source, out = write_csv(tmp_path / "pets.csv"), tmp_path / "out"
     assert main(["convert", str(source), str(out), "--resume"]) == 0
     assert main(["convert", str(source), str(out), "--resume"]) == 0
-    assert "complete already" in capsys.readouterr().err
+    assert "complete" in capsys.readouterr().err
     assert main(["convert", str(source), str(out), "--resume", "--group", "owner"]) == 2
     assert "group" in capsys.readouterr().err
 
