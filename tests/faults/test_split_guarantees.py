@@ -8,6 +8,7 @@ import pytest
 import penstock as ps
 from penstock import fields as f
 from penstock.errors import CellError, ChangedFileError, OptionError
+from raising import containing
 
 
 def splits_of(dataset, name):
@@ -51,7 +52,7 @@ def test_x03_rows_of_one_id_that_equal_rows_of_others_stay_in_one_split(tmp_path
     assert dataset.splits == ("train", "validation", "test")
     split = dataset.manifest.split
     assert split["duplicates"] > 0
-    assert any("left where 'owner' puts them" in note for note in split["notes"])
+    assert containing("'owner'") in split["notes"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_x03_key_that_another_rule_spreads_is_counted_in_a_warning(tmp_path, cap
             record = dataset[split][row]
             owners[record["owner"]].add(split)
     spread = sum(len(splits) > 1 for splits in owners.values())
-    note = f"{spread} of 50 values of 'owner' have rows in several splits"
+    note = containing(f"{spread} of 50", "'owner'")
     assert spread > 0
     assert note in dataset.manifest.split["notes"]
     assert note in [record.getMessage() for record in caplog.records]
@@ -178,13 +179,14 @@ def test_split_that_the_user_named_and_that_would_be_empty_is_an_error(tmp_path)
     assert not (tmp_path / "out").exists()
     dataset = ps.convert(rows, tmp_path / "out")
     assert dataset.splits == ("train", "validation")
-    assert dataset.manifest.split["notes"] == ["no row is in 'test'"]
+    assert dataset.manifest.split["notes"] == [containing("'test'")]
+    assert "'validation'" not in dataset.manifest.split["notes"][0]
 
 
 def test_one_moment_for_all_rows_leaves_the_other_splits_empty_with_a_warning(tmp_path, caplog):
     rows = {"when": np.zeros(100, np.int64), "size": np.arange(100) * 0.5}
     ps.convert(rows, tmp_path / "out", time="when", fields={"when": f.Number("int64")})
-    assert "no row is in 'validation' or 'test'" in [record.getMessage() for record in caplog.records]
+    assert containing("'validation'", "'test'") in caplog.messages
     with pytest.raises(OptionError) as caught:
         ps.convert(
             rows,
@@ -204,7 +206,7 @@ def test_class_that_is_missing_from_a_split_is_a_warning(tmp_path, caplog):
     notes = dataset.manifest.split["notes"]
     assert len(notes) == 2
     for name, note in zip(lacking, notes, strict=True):
-        assert note.startswith(f"{name!r} has no row of 1 of 3 classes of 'kind' ('rare')")
+        assert note == containing(repr(name), "1 of 3", "'kind'", "'rare'")
         assert note in [record.getMessage() for record in caplog.records]
 
 
@@ -242,4 +244,4 @@ def test_splits_do_not_depend_on_the_number_of_workers_or_on_blocks(tmp_path, mo
 def test_row_without_a_time_in_a_dropped_column_is_named(tmp_path, times):
     with pytest.raises(CellError) as caught:
         ps.convert({"when": times, "x": list(range(12))}, tmp_path / "out", time="when", drop="when")
-    assert (caught.value.field, caught.value.expected, caught.value.row) == ("when", "a time", 2)
+    assert (caught.value.field, caught.value.expected, caught.value.row) == ("when", containing("time"), 2)

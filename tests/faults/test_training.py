@@ -1,6 +1,8 @@
 """Training: non-finite losses, kills at any moment, damaged checkpoints, other pipelines, full disks."""
 
+import errno
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
 from penstock.training.snapshot import copy_array
 from penstock.training.tensorfile import read_tensors
+from raising import containing, raises_with
 from training_data import MODEL, OPTIONS, Listener, read_history, train, write_garden
 
 WEIGHTS = "weights.safetensors"
@@ -78,7 +81,7 @@ class Keeper(keras.callbacks.Callback):
 
 
 def write_with_nan(folder, row):
-    """Write records of which one has a NaN, as files that tell nothing of themselves."""
+    """Write records of which one has a NaN, as a data set."""
     signal_values = np.random.default_rng(1).normal(size=(120, 2)).astype(np.float32)
     signal_values[row, 1] = np.nan
     table = {"signal": list(signal_values), "label": (np.arange(120) % 2).astype(np.int64)}
@@ -87,8 +90,7 @@ def write_with_nan(folder, row):
 
 
 def test_t01_one_nan_in_one_row_stops_at_its_step_and_names_the_record(tmp_path):
-    told = write_with_nan(tmp_path / "told", row=77)
-    path = str(told.paths[0])
+    path = str(write_with_nan(tmp_path / "data", row=77).paths[0])
     schema = {
         "signal": ps.fields.Tensor((2,), "float32"),
         "label": ps.fields.Category("int64", role="target"),
@@ -108,8 +110,7 @@ def test_t01_one_nan_in_one_row_stops_at_its_step_and_names_the_record(tmp_path)
     assert (str(alone), 77) in error.records
     assert len(error.records) == 16
     assert (error.path, error.record, error.field) == (str(alone), 77, "signal")
-    assert error.expected == "a finite loss and finite weights"
-    assert error.got == "nan, from a batch of 16 records whose input 'signal' has nan"
+    assert (error.expected, error.got) == (containing("finite"), containing("nan", 16, "'signal'"))
     # The weights are those before the step, though no checkpoint was there.
     arrays, _ = read_tensors(tmp_path / "run" / WEIGHTS)
     good = keeper.kept[steps[0] - 1]
@@ -126,16 +127,17 @@ def test_t01_loss_that_overflows_on_sound_records_advises_a_lower_rate(garden, t
     hidden = keras.layers.Dense(1)(keras.ops.stack([number, keras.ops.cast(kind, "float32")], axis=-1))
     model = keras.Model({"height": number, "kind": kind}, hidden)
     model.compile(keras.optimizers.SGD(1e30), "mse")
-    with pytest.raises(NonFiniteError, match=r"from values that are all finite: record \d+ of .*Lower the"):
+    advice = containing("learning rate")
+    with raises_with(NonFiniteError, got=containing("finite"), field=None, advice=advice):
         ps.train(garden, model=model, pipeline=pipeline, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
 
 
-def test_t02_nan_that_the_manifest_tells_of_is_named_before_the_first_step(tmp_path):
+def test_t02_nan_that_the_manifest_lists_is_named_before_the_first_step(tmp_path):
     data = write_with_nan(tmp_path / "data", row=77)
     with pytest.raises(FieldError) as caught:
         ps.train(data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
-    assert (caught.value.field, caught.value.expected) == ("signal", "numbers that are finite")
-    assert caught.value.got == "NaN or infinite ones in 1 of 120 records: 77"
+    assert (caught.value.field, caught.value.expected) == ("signal", containing("finite"))
+    assert caught.value.got == containing("NaN", "1 of 120", 77)
     assert "--drop signal" in caught.value.advice
     assert "signal=Scale(nan='missing')" in caught.value.advice
     assert not (tmp_path / "run").exists()
@@ -175,7 +177,7 @@ def test_t03_run_killed_within_an_epoch_and_resumed_ends_with_the_same_weights(g
     again = ps.train(
         ps.open(garden.paths[0].parent), out=folder, resume=True, watcher=listener, callbacks=[Kill()]
     )
-    assert listener.notes == ["goes on at step 8"]
+    assert listener.notes == [containing("step 8")]
     assert_same_run(again.folder, rich)
 
 
@@ -249,7 +251,7 @@ def test_t04_damaged_checkpoint_gives_way_to_the_one_before(garden, whole, tmp_p
     (folder / "checkpoints" / ".tmp-0123").write_bytes(data[:100])  # what a killed writer leaves
     listener = Listener()
     train(garden, folder, callbacks=[Interrupt(0)], resume=True, watcher=listener)
-    assert listener.notes == ["goes on at step 4"]
+    assert listener.notes == [containing("step 4")]
     assert_same_run(folder, whole)
 
 
@@ -259,7 +261,7 @@ def test_t04_run_whose_checkpoints_are_all_damaged_is_refused(garden, tmp_path):
         train(garden, folder, callbacks=[Interrupt(3)])
     for path in (folder / "checkpoints").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StateError, match="checkpoints: expected one that is sound, got 2 that are damaged"):
+    with raises_with(StateError, what=containing("checkpoints"), got=containing("2 ", "damaged")):
         train(garden, folder, callbacks=[Interrupt(0)], resume=True)
 
 
@@ -271,24 +273,21 @@ def test_t09_pipeline_of_another_data_set_beside_weights_is_refused(garden, whol
     form = json.loads((whole / "pipeline.json").read_bytes())
     form["transforms"]["height"]["fitted"]["shift"][0] += 1.0
     (folder / "pipeline.json").write_text(json.dumps(form))
-    with pytest.raises(StateError, match=r"pipeline\.json beside these weights: expected the pipeline"):
+    with raises_with(StateError, path=str(folder / "pipeline.json"), message=containing("weights")):
         ps.open_run(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seed": 4}, "seed of the run: expected 3, got 4"),
-        ({"epochs": 9}, "epochs of the run: expected 2, got 9"),
-        ({"batch_size": 8}, "batch_size of the run: expected 16, got 8"),
-    ],
+    ("name", "expected", "got"),
+    [("seed", 3, 4), ("epochs", 2, 9), ("batch_size", 16, 8)],
 )
-def test_t09_run_is_not_resumed_with_other_choices(garden, tmp_path, change, message):
+def test_t09_run_is_not_resumed_with_other_choices(garden, tmp_path, name, expected, got):
     folder = tmp_path / "run"
     with pytest.raises(InterruptionError):
         train(garden, folder, callbacks=[Interrupt(3)])
-    with pytest.raises(StateError, match=message):
-        train(garden, folder, callbacks=[Interrupt(0)], resume=True, **change)
+    facts = {"expected": containing(expected), "got": containing(got)}
+    with raises_with(StateError, what=containing(name), **facts):
+        train(garden, folder, callbacks=[Interrupt(0)], resume=True, **{name: got})
 
 
 def test_t09_run_is_not_resumed_on_another_data_set(garden, tmp_path):
@@ -296,7 +295,7 @@ def test_t09_run_is_not_resumed_on_another_data_set(garden, tmp_path):
     with pytest.raises(InterruptionError):
         train(garden, folder, callbacks=[Interrupt(3)])
     other = write_garden(tmp_path / "other", height=np.arange(120.0))
-    with pytest.raises(StateError, match=r"(pipeline|data) of the run: expected"):
+    with pytest.raises(StateError, match=r"\b(pipeline|data)\b"):
         train(other, folder, callbacks=[Interrupt(0)], resume=True)
 
 
@@ -326,9 +325,8 @@ def test_t11_disk_that_is_full_for_a_while_ends_no_run(garden, whole, tmp_path):
     finally:
         signal.signal(signal.SIGXFSZ, handler)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert len(listener.notes) == 1
-    assert listener.notes[0].startswith("a checkpoint was not written, training goes on: ")
-    assert "step-0000000004.safetensors: cannot be written (File too large" in listener.notes[0]
+    reason = os.strerror(errno.EFBIG)
+    assert listener.notes == [containing("step-0000000004.safetensors: ", reason)]
     assert_same_run(folder, whole)
     assert not [path for path in (folder / "checkpoints").iterdir() if path.name.startswith(".tmp")]
 
@@ -378,7 +376,7 @@ def test_run_that_has_ended_is_not_trained_again(garden, whole):
     listener = Listener()
     before = (whole / WEIGHTS).read_bytes()
     again = train(garden, whole, resume=True, watcher=listener)
-    assert listener.notes == ["the run had come to its end already: nothing was done"]
+    assert len(listener.notes) == 1
     assert (whole / WEIGHTS).read_bytes() == before
     assert len(again.history) == 2
 

@@ -11,6 +11,7 @@ import penstock as ps
 from matched_models import NUM_RECORDS, fit, write_table
 from penstock.errors import FieldError, OptionError
 from penstock.model.task import find_tasks
+from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model.labels import check_labels  # noqa: E402
@@ -55,30 +56,26 @@ FORMS = pytest.mark.parametrize("form", ["dict", "list", "subclass"])
 def test_t05_missing_input_is_named_with_the_nearest_field(table, form):
     pipeline = fit(table, ("left", "right"), ("price",))
     model = make_taking({"left": 1.0, "rigt": 2.0}, form)
-    with pytest.raises(OptionError) as caught:
+    what, got = containing("'rigt'", "'taking'"), containing("'left'", "'right'")
+    with raises_with(OptionError, what=what, got=got, advice=containing("keras.Input((), name='right')")):
         check_model(model, pipeline, find_tasks(pipeline))
-    assert str(caught.value) == (
-        "input 'rigt' of model 'taking': expected an input of the pipeline by that name, got 'left' or "
-        "'right'. Did you mean 'right'? Inputs go by name: keras.Input((), name='right')."
-    )
 
 
 @FORMS
 def test_t06_extra_input_is_an_error_and_not_a_warning(table, form):
     pipeline = fit(table, ("left", "right"), ("price",))
-    with pytest.raises(OptionError) as caught:
+    facts = {"what": containing("'left'"), "expected": containing("'taking'"), "got": containing("'right'")}
+    advice = containing("Pipeline.fit(…, left=None)", "keras.Input((), name='left')")
+    with raises_with(OptionError, **facts, advice=advice):
         check_model(make_taking({"right": 2.0}, form), pipeline, find_tasks(pipeline))
-    assert str(caught.value) == (
-        "pipeline input 'left': expected an input of model 'taking' by that name, got 'right'. Leave the "
-        "field out, Pipeline.fit(…, left=None), or let the model take it: keras.Input((), name='left')."
-    )
 
 
 def test_t07_wrong_width_is_named_with_both_shapes(table):
     pipeline = fit(table, ("photo",), ("price",))
     photo = keras.Input((4, 5, 1), name="photo")
     model = keras.Model({"photo": photo}, layers.Dense(1)(layers.Flatten()(photo)), name="own")
-    with pytest.raises(OptionError, match=r"'photo' of model 'own': expected shape \(n, 4, 5, 1\), got"):
+    what = containing("'photo'", "'own'")
+    with raises_with(OptionError, what=what, expected=containing("(n, 4, 5, 1)"), got=containing("(n, ")):
         check_model(model, pipeline, find_tasks(pipeline))
 
 
@@ -86,10 +83,12 @@ def test_t07_strings_and_floats_for_whole_numbers_are_named(table):
     pipeline = fit(table, ("left",), ("price",))
     left = keras.Input((), name="left", dtype="int32")
     model = keras.Model({"left": left}, layers.Embedding(3, 1)(left), name="own")
-    with pytest.raises(OptionError, match="'left' of model 'own': expected int32, got float32 from the pipe"):
+    what = containing("'left'", "'own'")
+    with raises_with(OptionError, what=what, expected=containing("int32"), got=containing("float32")):
         check_model(model, pipeline, find_tasks(pipeline))
     predict = Predictor(make_functional({"left": 1.0}, "dict"), pipeline, find_tasks(pipeline), {})
-    with pytest.raises(OptionError, match=r"input 'left': expected float32 \(n,\), got strings"):
+    facts = {"expected": containing("float32", "(n,)"), "got": containing("strings")}
+    with raises_with(OptionError, what=containing("'left'"), **facts):
         predict({"left": np.array(["a", "b"])})
 
 
@@ -97,7 +96,8 @@ def test_t07_inputs_of_different_lengths_are_named(table):
     pipeline = fit(table, ("left", "right"), ("price",))
     model = make_functional({"left": 1.0, "right": 1.0}, "dict")
     predict = Predictor(model, pipeline, find_tasks(pipeline), {})
-    with pytest.raises(OptionError, match="input 'right': expected 4 rows, as 'left' has, got 3"):
+    facts = {"expected": containing(4, "'left'"), "got": containing(3)}
+    with raises_with(OptionError, what=containing("'right'"), **facts):
         predict({"left": np.zeros(4, np.float32), "right": np.zeros(3, np.float32)})
 
 
@@ -127,7 +127,7 @@ def test_t08_inputs_that_only_have_a_position_are_refused(table):
     pipeline = fit(table, ("left", "right"), ("price",))
     inputs = [keras.Input(()), keras.Input(())]
     model = keras.Model(inputs, layers.Reshape((1,))(inputs[0] + 10 * inputs[1]))
-    with pytest.raises(OptionError, match="as inputs go by name and never by position, got 'keras_tensor"):
+    with raises_with(OptionError, expected=containing("name"), got=containing("'keras_tensor")):
         check_model(model, pipeline, find_tasks(pipeline))
 
 
@@ -143,11 +143,9 @@ def test_t10_label_outside_the_classes_of_a_sparse_loss_is_named(table):
     model, tasks = make_classifier(2, "sparse_categorical_crossentropy"), find_tasks(pipeline)
     check_model(model, pipeline, tasks)
     first = int(np.argmax(table["train"].columns(fields=["stars"])["stars"].values == 2))
-    with pytest.raises(FieldError) as caught:
+    facts = {"record": first, "expected": containing(0, 1), "got": containing(2)}
+    with raises_with(FieldError, what=containing("'stars'", "'train'"), **facts):
         check_labels(model, tasks, pipeline, table["train"])
-    assert str(caught.value).startswith(
-        f"label 'stars' of split 'train' of record {first}: expected 0 or 1, got 2. Correct the record;"
-    )
 
 
 def test_t10_float_labels_of_a_sparse_loss_are_named(tmp_path):
@@ -156,7 +154,8 @@ def test_t10_float_labels_of_a_sparse_loss_are_named(tmp_path):
     pipeline = ps.Pipeline.fit(data)
     model, tasks = make_classifier(3, "sparse_categorical_crossentropy"), find_tasks(pipeline)
     check_model(model, pipeline, tasks)
-    with pytest.raises(FieldError, match=r"'grade' of split 'train' of record \d: expected 0 to 2, got 1.5"):
+    facts = {"expected": containing(0, 2), "got": containing(1.5)}
+    with raises_with(FieldError, what=containing("'grade'", "'train'"), **facts):
         check_labels(model, tasks, pipeline, data["train"])
 
 
@@ -165,12 +164,12 @@ def test_t10_coded_label_that_the_train_split_lacks_is_named_by_the_pipeline(tab
     columns = {"left": np.arange(4.0), "kind": ["a", "b", "d", "c"]}
     fields = {"kind": ps.fields.Category()}
     other = ps.convert(columns, tmp_path / "t", target="kind", fields=fields, split="train=1.0")
-    with pytest.raises(FieldError, match=r"field 'kind'.* got 'd'"):
+    with raises_with(FieldError, field="kind", got=containing("'d'")):
         list(other["train"].loader(pipeline, batch_size=4))
 
 
 def test_t10_classes_and_outputs_must_be_as_many(table):
     pipeline = fit(table, ("left",), ("kind",))
     model = make_classifier(2, "sparse_categorical_crossentropy")
-    with pytest.raises(OptionError, match=r"for target 'kind': expected shape \(n, 3\), a number a"):
+    with raises_with(OptionError, what=containing("'kind'"), expected=containing("(n, 3)")):
         check_model(model, pipeline, find_tasks(pipeline))

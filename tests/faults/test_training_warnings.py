@@ -17,12 +17,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
 from penstock.jobs.train.train import TrainJob, _convert
 from penstock.training.progress import Silence
+from raising import containing
 
-WARNED = {
-    "leak": "gives the target 'adopted' away",
-    "pid": "no value comes twice",
-    "same": "one value in all rows",
-}
+# What the warning of each column names, beside the column.
+WARNED = {"leak": "'adopted'", "pid": "--id pid", "same": "--drop same"}
+NOT_LABELLED = containing("'train'", "'adopted'", " of ")
 
 TYPES = [
     ["pid", "text", "input"],
@@ -58,8 +57,8 @@ def test_x06_train_shows_types_and_every_warning_once(table, tmp_path, capsys):
     assert [row[:3] for row in rows if row and row[0] in (*WARNED, "age", "adopted")] == TYPES
     for name, text in WARNED.items():
         assert len([line for line in err.splitlines() if f"'{name}'" in line and text in line]) == 1
-    assert len([line for line in err.splitlines() if "of 'train' have no 'adopted'" in line]) == 1
-    assert "no target 'adopted'" not in err  # the same of the conversion
+    lines = [line for line in err.splitlines() if line == containing("'adopted'") and "'leak'" not in line]
+    assert lines == [NOT_LABELLED]  # the conversion does not count them once more
 
 
 def test_x06_warnings_are_in_the_json(table, tmp_path, capsys):
@@ -69,7 +68,7 @@ def test_x06_warnings_are_in_the_json(table, tmp_path, capsys):
     for name, text in WARNED.items():
         assert len([each for each in warnings if each.startswith(f"'{name}'") and text in each]) == 1
         assert text not in err
-    assert len([each for each in warnings if "of 'train' have no 'adopted'" in each]) == 1
+    assert len([each for each in warnings if each == NOT_LABELLED]) == 1
 
 
 def test_x06_python_shows_types_and_every_warning_once(table, tmp_path):
@@ -89,7 +88,7 @@ def test_convert_in_python_logs_the_warnings_of_its_plan(table, tmp_path, caplog
     ps.convert(os.fspath(table), tmp_path / "set", target="adopted")
     for name, text in WARNED.items():
         assert len([each for each in caplog.messages if each.startswith(f"'{name}'") and text in each]) == 1
-    assert [each for each in caplog.messages if each.startswith("12 rows have no target 'adopted'")]
+    assert containing("12 rows", "'adopted'") in caplog.messages
 
 
 def test_x06_field_of_a_data_set_that_is_not_used_is_named_with_the_reason(tmp_path, caplog):
@@ -99,7 +98,7 @@ def test_x06_field_of_a_data_set_that_is_not_used_is_named_with_the_reason(tmp_p
     caplog.clear()
     pipeline = ps.Pipeline.fit(data)
     (warning,) = pipeline.warnings
-    assert warning.startswith("field 'blob' is not used as an input: fields of type bytes")
+    assert warning == containing("'blob'", "bytes")
     assert caplog.messages == [warning]
     assert ps.Pipeline.fit(data, blob=None).warnings == ()
 
@@ -113,7 +112,7 @@ def test_rows_of_a_generator_are_all_trained_on(tmp_path):
 def test_raw_data_without_a_target_is_refused_before_it_is_converted(table, tmp_path):
     with pytest.raises(OptionError) as caught:
         _convert(TrainJob(data=os.fspath(table)), tmp_path, Silence())
-    assert caught.value.what == "target"
+    assert caught.value.what == containing("target")
     assert "--target NAME" in caught.value.advice
     assert "target='NAME'" in caught.value.advice
     assert not (tmp_path / "data").exists()
@@ -133,7 +132,7 @@ def test_zeros_that_equal_the_padding_are_noted_with_the_mask(tmp_path, caplog):
     fields = {"steps": ps.fields.Sequence("int64")}
     data = ps.convert(table, tmp_path / "set", target="y", fields=fields, split="train=1.0")
     pipeline = ps.Pipeline.fit(data)
-    assert pipeline.notes["steps"].startswith("3 of 6 values are 0")
+    assert pipeline.notes["steps"] == containing("3 of 6", 0)
     assert "Pad(mask=True)" in pipeline.notes["steps"]
     assert "Pad(value=-1)" in pipeline.notes["steps"]
     for given in ({"mask": True}, {"value": -1}):
