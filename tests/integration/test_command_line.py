@@ -1,5 +1,6 @@
 """The `penstock` command as a shell runs it."""
 
+import errno
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from raising import containing
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, example, flip, write_gzip, write_plain
 from wire.frame import write_record
 
@@ -39,7 +41,8 @@ def test_session_of_inspect_verify_repair_verify_ends_sound(shards, tmp_path) ->
     inspected = run("inspect", shards, "--json")
     assert inspected.returncode == 1
     assert json.loads(inspected.stdout)["records"] == 14
-    assert inspected.stderr == f"penstock: 3 faults in 2 of 3 files. Run 'penstock verify {shards}'.\n"
+    assert inspected.stderr == containing("3 faults", "2 of 3 files", f"'penstock verify {shards}'")
+    assert inspected.stderr.count("\n") == 1
     verified = run("verify", shards, "--json")
     assert verified.returncode == 1
     faults = json.loads(verified.stdout)["faults"]
@@ -48,14 +51,14 @@ def test_session_of_inspect_verify_repair_verify_ends_sound(shards, tmp_path) ->
         ("train-00001-of-00002.tfrecord", 1),
         ("train-00001-of-00002.tfrecord", 5),
     ]
-    repaired = run("repair", shards, "--out", tmp_path / "mended", "--json")
+    repaired = run("repair", shards, "--out", tmp_path / "repaired", "--json")
     assert repaired.returncode == 0
     done = json.loads(repaired.stdout)
     assert [loss["what"] for loss in done["losses"]] == [fault["what"] for fault in faults]
     assert done["kept"] == 14
-    assert run("verify", tmp_path / "mended").stdout.startswith("3 files, 14 records, ")
-    assert run("verify", tmp_path / "mended").returncode == 0
-    assert json.loads(run("inspect", tmp_path / "mended", "--json").stdout)["records"] == 14
+    again = run("verify", tmp_path / "repaired")
+    assert (again.returncode, again.stdout) == (0, containing("3 files", "14 records"))
+    assert json.loads(run("inspect", tmp_path / "repaired", "--json").stdout)["records"] == 14
 
 
 def test_verify_of_every_single_turned_bit_finds_it(tmp_path) -> None:
@@ -100,7 +103,8 @@ def test_closed_output_and_full_output_are_no_traceback(tmp_path) -> None:
         check=False,
     )
     assert full.returncode == 1
-    assert full.stderr == "penstock: error: [Errno 28] No space left on device\n"
+    assert full.stderr == containing("penstock: error: ", os.strerror(errno.ENOSPC))
+    assert full.stderr.count("\n") == 1
 
 
 def test_interrupt_ends_with_one_line_and_leaves_no_part_of_a_file(tmp_path) -> None:
@@ -115,7 +119,8 @@ def test_interrupt_ends_with_one_line_and_leaves_no_part_of_a_file(tmp_path) -> 
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stdout, stderr) == (130, "", "penstock: interrupted.\n")
+    assert (process.returncode, stdout, stderr) == (130, "", containing("penstock: ", "interrupted"))
+    assert stderr.count("\n") == 1
     assert list(out.iterdir()) == []
 
 
@@ -157,7 +162,7 @@ def test_file_name_that_is_no_unicode_is_read_and_shown_escaped(tmp_path) -> Non
     Path(os.fsdecode(path)).write_bytes(flip(BASE, 40))
     done = subprocess.run([PENSTOCK, "verify", path], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
-    assert f"{tmp_path}/\\udcff.tfrecord: record 0 at byte 0: payload CRC" in done.stdout
+    assert done.stdout == containing(f"{tmp_path}/\\udcff.tfrecord: ", "record 0", "payload", "CRC")
     form = json.loads(
         subprocess.run(
             [PENSTOCK, "verify", "--json", path], capture_output=True, check=False, timeout=60

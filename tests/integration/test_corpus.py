@@ -171,8 +171,7 @@ def test_corpus_file_that_is_no_tfrecord_is_refused(entry):
         ps.open(path)
     assert isinstance(caught.value, CorruptRecordError)
     assert (caught.value.path, caught.value.record, caught.value.offset) == (str(path), 0, 0)
-    assert str(caught.value).startswith(f"{path}: not a TFRecord file: expected ")
-    assert ("Git LFS pointer" in str(caught.value)) == is_pointer
+    assert ("Git LFS" in caught.value.got) == is_pointer
 
 
 def test_corpus_has_a_pointer_and_another_file_that_is_no_tfrecord():

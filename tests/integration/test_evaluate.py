@@ -11,6 +11,7 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.cli.model_file import load_model
 from penstock.errors import StateError
+from raising import containing, raises_with
 
 MODEL = """
 import keras
@@ -124,20 +125,20 @@ def test_command_prints_one_object_that_is_the_evaluation(run, found, capsys) ->
 
 
 def test_command_prints_tables_and_takes_a_data_set_behind_options(run, pets, capsys) -> None:
-    words = ["evaluate", str(run.folder), "--no-importance", "--bootstrap", "0", "--mistakes", "1"]
-    assert main([*words, "--split", "validation", str(run.data)]) == 0
+    words = ["evaluate", str(run.folder), "--bootstrap", "0", "--mistakes", "1", "--split", "validation"]
+    assert main([*words, "--no-importance", str(run.data)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"split 'validation': {len(pets['validation'])} records"
-    assert "adopted: binary, 2 labels" in lines
-    assert "price: regression" in lines
-    assert not any(line.startswith("Importance of the inputs") for line in lines)
+    assert lines[0] == containing("'validation'", len(pets["validation"]))
+    assert containing("adopted", "binary", 2) in lines
+    assert containing("price", "regression") in lines
+    assert main([*words, str(run.data)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > len(lines)  # with a table of importance
 
 
 def test_command_names_the_splits_where_one_is_not_there(run, capsys) -> None:
     assert main(["evaluate", str(run.folder), "--split", "dev"]) == 2
     said = capsys.readouterr().err
-    assert "no split 'dev'" in said
-    assert "got 'train', 'validation', 'test'" in said
+    assert said == containing("'dev'", "'train', 'validation', 'test'")
     assert "penstock evaluate RUN labelled.csv" in said
 
 
@@ -158,7 +159,7 @@ def test_run_whose_pipeline_was_exchanged_is_refused(run, tmp_path) -> None:
             (folder / path.name).write_bytes(path.read_bytes())
     other = convert(tmp_path / "other", ("zebra", "dog", "ant", "cat"))
     ps.Pipeline.fit(other, shelter=None).save(folder / "pipeline.json")
-    with pytest.raises(StateError, match=r"pipeline.json beside these weights: expected the pipeline"):
+    with raises_with(StateError, path=str(folder / "pipeline.json"), message=containing("weights")):
         ps.evaluate(folder, other)
 
 

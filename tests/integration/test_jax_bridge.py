@@ -19,6 +19,7 @@ import pytest
 import penstock as ps
 from penstock.transform.output import Output
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
+from raising import containing, raises_with
 
 jax = pytest.importorskip("jax")
 
@@ -186,11 +187,10 @@ def test_whole_numbers_that_int32_cannot_hold_are_refused_with_the_record(tmp_pa
     numbers = [record["x"] for record in data["train"]]
     row = numbers.index(2**40)
     step, at = divmod(row, 2)
-    wanted = f"value of output 'x' of record {row}: expected a number that int32 holds, got {2**40}"
     taken = []
-    with pytest.raises(ps.errors.FieldError) as raised:
+    facts = {"record": row, "expected": containing("int32"), "got": containing(2**40)}
+    with raises_with(ps.errors.FieldError, what=containing("'x'"), **facts) as raised:
         taken.extend(loader.to_jax(prefetch=3))
-    assert wanted in str(raised.value)
     assert "jax_enable_x64" in raised.value.advice
     assert raised.value.path == loader.where(step, 0)[at].path
     assert loader.position == (0, step)  # all that came before it was given
@@ -207,10 +207,11 @@ def test_numbers_of_64_bits_stay_where_jax_has_such(tmp_path) -> None:
         ((inputs, _),) = loader.to_jax()
     assert (inputs["x"].dtype, inputs["z"].dtype) == (np.int64, np.float64)
     assert set(inputs["x"].tolist()) == {2**40, 1}
-    with pytest.raises(ps.errors.FieldError, match="output 'x'"):
+    with raises_with(ps.errors.FieldError, what=containing("'x'"), expected=containing("int32")):
         list(loader.to_jax())
     pipeline = ps.Pipeline.fit(data, x=None, z={"kind": "keep"})
-    with pytest.raises(ps.errors.FieldError, match=r"output 'z' .*float32 holds, got 1e\+300"):
+    facts = {"expected": containing("float32"), "got": containing("1e+300")}
+    with raises_with(ps.errors.FieldError, what=containing("'z'"), **facts):
         list(data["train"].loader(pipeline, batch_size=2).to_jax())
 
 
@@ -251,26 +252,25 @@ def test_device_is_where_arrays_are(pets) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "text"),
+    ("name", "given", "expected"),
     [
-        ({"device": "gpu"}, "device: expected a jax.Device or a Sharding, got 'gpu'"),
-        ({"prefetch": -1}, "prefetch: expected a whole number of at least 0, got -1"),
-        ({"prefetch": True}, "prefetch: expected a whole number of at least 0, got True"),
-        ({"sizes": [0]}, r"sizes: expected a list of whole numbers of at least 1, got \[0\]"),
+        ("device", "gpu", containing("jax.Device", "Sharding")),
+        ("prefetch", -1, containing(0)),
+        ("prefetch", True, containing(0)),
+        ("sizes", [0], containing(1)),
     ],
 )
-def test_choice_that_cannot_be_is_refused(pets, choices, text) -> None:
-    with pytest.raises(ps.errors.OptionError, match=text):
-        make_loader(pets).to_jax(**choices)
+def test_option_of_another_value_is_refused(pets, name, given, expected) -> None:
+    facts = {"expected": expected, "got": containing(repr(given))}
+    with raises_with(ps.errors.OptionError, what=containing(name), **facts):
+        make_loader(pets).to_jax(**{name: given})
 
 
 def test_strings_and_lists_are_refused_by_name(wide) -> None:
-    with pytest.raises(ps.errors.OptionError, match="output 'kind' for JAX: expected numbers, got string"):
+    with raises_with(ps.errors.OptionError, what=containing("'kind'", "JAX"), got=containing("string")):
         wide["train"].loader(batch_size=4).to_jax()
     pipeline = make_pipeline(wide, tokens={"kind": "keep", "ragged": True})
-    with pytest.raises(
-        ps.errors.OptionError, match="output 'tokens' for JAX: expected an array, got int64 r"
-    ):
+    with raises_with(ps.errors.OptionError, what=containing("'tokens'", "JAX"), got=containing("int64")):
         make_loader(wide, pipeline).to_jax()
 
 

@@ -16,6 +16,7 @@ import pytest
 import penstock as ps
 from penstock.transform.pipeline import Pipeline
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
+from raising import containing, raises_with
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
@@ -293,9 +294,10 @@ def test_loader_error_ends_fit_with_its_text(tmp_path) -> None:
     shard.write_bytes(content)
     loader = ps.open(tmp_path / "pets")["train"].loader(pipeline, batch_size=4)
     feed, model = loader.to_keras(), make_model()
-    with pytest.raises(Exception, match=f"{shard.name}.*record {NUM_RECORDS - 1}"):
+    with pytest.raises(Exception, match=shard.name):
         model.fit(feed, verbose=0, callbacks=[feed.callback])
     assert isinstance(loader.last_error, ps.errors.CorruptRecordError)
+    assert loader.last_error.record == NUM_RECORDS - 1
     assert loader.position == (0, NUM_STEPS - 1)
     assert not [each for each in threading.enumerate() if each.name.startswith("penstock")]
 
@@ -332,7 +334,8 @@ def test_backends_that_build_from_a_first_batch_see_every_epoch(pets, kind, is_b
 def test_lists_are_refused_where_the_backend_has_none(wide) -> None:
     pipeline = make_pipeline(wide, tokens={"kind": "keep", "ragged": True})
     feed = make_loader(wide, pipeline).to_keras()
-    with pytest.raises(ps.errors.OptionError, match="'tokens' on this backend of Keras: expected an array"):
+    facts = {"what": containing("'tokens'", "Keras"), "expected": containing("array")}
+    with raises_with(ps.errors.OptionError, **facts):
         feed.get_jax_iterator()
 
 

@@ -13,6 +13,7 @@ from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.training.run import PIPELINE_NAME, open_run, save_weights
 from penstock.training.run_files import OWN_MODEL, write_run_config
+from raising import containing, raises_with
 
 NUM_ROWS = 60
 WORDS = ("quiet", "playful", "old", "friendly", "shy")
@@ -100,7 +101,7 @@ def test_folder_of_a_run_and_the_command_give_the_same(trained, tmp_path, capsys
 def test_columns_that_may_be_missing_need_not_be_there(trained):
     _, run = trained
     found = ps.predict(run, [{"kind": "c", "zip": "00001", "about": "shy", "photo": png(scene(9, 9))}])
-    assert found.notes == ("no column 'age': it counts as missing in all rows",)
+    assert found.notes == (containing("'age'", "missing"),)
     assert found.table.schema.names[:3] == ["row", "adopted", "adopted_probability"]
     assert found.table.schema.names[-1] == "price"
     assert np.isfinite(found.table["price"].to_numpy()).all()
@@ -121,6 +122,6 @@ def test_model_of_ones_own_must_be_given_again(trained, tmp_path):
     model = build()
     write_run(tmp_path / "own", model, pipeline, {"data": str(folder / "set"), "model": OWN_MODEL})
     expected = ps.predict(open_run(tmp_path / "own", model), folder / "pets.csv").table
-    with pytest.raises(OptionError, match="expected the model that it was trained with, got none"):
+    with raises_with(OptionError, expected=containing("model"), got="none"):
         ps.predict(tmp_path / "own", folder / "pets.csv")
     assert ps.predict(tmp_path / "own", folder / "pets.csv", model=build()).table.equals(expected)

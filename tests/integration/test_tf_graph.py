@@ -17,6 +17,7 @@ from graph_rows import DTYPES, NUM_RECORDS, fit_some, need_same, write_rows, wri
 from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.transform import Encode, Image, Keep, Pad, Scale, Tokenize
+from raising import containing, raises_with
 from record_files import example, write_plain
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -245,7 +246,7 @@ def test_value_without_a_code_or_beyond_its_type_ends_the_iteration(rows, tmp_pa
     for name, row in (("code", {"code": 6, "int": 0}), ("int", {"code": 5, "int": 2**15})):
         path = write_plain(tmp_path / f"{name}.tfrecord", [example(**row)])
         other = ps.open(path, schema=rows.schema.select(("code", "int")))
-        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"field \\\\?'{name}\\\\?': a "):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"'{name}\\\\?'"):
             list(other[other.splits[0]].to_tf_graph(strict))
 
 
@@ -259,12 +260,14 @@ def test_record_without_a_required_value_ends_the_iteration(rows, tmp_path):
 
 
 def test_what_is_no_pipeline_is_refused(rows):
-    with pytest.raises(OptionError, match="pipeline: expected a fitted Pipeline, got None"):
+    facts = {"expected": containing("Pipeline"), "got": containing("None")}
+    with raises_with(OptionError, what=containing("pipeline"), **facts):
         rows["train"].to_tf_graph(None)
 
 
 def test_last_choice_that_is_none_is_refused(rows):
-    with pytest.raises(OptionError, match="last: expected 'short' or 'drop', got 'pad'"):
+    facts = {"expected": containing("'short'", "'drop'"), "got": "'pad'"}
+    with raises_with(OptionError, what=containing("last"), **facts):
         rows["train"].to_tf_graph(fit_some(rows, int=Keep()), last="pad")
 
 

@@ -12,6 +12,7 @@ from graph_images import GREY, JPEGS, PNGS, TURNED, draw, encode, open_images
 from graph_rows import fit_some, need_same
 from penstock.errors import OptionError
 from penstock.transform import Image
+from raising import containing, raises_with
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow")
@@ -93,7 +94,7 @@ def test_augmentation_is_left_out_with_a_line_in_the_log(photos, caplog):
         assert not caplog.messages
         pipeline = fit_some(photos, photo=Image(size=8, augment={"flip": 1.0}))
         left = photos["train"].to_tf_graph(pipeline)
-    assert caplog.messages == ["to_tf_graph(): augmentation is left out; loader(…).to_tf() augments"]
+    assert caplog.messages == [containing("to_tf_graph()", "augment", "loader(…).to_tf()")]
     for one, other in zip(plain, left, strict=True):
         assert bool(tf.reduce_all(one[0]["photo"] == other[0]["photo"]))
 
@@ -126,5 +127,6 @@ def test_image_of_too_many_pixels_or_damaged_ends_the_iteration(tmp_path):
 
 def test_format_of_which_tensorflow_has_other_pixels_is_refused(photos):
     pipeline = fit_some(photos, photo=Image(size=8, formats=("jpeg", "webp")))
-    with pytest.raises(OptionError, match="field 'photo' as TensorFlow operations: expected images in JPEG"):
+    facts = {"expected": containing("JPEG", "PNG"), "got": containing("webp")}
+    with raises_with(OptionError, what=containing("'photo'", "TensorFlow"), **facts):
         photos["train"].to_tf_graph(pipeline)

@@ -16,6 +16,7 @@ import pytest
 import penstock as ps
 from penstock.transform.output import Output
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
+from raising import containing, raises_with
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
@@ -75,7 +76,7 @@ def test_dataloader_gives_the_same_batches(wide) -> None:
 def test_length_is_that_of_loader(pets) -> None:
     assert len(make_loader(pets, repeat=3).to_torch()) == 3 * NUM_STEPS
     endless = make_loader(pets, repeat=None).to_torch()
-    with pytest.raises(TypeError, match="repeat=None has no length"):
+    with pytest.raises(TypeError, match="repeat=None"):
         len(endless)
     batches = zip(DataLoader(endless, batch_size=None), range(18), strict=False)
     assert [freeze(batch) for batch, _ in batches] == read_epochs(make_loader(pets), 3)[:18]
@@ -153,7 +154,7 @@ def test_ragged_output_is_nested_tensor_of_the_same_rows(wide) -> None:
 
 def test_string_output_is_refused_by_name(pets) -> None:
     loader = pets["train"].loader(batch_size=4)
-    with pytest.raises(ps.errors.OptionError, match="output 'kind' for torch: expected numbers, got string"):
+    with raises_with(ps.errors.OptionError, what=containing("'kind'", "torch"), got=containing("string")):
         loader.to_torch()
 
 
@@ -161,7 +162,8 @@ def test_lists_of_lists_are_refused_by_name(pets) -> None:
     output = Output("pages", "int64", (None, None), is_ragged=True)
     pipeline = make_pipeline(pets)
     pipeline.map(lambda _: {}, ["number"], [output], name="pages", keep=True)
-    with pytest.raises(ps.errors.OptionError, match="output 'pages' for torch: expected an array"):
+    facts = {"what": containing("'pages'", "torch"), "expected": containing("array")}
+    with raises_with(ps.errors.OptionError, **facts):
         make_loader(pets, pipeline).to_torch()
 
 
@@ -169,15 +171,15 @@ def test_lists_of_lists_are_refused_by_name(pets) -> None:
 def test_workers_of_dataloader_are_refused(pets) -> None:
     loader = make_loader(pets)
     batches = DataLoader(loader.to_torch(), batch_size=None, num_workers=2, multiprocessing_context="fork")
-    wanted = r"num_workers of the DataLoader: expected 0, got 2\. .*say DataLoader\(…, num_workers=0\)"
-    with pytest.raises(ps.errors.OptionError, match=wanted):
+    facts = {"expected": 0, "got": 2, "advice": containing("DataLoader(…, num_workers=0)")}
+    with raises_with(ps.errors.OptionError, what=containing("num_workers"), **facts):
         next(iter(batches))
     assert loader.position == (0, 0)
 
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.deepcopy])
 def test_dataset_is_not_sent_to_another_process(pets, send) -> None:
-    with pytest.raises(TypeError, match=r"cannot be sent to another process.*num_workers=0"):
+    with pytest.raises(TypeError, match="num_workers=0"):
         send(make_loader(pets).to_torch())
 
 

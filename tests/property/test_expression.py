@@ -218,7 +218,7 @@ def parse(text: str) -> Expression:
         return parse_expression(text, SCHEMA)
     except OptionError as error:
         # 1 / 0 is refused at once: there is no row that it could be something for.
-        assert error.got == "a division by zero"  # noqa: PT017
+        assert "division by zero" in error.got  # noqa: PT017
         reject()
 
 
