@@ -273,7 +273,7 @@ def test_t09_pipeline_of_another_data_set_beside_weights_is_refused(garden, whol
     form = json.loads((whole / "pipeline.json").read_bytes())
     form["transforms"]["height"]["fitted"]["shift"][0] += 1.0
     (folder / "pipeline.json").write_text(json.dumps(form))
-    with raises_with(StateError, path=str(folder / "pipeline.json"), message=containing("weights")):
+    with raises_with(StateError, path=str(folder / WEIGHTS), what=containing("pipeline.json")):
         ps.open_run(folder)
 
 

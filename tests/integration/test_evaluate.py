@@ -159,8 +159,9 @@ def test_run_whose_pipeline_was_exchanged_is_refused(run, tmp_path) -> None:
             (folder / path.name).write_bytes(path.read_bytes())
     other = convert(tmp_path / "other", ("zebra", "dog", "ant", "cat"))
     ps.Pipeline.fit(other, shelter=None).save(folder / "pipeline.json")
-    with raises_with(StateError, path=str(folder / "pipeline.json"), message=containing("weights")):
+    with raises_with(StateError, what=containing("pipeline.json")) as caught:
         ps.evaluate(folder, other)
+    assert caught.value.path.startswith(str(folder))
 
 
 def test_run_of_a_model_of_ones_own_is_evaluated_with_its_function(pets, tmp_path, capsys) -> None:
