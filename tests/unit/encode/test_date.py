@@ -9,6 +9,7 @@ import pytest
 
 from encode_columns import encode, objects, values_of
 from penstock.fields import Number
+from raising import containing
 
 FIELD = Number("int64", optional=True)
 SECOND = 1_000_000
@@ -63,23 +64,19 @@ def test_point_in_time_is_microseconds_since_1970_utc(raw, expected):
     assert values_of(column) == expected
 
 
-ISO = "a date or time in ISO 8601"
+ISO = containing("ISO", 8601)
 BAD = [
     (pa.array(["1970-01-01", "1970-02-30"]), ISO, "'1970-02-30'"),
     (pa.array(["1970-01-01T00:00", "1970-01-01T25:00"]), ISO, "'1970-01-01T25:00'"),
     (pa.array(["1970-01-01", "yesterday!"]), ISO, "'yesterday!'"),
-    (pa.array(["1970-01-01", "1970-01-01T00:01"]), "a date without a time", "1970-01-01T00:01:00.000000"),
-    (objects(dt.date(1970, 1, 1), dt.datetime(1970, 1, 1, 5)), "a date without a time", None),
-    (
-        pa.array([0, 1500], pa.timestamp("ns")),
-        "a time of whole microseconds",
-        "1970-01-01T00:00:00.000001500",
-    ),
-    (np.array([0, 1], "M8[ns]"), "a time of whole microseconds", "1970-01-01T00:00:00.000000001"),
-    (objects(pd.Timestamp(0), pd.Timestamp(1)), "a time of whole microseconds", None),
-    (np.array([0, 2**60], "M8[s]"), "a time that 64 bits of microseconds hold", None),
-    (pa.array([0, 2**60], pa.timestamp("s")), "a time that 64 bits of microseconds hold", None),
-    (pa.array([b"1970-01-01", b"\xff"]).view(pa.string()), "text in UTF-8", None),
+    (pa.array(["1970-01-01", "1970-01-01T00:01"]), containing("date", "time"), "1970-01-01T00:01:00.000000"),
+    (objects(dt.date(1970, 1, 1), dt.datetime(1970, 1, 1, 5)), containing("date", "time"), None),
+    (pa.array([0, 1500], pa.timestamp("ns")), containing("time"), "1970-01-01T00:00:00.000001500"),
+    (np.array([0, 1], "M8[ns]"), containing("time"), "1970-01-01T00:00:00.000000001"),
+    (objects(pd.Timestamp(0), pd.Timestamp(1)), containing("time"), None),
+    (np.array([0, 2**60], "M8[s]"), containing("time", 64), None),
+    (pa.array([0, 2**60], pa.timestamp("s")), containing("time", 64), None),
+    (pa.array([b"1970-01-01", b"\xff"]).view(pa.string()), containing("text", "UTF-8"), None),
     (objects("1970-01-01", 7), ISO, "7"),
 ]
 
@@ -113,4 +110,7 @@ def test_dates_beside_times_are_never_cut_to_dates():
     assert faults == []
     assert values_of(column) == [86_400 * SECOND, 86_403 * SECOND, 86_460 * SECOND]
     _, faults = encode(FIELD, raw, "date")
-    assert [fault[:2] for fault in faults] == [(1, "a date without a time"), (2, "a date without a time")]
+    assert [fault[:2] for fault in faults] == [
+        (1, containing("date", "time")),
+        (2, containing("date", "time")),
+    ]

@@ -6,6 +6,7 @@ import pytest
 
 from encode_columns import encode, objects, values_of
 from penstock.fields import Category, Number
+from raising import containing
 
 FIELD = Category("int64", values=(0, 1), optional=True)
 
@@ -33,7 +34,7 @@ def test_bool_is_one_or_zero(raw, expected):
     [(pa.array(["true", "yes"]), "'yes'"), (np.array([0, 2]), "2"), (objects(True, [1]), "[1]")],
 )
 def test_anything_else_is_a_fault(raw, got):
-    assert encode(FIELD, raw, "bool")[1] == [(1, "true or false", got)]
+    assert encode(FIELD, raw, "bool")[1] == [(1, containing("false"), got)]
 
 
 def test_bool_for_a_float_is_a_float():

@@ -13,9 +13,9 @@ from penstock import _native
 from penstock.encode.options import EncodeOptions
 from penstock.fields import Image
 from penstock.types import Bytes, Deferred
-from raising import mentions
+from raising import containing, mentions
 
-ANY = "a JPEG, PNG, WebP, GIF or BMP image"
+ANY = containing("JPEG", "PNG", "WebP", "GIF", "BMP")
 
 
 def picture(format: str = "PNG", size: tuple[int, int] = (6, 4), mode: str = "RGB", **options) -> bytes:
@@ -92,15 +92,19 @@ def test_encoded_images_are_kept_byte_for_byte():
 def test_encoded_bytes_that_are_no_image_are_a_fault():
     raw = pa.array([picture(), b"", b"hello", picture()[:20]])
     assert encode(Image(), raw)[1] == [
-        (1, ANY, "no bytes"),
+        (1, ANY, containing("bytes")),
         (2, ANY, "text"),
-        (3, ANY, "a PNG image that is damaged, or cut off, before it says its size"),
+        (3, ANY, containing("PNG", "image")),
     ]
 
 
 def test_image_of_another_format_than_told_is_a_fault():
-    assert encode(Image("jpeg"), pa.array([picture("PNG")]))[1] == [(0, "a JPEG image", "a PNG image")]
-    assert encode(Image("jpeg"), np.zeros((1, 2, 2), np.uint8))[1] == [(0, "a JPEG image", "a PNG image")]
+    assert encode(Image("jpeg"), pa.array([picture("PNG")]))[1] == [
+        (0, containing("JPEG", "image"), containing("PNG", "image"))
+    ]
+    assert encode(Image("jpeg"), np.zeros((1, 2, 2), np.uint8))[1] == [
+        (0, containing("JPEG", "image"), containing("PNG", "image"))
+    ]
 
 
 def test_large_images_of_a_table_in_memory_are_not_copied():
@@ -163,11 +167,11 @@ def test_arrays_become_images_of_the_same_pixels(raw):
 @pytest.mark.parametrize(
     ("raw", "got"),
     [
-        (np.zeros((1, 4, 6, 3)), "an array of shape (4, 6, 3) and type float64"),
-        (np.zeros((1, 4, 6, 2), np.uint8), "an array of shape (4, 6, 2) and type uint8"),
-        (np.zeros((1, 4, 6, 3), np.uint16), "an array of shape (4, 6, 3) and type uint16"),
-        (objects(np.zeros((0, 6), np.uint8)), "an array of shape (0, 6) and type uint8"),
-        (objects(Pillow.new("F", (2, 2))), "a PIL image of mode F"),
+        (np.zeros((1, 4, 6, 3)), containing("(4, 6, 3)", "float64")),
+        (np.zeros((1, 4, 6, 2), np.uint8), containing("(4, 6, 2)", "uint8")),
+        (np.zeros((1, 4, 6, 3), np.uint16), containing("(4, 6, 3)", "uint16")),
+        (objects(np.zeros((0, 6), np.uint8)), containing("(0, 6)", "uint8")),
+        (objects(Pillow.new("F", (2, 2))), containing("PIL", "image")),
         (objects("a.png"), "'a.png'"),
         (objects(3), "3"),
         (pa.array([3]), "3"),
@@ -248,4 +252,4 @@ def test_resize_of_damaged_pixels_is_a_fault():
 def test_image_that_claims_too_many_pixels_is_not_decoded():
     data = picture("PNG", (100, 100))
     _, faults = encode(Image(), pa.array([data]), options=EncodeOptions(resize=16, max_pixels=9999))
-    assert faults == [(0, ANY, "an image of 100 x 100 pixels")]
+    assert faults == [(0, ANY, containing(100, 100))]

@@ -11,6 +11,7 @@ import pytest
 from encode_columns import encode, objects, values_of
 from penstock.fields import Number
 from penstock.types import Dense
+from raising import containing
 
 INT = Number("int64")
 FLOAT = Number("float32")
@@ -52,30 +53,30 @@ def test_whole_number_from_what_holds_one_is_that_number(raw, expected):
 
 
 NOT_WHOLE = [
-    (pa.array(["1", "x", "2"]), 1, "a whole number", "'x'"),
-    (pa.array(["1", "0x1F"]), 1, "a whole number", "'0x1F'"),
-    (pa.array(["1", "1_000"]), 1, "a whole number", "'1_000'"),
-    (pa.array(["1", "٣"]), 1, "a whole number", "'٣'"),
-    (pa.array(["1", ""]), 1, "a whole number", "''"),
-    (pa.array(["1", "1.5"]), 1, "a whole number", "'1.5'"),
-    (pa.array(["1", "nan"]), 1, "a whole number", "'nan'"),
-    (pa.array(["1", "1e400"]), 1, "a whole number", "'1e400'"),
-    (pa.array(["1", "9223372036854775808"]), 1, "a whole number of 64 bits", "'9223372036854775808'"),
-    (pa.array(["1", "-" + "9" * 40]), 1, "a whole number of 64 bits", f"'-{'9' * 40}'"),
-    (np.array([1, 2**63], np.uint64), 1, "a whole number of 64 bits", "9223372036854775808"),
-    (np.array([1.0, 2.5]), 1, "a whole number", "2.5"),
-    (np.array([1.0, 2.0**63]), 1, "a whole number of 64 bits", "9.223372036854776e+18"),
-    (np.array([1.0, np.inf]), 1, "a whole number", "inf"),
-    (np.array([1.0, np.nan]), 1, "a whole number", "nan"),
-    (objects(1, 2**63), 1, "a whole number of 64 bits", "9223372036854775808"),
-    (objects(1, [2]), 1, "a whole number", "[2]"),
-    (objects(1, {2}), 1, "a whole number", "{2}"),
-    (objects(1, 2j), 1, "a whole number", "2j"),
-    (pa.array([[1]]), 0, "a whole number", "[1]"),
-    (pa.array([b"1", b"\xff"]), 1, "text in UTF-8", "b'\\xff'"),
-    (np.array([[1, 2]]), 0, "a whole number", "2 values"),
-    (pa.array([b"1", b"\xff"]).view(pa.string()), 1, "text in UTF-8", "b'\\xff'"),
-    (pa.array([b" 1", b"2\xff"]).view(pa.string()), 1, "text in UTF-8", "b'2\\xff'"),
+    (pa.array(["1", "x", "2"]), 1, containing("number"), "'x'"),
+    (pa.array(["1", "0x1F"]), 1, containing("number"), "'0x1F'"),
+    (pa.array(["1", "1_000"]), 1, containing("number"), "'1_000'"),
+    (pa.array(["1", "٣"]), 1, containing("number"), "'٣'"),
+    (pa.array(["1", ""]), 1, containing("number"), "''"),
+    (pa.array(["1", "1.5"]), 1, containing("number"), "'1.5'"),
+    (pa.array(["1", "nan"]), 1, containing("number"), "'nan'"),
+    (pa.array(["1", "1e400"]), 1, containing("number"), "'1e400'"),
+    (pa.array(["1", "9223372036854775808"]), 1, containing("number", 64), "'9223372036854775808'"),
+    (pa.array(["1", "-" + "9" * 40]), 1, containing("number", 64), f"'-{'9' * 40}'"),
+    (np.array([1, 2**63], np.uint64), 1, containing("number", 64), "9223372036854775808"),
+    (np.array([1.0, 2.5]), 1, containing("number"), "2.5"),
+    (np.array([1.0, 2.0**63]), 1, containing("number", 64), "9.223372036854776e+18"),
+    (np.array([1.0, np.inf]), 1, containing("number"), "inf"),
+    (np.array([1.0, np.nan]), 1, containing("number"), "nan"),
+    (objects(1, 2**63), 1, containing("number", 64), "9223372036854775808"),
+    (objects(1, [2]), 1, containing("number"), "[2]"),
+    (objects(1, {2}), 1, containing("number"), "{2}"),
+    (objects(1, 2j), 1, containing("number"), "2j"),
+    (pa.array([[1]]), 0, containing("number"), "[1]"),
+    (pa.array([b"1", b"\xff"]), 1, containing("text", "UTF-8"), "b'\\xff'"),
+    (np.array([[1, 2]]), 0, containing("number"), containing(2, "values")),
+    (pa.array([b"1", b"\xff"]).view(pa.string()), 1, containing("text", "UTF-8"), "b'\\xff'"),
+    (pa.array([b" 1", b"2\xff"]).view(pa.string()), 1, containing("text", "UTF-8"), "b'2\\xff'"),
 ]
 
 
@@ -111,8 +112,8 @@ def test_float_from_what_holds_a_number_is_the_nearest_float32(raw, expected):
 def test_float_that_float32_cannot_hold_is_a_fault_and_not_infinity():
     column, faults = encode(FLOAT, pa.array(["1e39", "3e38", "1e400", "inf"]))
     assert faults == [
-        (0, "a number that float32 holds", "1e+39"),
-        (2, "a number that float64 holds", "'1e400'"),
+        (0, containing("number", "float32"), "1e+39"),
+        (2, containing("number", "float64"), "'1e400'"),
     ]
     assert np.isinf(column.values).tolist() == [False, False, False, True]
 
@@ -165,7 +166,7 @@ def test_nan_is_missing_whatever_holds_it(raw, dtype):
     assert values_of(column) == [1, None]
     assert column.values[1] == 0
     _, faults = encode(Number(dtype), raw)
-    assert faults == [(1, "a value", "nothing")]
+    assert faults == [(1, containing("value"), "nothing")]
 
 
 def test_nan_is_a_value_where_the_plan_says_so():

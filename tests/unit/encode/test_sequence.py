@@ -7,6 +7,7 @@ import pytest
 from encode_columns import encode, objects, values_of
 from penstock.fields import Sequence
 from penstock.types import Bytes, Ragged
+from raising import containing
 
 WANTED = [[1, 2], None, [], [3]]
 KINDS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
@@ -88,17 +89,17 @@ def test_lists_of_bytes_may_hold_anything():
 
 
 BAD = [
-    ("int64", pa.array([[1], [2, None]]), "a value", "nothing at position 1"),
-    ("int64", pa.array([[1], [2, 2.5]]), "a whole number", "2.5 at position 1"),
-    ("int64", pa.array([["1"], ["2", "x"]]), "a whole number", "'x' at position 1"),
-    ("int64", objects([1], [2, None]), "a value", "nothing at position 1"),
-    ("int64", objects([1], [2, 2**63]), "a whole number of 64 bits", "9223372036854775808 at position 1"),
-    ("int64", objects([1], "23"), "a list", "'23'"),
-    ("int64", objects([1], {2}), "a list", "{2}"),
-    ("int64", objects([1], 2), "a list", "2"),
-    ("float32", pa.array([[1.0], [0.0, 1e39]]), "a number that float32 holds", "1e+39 at position 1"),
-    ("string", pa.array([[b"a"], [b"b", b"\xff"]]), "text in UTF-8", "b'\\xff' at position 1"),
-    ("string", pa.array([["a"], ["b", None]]), "a value", "nothing at position 1"),
+    ("int64", pa.array([[1], [2, None]]), containing("value"), containing("position", 1)),
+    ("int64", pa.array([[1], [2, 2.5]]), containing("number"), containing("2.5", 1)),
+    ("int64", pa.array([["1"], ["2", "x"]]), containing("number"), containing("'x'", 1)),
+    ("int64", objects([1], [2, None]), containing("value"), containing("position", 1)),
+    ("int64", objects([1], [2, 2**63]), containing("number", 64), containing(9223372036854775808, 1)),
+    ("int64", objects([1], "23"), containing("list"), "'23'"),
+    ("int64", objects([1], {2}), containing("list"), "{2}"),
+    ("int64", objects([1], 2), containing("list"), "2"),
+    ("float32", pa.array([[1.0], [0.0, 1e39]]), containing("number", "float32"), containing("1e+39", 1)),
+    ("string", pa.array([[b"a"], [b"b", b"\xff"]]), containing("text", "UTF-8"), containing("b'\\xff'", 1)),
+    ("string", pa.array([["a"], ["b", None]]), containing("value"), containing("position", 1)),
 ]
 
 
@@ -109,8 +110,8 @@ def test_value_that_does_not_fit_is_named_by_its_position(dtype, raw, expected, 
 
 def test_column_without_lists_is_a_fault_in_every_row():
     assert encode(Sequence("int64"), pa.array(["1,2", "3"]))[1] == [
-        (0, "a list", "'1,2'"),
-        (1, "a list", "'3'"),
+        (0, containing("list"), "'1,2'"),
+        (1, containing("list"), "'3'"),
     ]
 
 
@@ -156,19 +157,21 @@ def test_steps_of_strings_are_lists_of_lists():
 def test_step_of_another_length_is_a_fault_that_spoils_no_other_row():
     raw = pa.array([[[1, 2]], [[3, 4], [5]], [[6, 7]]])
     column, faults = encode(Sequence("int64", (2,), "feature_list"), raw)
-    assert faults == [(1, "2 values", "1 value in step 1")]
+    assert faults == [(1, containing(2, "values"), containing(1, 1))]
     assert values_of(column)[0::2] == [[[1, 2]], [[6, 7]]]
 
 
 def test_value_inside_a_step_is_named_by_its_step_and_position():
     raw = pa.array([[[1.0, 2.0], [3.0, 4.5]]])
     _, faults = encode(Sequence("int64", (2,), "feature_list"), raw)
-    assert faults == [(0, "a whole number", "4.5 at position 1 in step 1")]
+    assert faults == [(0, containing("number"), containing("4.5", 1, 1))]
 
 
 def test_step_that_is_missing_is_a_fault():
     raw = pa.array([[[1], None]])
-    assert encode(Sequence("int64", None, "feature_list"), raw)[1] == [(0, "a value", "nothing in step 1")]
+    assert encode(Sequence("int64", None, "feature_list"), raw)[1] == [
+        (0, containing("value"), containing("step", 1))
+    ]
 
 
 def test_json_lists_in_text_are_lists():
@@ -181,11 +184,11 @@ def test_json_lists_in_text_are_lists():
 @pytest.mark.parametrize("text", ["[1", "3", '{"a": 1}', "1]"])
 def test_text_that_holds_no_json_list_is_a_fault(text):
     _, faults = encode(Sequence("int64"), pa.array(["[1]", text]), "json")
-    assert [fault[:2] for fault in faults] == [(1, "a JSON list")]
+    assert [fault[:2] for fault in faults] == [(1, containing("JSON", "list"))]
 
 
 @pytest.mark.parametrize("depth", [101, 500, 50_000])
 def test_json_list_of_many_levels_is_a_fault_of_its_row(depth):
     text = "[" * depth + "]" * depth
     _, faults = encode(Sequence("int64"), pa.array(["[1]", text]), "json")
-    assert [fault[:3] for fault in faults] == [(1, "a JSON list of at most 100 levels", "more levels")]
+    assert [fault[:3] for fault in faults] == [(1, containing("JSON", 100), containing("levels"))]

@@ -6,6 +6,7 @@ import pytest
 
 from encode_columns import encode, objects, values_of
 from penstock.fields import Tensor
+from raising import containing
 
 DTYPES = [
     "bool",
@@ -77,19 +78,19 @@ def test_scalar_tensor_takes_single_numbers():
         assert column.values.tolist() == [1, 2]
 
 
-EXPECTED = "an array of shape (2, 2) and type int64"
+EXPECTED = containing("(2, 2)", "int64")
 BAD = [
-    (objects(np.zeros((2, 2)), np.zeros((4, 1))), EXPECTED, "an array of shape (4, 1)"),
-    (objects(np.zeros((2, 2)), np.zeros(3)), EXPECTED, "an array of shape (3,)"),
+    (objects(np.zeros((2, 2)), np.zeros((4, 1))), EXPECTED, containing("array", "shape", "(4, 1)")),
+    (objects(np.zeros((2, 2)), np.zeros(3)), EXPECTED, containing("array", "shape", "(3,)")),
     (objects(np.zeros((2, 2)), "abc"), EXPECTED, "'abc'"),
     (objects(np.zeros((2, 2)), [[1, 2], [3]]), EXPECTED, "[[1, 2], [3]]"),
-    (objects([[1, 2], [3, 4]], [[1, 2], [3]]), EXPECTED, "lists of 2 x 1 to 2 values"),
-    (pa.array([[1, 2, 3, 4], [1, 2, 3]]), EXPECTED, "lists of 3 values"),
-    (pa.array([[[1, 2], [3, 4]], [[1, 2, 3, 4]]]), EXPECTED, "lists of 1 x 4 values"),
-    (pa.array([[1, 2, 3, 4], [1, None, 3, 4]]), "a number", "nothing at position 1"),
-    (pa.array([[1, 2, 3, 4], [1, 2, 3, 4.5]]), "a whole number", "4.5 at position 3"),
-    (np.array([[1, 2, 3, 4], [1, 2, 3, 4.5]]), "a whole number", "4.5 at position 3"),
-    (objects(np.zeros((2, 2)), np.array([[1, np.nan], [3, 4]])), "a whole number", "nan at position 1"),
+    (objects([[1, 2], [3, 4]], [[1, 2], [3]]), EXPECTED, containing(2, 1, 2)),
+    (pa.array([[1, 2, 3, 4], [1, 2, 3]]), EXPECTED, containing(3, "values")),
+    (pa.array([[[1, 2], [3, 4]], [[1, 2, 3, 4]]]), EXPECTED, containing(1, 4)),
+    (pa.array([[1, 2, 3, 4], [1, None, 3, 4]]), containing("number"), containing("position", 1)),
+    (pa.array([[1, 2, 3, 4], [1, 2, 3, 4.5]]), containing("number"), containing("4.5", 3)),
+    (np.array([[1, 2, 3, 4], [1, 2, 3, 4.5]]), containing("number"), containing("4.5", 3)),
+    (objects(np.zeros((2, 2)), np.array([[1, np.nan], [3, 4]])), containing("number"), containing("nan", 1)),
 ]
 
 
@@ -101,18 +102,18 @@ def test_what_is_no_such_tensor_is_a_fault_of_its_row(raw, expected, got):
 
 def test_array_of_another_shape_is_a_fault_in_every_row():
     _, faults = encode(TWO_BY_TWO, np.zeros((2, 4, 4)))
-    assert faults == [(row, EXPECTED, "an array of shape (4, 4) and type float64") for row in range(2)]
+    assert faults == [(row, EXPECTED, containing("(4, 4)", "float64")) for row in range(2)]
 
 
 def test_value_that_the_type_cannot_hold_is_a_fault():
     assert encode(Tensor((2,), "uint8", "raw"), np.array([[1, 256]]))[1] == [
-        (0, "a whole number of 8 bits without a sign", "256 at position 1")
+        (0, containing("number", 8), containing(256, 1))
     ]
     assert encode(Tensor((2,), "int8", "raw"), np.array([[1, -129]]))[1] == [
-        (0, "a whole number of 8 bits", "-129 at position 1")
+        (0, containing("number", 8), containing("-129", 1))
     ]
     assert encode(Tensor((1,), "float16", "raw"), np.array([[1e5]]))[1] == [
-        (0, "a number that float16 holds", "100000.0 at position 0")
+        (0, containing("number", "float16"), containing("100000.0", 0))
     ]
 
 
@@ -120,7 +121,7 @@ def test_uint64_beyond_int64_is_stored_raw_or_not_at_all():
     raw = np.array([[2**64 - 1]], np.uint64)
     assert encode(Tensor((1,), "uint64", "raw"), raw)[0].values.tolist() == [[2**64 - 1]]
     assert encode(Tensor((1,), "uint64", "list"), raw)[1] == [
-        (0, "a whole number of 63 bits", "18446744073709551615 at position 0")
+        (0, containing("number", 63), containing(18446744073709551615, 0))
     ]
 
 
@@ -131,4 +132,4 @@ def test_json_lists_in_text_are_tensors():
 
 
 def test_missing_tensor_is_a_fault_where_the_field_is_required():
-    assert encode(Tensor((2,), "int64"), objects([1, 2], None))[1] == [(1, "a value", "nothing")]
+    assert encode(Tensor((2,), "int64"), objects([1, 2], None))[1] == [(1, containing("value"), "nothing")]

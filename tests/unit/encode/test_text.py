@@ -13,6 +13,7 @@ from encode_columns import encode, objects, values_of
 from penstock import _native
 from penstock.fields import Bytes, Category, Text
 from penstock.types import Deferred
+from raising import containing
 
 TEXTS = [
     (pa.array(["a", None, "é"]), [b"a", None, "é".encode()]),
@@ -64,7 +65,7 @@ def test_category_by_number_from_text_is_the_number():
     column, faults = encode(Category("int64"), pa.array(["3", "1"]))
     assert faults == []
     assert values_of(column) == [3, 1]
-    assert encode(Category("int64"), pa.array(["3", "x"]))[1] == [(1, "a whole number", "'x'")]
+    assert encode(Category("int64"), pa.array(["3", "x"]))[1] == [(1, containing("number"), "'x'")]
 
 
 def test_category_outside_the_told_values_is_no_fault():
@@ -84,7 +85,7 @@ NOT_TEXT = [
 @pytest.mark.parametrize(("raw", "got"), NOT_TEXT)
 def test_text_that_is_none_is_a_fault_of_its_row(raw, got):
     column, faults = encode(Text(), raw)
-    assert faults == [(1, "text in UTF-8", got)]
+    assert faults == [(1, containing("text", "UTF-8"), got)]
     assert column.tolist() == [b"a", b""]
 
 
@@ -111,7 +112,7 @@ def test_bytes_below_a_null_are_not_part_of_the_column():
 
 def test_missing_text_is_a_fault_where_the_field_is_required():
     column, faults = encode(Text(), pa.array(["a", None]))
-    assert faults == [(1, "a value", "nothing")]
+    assert faults == [(1, containing("value"), "nothing")]
     assert column.present is None
 
 
@@ -174,15 +175,15 @@ def test_path_that_leads_to_no_file_is_a_fault_that_names_it(tmp_path):
     raw = objects("gone", tmp_path / "folder", "a\0b", "x" * 300)
     _, faults = encode(Bytes(), raw, "path", folder=str(tmp_path))
     assert [got.rpartition(", ")[2] for _, _, got in faults] == [
-        "no such file",
-        "a folder",
-        "no such file",
-        "a name that is too long",
+        containing("file"),
+        containing("folder"),
+        containing("file"),
+        containing("name"),
     ]
     assert "gone'" in faults[0][2]
 
 
 def test_half_of_a_surrogate_pair_is_a_fault_of_its_row():
     column, faults = encode(Text(), objects("a", "\ud800", "b"))
-    assert [fault[:2] for fault in faults] == [(1, "text in UTF-8")]
+    assert [fault[:2] for fault in faults] == [(1, containing("text", "UTF-8"))]
     assert values_of(column)[::2] == [b"a", b"b"]

@@ -6,6 +6,7 @@ from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.plan.inference import find_attributes, find_form, guess_type
 from penstock.plan.profile import ColumnFacts, ItemFacts, TextFacts
 from penstock.plan.warnings import list_doubts
+from raising import containing
 
 
 def texts(num_rows=1000, num_distinct=None, *, unique=False, missing=0, **text):
@@ -56,52 +57,44 @@ CODES = {"reads_as": "int", "num_leading_zeros": 3}
 IMAGES = {"num_image_names": 1000, "num_sought": 20}
 
 GUESSES = [
-    (ints(), "number", "whole numbers, 0 to 5000"),
-    (ints(num_distinct=2, low=0, high=1), "number", "whole numbers, 0 to 1"),
-    (texts(1000, 900, reads_as="int", low=0, high=21, is_whole=True), "number", "whole numbers, 0 to 21"),
-    (floats(), "number", "numbers, 0.5 to 2.25, rounded to float32"),
-    (plain("float", "float", low=1.0, high=1.0), "number", "numbers, 1"),
-    (plain("bool", "bool"), "category", "bool: true or false, as 1 and 0"),
-    (texts(reads_as="bool"), "category", "true or false, as 1 and 0"),
-    (plain("date", "date32[day]"), "number", "date32[day]: dates, as days since 1970-01-01"),
-    (texts(reads_as="time"), "number", "points in time, as microseconds since 1970-01-01 UTC"),
-    (texts(11537, 166), "category", "166 different texts in 11537 rows"),
-    (texts(10000, 2932), "text", "2932 different texts in 10000 rows"),
-    (texts(10, 5), "category", "5 different texts in 10 rows"),
-    (texts(10, 6), "text", "6 different texts in 10 rows"),
-    (texts(10_000, 300, mean_words=8.0), "text", "300 different texts in 10000 rows, 8 words on average"),
-    (texts(mean_words=12.4), "text", "texts that nearly all differ, 12 words on average"),
-    (texts(1000, 400, **CODES), "text", "digits, 3 of 1000 with leading zeros: codes, not numbers"),
-    (texts(1000, 40, **CODES), "category", "digits, 3 of 1000 with leading zeros: codes, not numbers"),
-    (texts(reads_as="int", num_beyond_int64=999), "text", "digits, too many for a number of 64 bits"),
-    (texts(reads_as="int", num_beyond_int64=1), "text", "digits, too many for a number of 64 bits"),
-    (
-        plain("bytes", "binary", formats={"jpeg": 90, "png": 10}),
-        "image",
-        "byte strings that begin as JPEG and PNG",
-    ),
-    (plain("bytes", "binary", formats={"jpeg": 9, "unknown": 1}), "bytes", "byte strings"),
-    (plain("image", "struct<bytes, path>"), "image", "struct<bytes, path>: images"),
-    (texts(**IMAGES), "text", "texts that nearly all differ"),
-    (items("list", "int64"), "sequence", "lists of 1 to 9 int64"),
-    (items("list", "float64", (3,), lengths=(3, 3)), "sequence", "lists of 3 float64, rounded to float32"),
-    (items("list", "string"), "sequence", "lists of 1 to 9 string"),
-    (items("list", "float32", step=(3,)), "sequence", "lists of lists of 1 to 9 float32"),
-    (items("array", "uint8", (32, 32, 3)), "tensor", "arrays of 32 x 32 x 3 uint8"),
-    (items("list", "int16"), "sequence", "lists of 1 to 9 int16, widened to int64"),
-    (items("list", "bool"), "sequence", "lists of 1 to 9 bool, as 1 and 0"),
-    (
-        items("list", "uint8", step=None, are_pixels=True),
-        "image",
-        "arrays of uint8 of 1 to 9 rows, with channels: pixels",
-    ),
-    (items("array", "float32", (4, 0)), None, "arrays of 4 x 0 float32 hold no values"),
-    (plain("time", "time64[us]"), "number", "time64[us]: times of day, as microseconds since midnight"),
-    (plain("time", "duration[s]"), "number", "duration[s]: durations, as microseconds"),
-    (items("list", None), None, "no field holds lists of this type: list"),
-    (items("list", "float32", step=(3, 4)), None, "lists of arrays of several lengths, list"),
-    (plain("mixed", "int, str"), None, "int, str: values of several types"),
-    (plain("other", "duration[s]"), None, "duration[s]: no field holds values of this type"),
+    (ints(), "number", containing(0, 5000)),
+    (ints(num_distinct=2, low=0, high=1), "number", containing(0, 1)),
+    (texts(1000, 900, reads_as="int", low=0, high=21, is_whole=True), "number", containing(0, 21)),
+    (floats(), "number", containing("0.5", "2.25", "float32")),
+    (plain("float", "float", low=1.0, high=1.0), "number", containing("numbers", 1)),
+    (plain("bool", "bool"), "category", containing("bool", 1, 0)),
+    (texts(reads_as="bool"), "category", containing(1, 0)),
+    (plain("date", "date32[day]"), "number", containing("date32[day]", "1970-01-01")),
+    (texts(reads_as="time"), "number", containing("1970-01-01", "UTC")),
+    (texts(11537, 166), "category", containing(166, 11537)),
+    (texts(10000, 2932), "text", containing(2932, 10000)),
+    (texts(10, 5), "category", containing(5, 10)),
+    (texts(10, 6), "text", containing(6, 10)),
+    (texts(10_000, 300, mean_words=8.0), "text", containing(300, 10000, 8)),
+    (texts(mean_words=12.4), "text", containing("texts", 12)),
+    (texts(1000, 400, **CODES), "text", containing(3, 1000)),
+    (texts(1000, 40, **CODES), "category", containing(3, 1000)),
+    (texts(reads_as="int", num_beyond_int64=999), "text", containing("digits", "number", 64)),
+    (texts(reads_as="int", num_beyond_int64=1), "text", containing("digits", "number", 64)),
+    (plain("bytes", "binary", formats={"jpeg": 90, "png": 10}), "image", containing("JPEG", "PNG")),
+    (plain("bytes", "binary", formats={"jpeg": 9, "unknown": 1}), "bytes", containing("strings")),
+    (plain("image", "struct<bytes, path>"), "image", containing("images")),
+    (texts(**IMAGES), "text", containing("texts")),
+    (items("list", "int64"), "sequence", containing(1, 9, "int64")),
+    (items("list", "float64", (3,), lengths=(3, 3)), "sequence", containing(3, "float64", "float32")),
+    (items("list", "string"), "sequence", containing(1, 9)),
+    (items("list", "float32", step=(3,)), "sequence", containing(1, 9, "float32")),
+    (items("array", "uint8", (32, 32, 3)), "tensor", containing(32, 32, 3, "uint8")),
+    (items("list", "int16"), "sequence", containing(1, 9, "int16", "int64")),
+    (items("list", "bool"), "sequence", containing(1, 9, "bool", 1, 0)),
+    (items("list", "uint8", step=None, are_pixels=True), "image", containing("uint8", 1, 9)),
+    (items("array", "float32", (4, 0)), None, containing(4, 0, "float32")),
+    (plain("time", "time64[us]"), "number", containing("time64[us]")),
+    (plain("time", "duration[s]"), "number", containing("microseconds")),
+    (items("list", None), None, containing("list")),
+    (items("list", "float32", step=(3, 4)), None, containing("list")),
+    (plain("mixed", "int, str"), None, containing("values")),
+    (plain("other", "duration[s]"), None, containing("values")),
 ]
 
 
@@ -137,7 +130,7 @@ def test_target_of_few_values_is_a_category(facts, type_name):
 def test_column_without_values_is_left_out_if_all_rows_were_seen():
     facts = plain("empty", "null", num_missing=100)
     whole = guess_type("c", facts, is_target=False, is_whole=True)
-    assert (whole.type_name, whole.reason) == (None, "no value in any of 100 rows")
+    assert (whole.type_name, whole.reason) == (None, containing("value", 100, "rows"))
     assert guess_type("c", facts, is_target=False, is_whole=False).type_name == "text"
 
 
@@ -192,42 +185,34 @@ def test_domain_is_not_known_where_not_all_rows_were_seen():
 TARGET = Category("int64", role="target")
 
 DOUBTS = [
-    (texts(**CODES), Text(), "leading zeros, as codes have them: kept as text. '--number c' makes numbers"),
-    (texts(**CODES), Number("int64"), "3 texts have leading zeros, which a number loses: is it a code?"),
-    (ints(is_unique=True), Number("int64"), "no value comes twice, so it may name the rows"),
-    (ints(5, is_unique=True, is_counter=True), Number("int64"), "'--id c' or '--drop c'?"),
-    (texts(unique=True), Text(), "no value comes twice, so it may name the rows"),
-    (texts(num_distinct=1), Category(), "one value in all rows: a model learns nothing from it. '--drop c'?"),
-    (texts(1000, 300), Text(), "300 different texts, each 3 times on average: '--category c'?"),
-    (ints(num_distinct=4, low=1, high=4), Number("int64"), "only 4 different whole numbers: '--category c'"),
-    (ints(num_distinct=30, low=0, high=29), TARGET, "30 classes, or amounts? '--number c' in that case."),
-    (
-        ints(num_distinct=300),
-        Number("int64", role="target"),
-        "'--category c' if they are classes, not amounts.",
-    ),
-    (plain("date", "date32"), Number("int64"), "dates become days since 1970-01-01"),
-    (plain("time", "timestamp"), Number("int64"), "dates become microseconds since 1970-01-01"),
-    (texts(are_other_dates=True), Text(), "dates in a form that is not read: only 2024-01-31"),
-    (ints(low=20200101, high=20231231), Number("int64"), "whole numbers that look like dates, 20200101"),
-    (ints(num_missing=501), Number("int64"), "missing in 501 of 1000 rows."),
-    (
-        floats(high=2.0**25, is_whole=True),
-        Number(),
-        "whole numbers up to 33554432: float32 rounds those above",
-    ),
-    (floats(num_nan=3), Number(), "3 of 1000 are NaN, and stay NaN"),
-    (ints(high=2**63), Number("int64"), "which 64 bits with a sign do not hold"),
-    (texts(reads_as="int", num_beyond_int64=1), Number("int64"), "1 whole number beyond 64 bits"),
+    (texts(**CODES), Text(), containing("zeros", "codes", "text")),
+    (texts(**CODES), Number("int64"), containing(3, "texts", "zeros")),
+    (ints(is_unique=True), Number("int64"), containing("value", "name", "rows")),
+    (ints(5, is_unique=True, is_counter=True), Number("int64"), containing("'--id c'", "'--drop c'")),
+    (texts(unique=True), Text(), containing("value", "name", "rows")),
+    (texts(num_distinct=1), Category(), containing("value", "rows", "'--drop c'")),
+    (texts(1000, 300), Text(), containing(300, 3, "'--category c'")),
+    (ints(num_distinct=4, low=1, high=4), Number("int64"), containing(4, "'--category c'")),
+    (ints(num_distinct=30, low=0, high=29), TARGET, containing(30, "'--number c'")),
+    (ints(num_distinct=300), Number("int64", role="target"), containing("'--category c'", "classes")),
+    (plain("date", "date32"), Number("int64"), containing("dates", "1970-01-01")),
+    (plain("time", "timestamp"), Number("int64"), containing("dates", "1970-01-01")),
+    (texts(are_other_dates=True), Text(), containing("dates", "2024-01-31")),
+    (ints(low=20200101, high=20231231), Number("int64"), containing("numbers", "dates", 20200101)),
+    (ints(num_missing=501), Number("int64"), containing(501, 1000)),
+    (floats(high=2.0**25, is_whole=True), Number(), containing(33554432, "float32")),
+    (floats(num_nan=3), Number(), containing(3, 1000, "NaN", "NaN")),
+    (ints(high=2**63), Number("int64"), containing(64)),
+    (texts(reads_as="int", num_beyond_int64=1), Number("int64"), containing(1, 64)),
     (
         texts(num_numbers=95, num_tried=100, misfits=("tbd",), num_misfits=1),
         Text(),
-        "95 of 100 texts are numbers, but not 'tbd': kept as text. '--missing tbd'",
+        containing(95, 100, "'tbd'", "'--missing tbd'"),
     ),
-    (texts(**IMAGES), Text(), "names of image files, but none of the first 20 was found: '--image c'"),
-    (items("array", "uint8", (8, 8, 3)), Tensor((8, 8, 3), "uint8"), "may be pixels: '--image c'"),
-    (items("list", "float32", (3,)), Sequence("float32"), "all have the shape 3: '--tensor c'"),
-    (ints(determines=("y",)), Number("int64"), "it gives the target 'y' away: a model would read the answer"),
+    (texts(**IMAGES), Text(), containing(20, "'--image c'")),
+    (items("array", "uint8", (8, 8, 3)), Tensor((8, 8, 3), "uint8"), containing("pixels", "'--image c'")),
+    (items("list", "float32", (3,)), Sequence("float32"), containing(3, "'--tensor c'")),
+    (ints(determines=("y",)), Number("int64"), containing("target", "'y'")),
 ]
 
 
@@ -235,7 +220,7 @@ DOUBTS = [
 def test_doubt_is_one_sentence_with_what_to_type(facts, field, warning):
     form = find_form(field.type_name, {"dtype": getattr(field, "dtype", None)}, facts)
     found = list_doubts("c", facts, field, form)
-    assert any(warning in each for each in found), found
+    assert warning in found
 
 
 @pytest.mark.parametrize(
@@ -288,12 +273,11 @@ def test_some_names_of_images_are_told_apart_from_the_others():
     facts = texts(13, 13, num_image_names=12, num_sought=13, num_files=12, misfit="n/a", unique=True)
     assert guess_type("photo", facts, is_target=False, is_whole=True).type_name == "text"
     assert list_doubts("photo", facts, Text(), "value") == (
-        "12 of 13 texts name image files, but not 'n/a': '--missing' if that means a missing value, "
-        "or '--image photo'.",
+        containing(12, 13, "'n/a'", "'--missing'", "'--image photo'"),
     )
 
 
 def test_arrays_of_gray_of_several_sizes_may_be_pixels():
     field = Sequence("int64", None, "feature_list")
     (doubt,) = list_doubts("x", items("list", "uint8", step=None), field, "value")
-    assert doubt == "arrays of several sizes: '--image x' if they are pixels of gray images."
+    assert doubt == containing("'--image x'", "pixels", "images")

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.inference import infer_fields
+from raising import containing
 
 ONE = {"min_len": 1, "max_len": 1}
 
@@ -26,125 +27,81 @@ MANY = [str(i) for i in range(11)]
 
 FEATURES = [
     # ints
-    (ints([0, 1]), Category("int64", (0, 1)), "2 distinct values in 100 records"),
-    (ints(TEN), Category("int64", tuple(TEN)), "10 distinct values in 100 records"),
-    (ints(list(range(11))), Number("int64"), "11 distinct values in 100 records"),
-    (ints([7]), Number("int64"), "1 distinct value in 100 records"),
-    (ints([0, 1], records=19), Number("int64", optional=True), "2 distinct values in 19 records"),
-    (ints([0, 1], records=20), Category("int64", (0, 1), optional=True), "2 distinct values in 20 records"),
-    (ints([-1, 0, 1]), Number("int64"), "3 distinct values in 100 records"),
-    (ints([1, 2, 6]), Category("int64", (1, 2, 6)), "3 distinct values in 100 records"),
-    (ints([1, 2, 7]), Number("int64"), "3 distinct values in 100 records"),
-    (ints([224, 480]), Number("int64"), "2 distinct values in 100 records"),
-    (ints(None), Number("int64"), "one int a record, of too many to be a category"),
+    (ints([0, 1]), Category("int64", (0, 1)), containing(2, 100)),
+    (ints(TEN), Category("int64", tuple(TEN)), containing(10, 100)),
+    (ints(list(range(11))), Number("int64"), containing(11, 100)),
+    (ints([7]), Number("int64"), containing(1, 100)),
+    (ints([0, 1], records=19), Number("int64", optional=True), containing(2, 19)),
+    (ints([0, 1], records=20), Category("int64", (0, 1), optional=True), containing(2, 20)),
+    (ints([-1, 0, 1]), Number("int64"), containing(3, 100)),
+    (ints([1, 2, 6]), Category("int64", (1, 2, 6)), containing(3, 100)),
+    (ints([1, 2, 7]), Number("int64"), containing(3, 100)),
+    (ints([224, 480]), Number("int64"), containing(2, 100)),
+    (ints(None), Number("int64"), containing("category")),
     # floats
-    ({"float": 100, **ONE}, Number("float32"), "one float a record"),
+    ({"float": 100, **ONE}, Number("float32"), containing("record")),
     # bytes
-    (blobs(jpeg=100), Image("jpeg"), "every value begins with the JPEG magic"),
-    (blobs(webp=100), Image("webp"), "every value begins with the WEBP magic"),
-    (
-        blobs(jpeg=60, png=40),
-        Image(),
-        "every value begins with the magic of an image: 60 jpeg, 40 png",
-    ),
-    (blobs(jpeg=99), Bytes(), "0 of 100 values are text, 99 begin as an image"),
-    (blobs(utf8=99), Bytes(), "99 of 100 values are text"),
-    (strings(["a", "b"]), Category("string", ("a", "b")), "2 distinct values in 100 records"),
-    (strings(["ü"]), Category("string", ("ü",)), "1 distinct value in 100 records"),
-    (strings(MANY), Text(), "every value is UTF-8; 11 distinct values in 100 records"),
-    (strings(None), Text(), "every value is UTF-8, of too many to be a category"),
-    (strings(["BMW"], bmp=100), Category("string", ("BMW",)), "1 distinct value in 100 records"),
+    (blobs(jpeg=100), Image("jpeg"), containing("value", "JPEG")),
+    (blobs(webp=100), Image("webp"), containing("value", "WEBP")),
+    (blobs(jpeg=60, png=40), Image(), containing(60, "jpeg", 40, "png")),
+    (blobs(jpeg=99), Bytes(), containing(0, 100, 99)),
+    (blobs(utf8=99), Bytes(), containing(99, 100)),
+    (strings(["a", "b"]), Category("string", ("a", "b")), containing(2, 100)),
+    (strings(["ü"]), Category("string", ("ü",)), containing(1, 100)),
+    (strings(MANY), Text(), containing("UTF-8", 11, 100)),
+    (strings(None), Text(), containing("value", "UTF-8", "category")),
+    (strings(["BMW"], bmp=100), Category("string", ("BMW",)), containing(1, 100)),
     # several values
-    (
-        {"float": 100, "min_len": 4, "max_len": 4},
-        Tensor((4,), "float32", "list"),
-        "4 values each in 100 records",
-    ),
-    (
-        {"int64": 100, "min_len": 2, "max_len": 2},
-        Tensor((2,), "int64", "list"),
-        "2 values each in 100 records",
-    ),
+    ({"float": 100, "min_len": 4, "max_len": 4}, Tensor((4,), "float32", "list"), containing(4, 100)),
+    ({"int64": 100, "min_len": 2, "max_len": 2}, Tensor((2,), "int64", "list"), containing(2, 100)),
     (
         {"int64": 100, "min_len": 2**28, "max_len": 2**28},
         Sequence("int64"),
-        "268435456 values each in 100 records, too many for a tensor",
+        containing(268435456, 100, "tensor"),
     ),
-    ({"int64": 100, "min_len": 0, "max_len": 1}, Sequence("int64"), "0 to 1 values a record"),
-    ({"float": 100, "min_len": 2, "max_len": 3}, Sequence("float32"), "2 to 3 values a record"),
-    (
-        strings(["a"], min_len=2, max_len=2, num_values=200, utf8=200),
-        Sequence("string"),
-        "2 values each in 100 records",
-    ),
-    (
-        blobs(min_len=2, max_len=2, num_values=200, jpeg=200),
-        Sequence("bytes"),
-        "2 values each in 100 records",
-    ),
-    (
-        strings(["a"], min_len=0, max_len=5, num_values=9, utf8=8),
-        Sequence("bytes"),
-        "0 to 5 values a record",
-    ),
-    ({"int64": 100, "min_len": 0}, Sequence("int64"), "no record has a value"),
-    ({"bytes": 100, "min_len": 0}, Sequence("bytes"), "no record has a value"),
+    ({"int64": 100, "min_len": 0, "max_len": 1}, Sequence("int64"), containing(0, 1)),
+    ({"float": 100, "min_len": 2, "max_len": 3}, Sequence("float32"), containing(2, 3)),
+    (strings(["a"], min_len=2, max_len=2, num_values=200, utf8=200), Sequence("string"), containing(2, 100)),
+    (blobs(min_len=2, max_len=2, num_values=200, jpeg=200), Sequence("bytes"), containing(2, 100)),
+    (strings(["a"], min_len=0, max_len=5, num_values=9, utf8=8), Sequence("bytes"), containing(0, 5)),
+    ({"int64": 100, "min_len": 0}, Sequence("int64"), containing("value")),
+    ({"bytes": 100, "min_len": 0}, Sequence("bytes"), containing("value")),
     # missing
-    ({"float": 90, **ONE}, Number("float32", optional=True), "one float a record"),
-    ({"float": 90, "unset": 10, **ONE}, Number("float32", optional=True), "one float a record"),
+    ({"float": 90, **ONE}, Number("float32", optional=True), containing("record")),
+    ({"float": 90, "unset": 10, **ONE}, Number("float32", optional=True), containing("record")),
     # what cannot be decoded
-    ({"unset": 100}, None, "left out: no record has a kind set"),
-    (
-        {"int64": 10, "float": 2, **ONE},
-        None,
-        "left out: mixed kinds: 10 int64, 2 float; tell its type with `fields`",
-    ),
+    ({"unset": 100}, None, containing("set")),
+    ({"int64": 10, "float": 2, **ONE}, None, containing(10, "int64", 2)),
 ]
 
 LISTS = [
-    ({"int64": 300, **ONE}, Sequence("int64", (), "feature_list"), "feature list, 1 value in every step"),
+    ({"int64": 300, **ONE}, Sequence("int64", (), "feature_list"), containing("feature", "list", 1)),
     (
         {"float": 300, "min_len": 3, "max_len": 3},
         Sequence("float32", (3,), "feature_list"),
-        "feature list, 3 values in every step",
+        containing("feature", "list", 3),
     ),
-    (
-        {"int64": 300, "min_len": 0, "max_len": 3},
-        Sequence("int64", None, "feature_list"),
-        "feature list, 0 to 3 values a step",
-    ),
-    (
-        {"int64": 300, "min_len": 0, "max_len": 0},
-        Sequence("int64", None, "feature_list"),
-        "feature list, 0 to 0 values a step",
-    ),
-    (
-        {"int64": 299, "unset": 1, **ONE},
-        Sequence("int64", None, "feature_list"),
-        "feature list, 1 of 300 steps without a kind",
-    ),
+    ({"int64": 300, "min_len": 0, "max_len": 3}, Sequence("int64", None, "feature_list"), containing(0, 3)),
+    ({"int64": 300, "min_len": 0, "max_len": 0}, Sequence("int64", None, "feature_list"), containing(0, 0)),
+    ({"int64": 299, "unset": 1, **ONE}, Sequence("int64", None, "feature_list"), containing(1, 300)),
     (
         {"bytes": 300, **ONE, "num_values": 300, "utf8": 300},
         Sequence("string", (), "feature_list"),
-        "feature list, 1 value in every step",
+        containing("feature", "list", 1),
     ),
     (
         {"bytes": 300, **ONE, "num_values": 300, "jpeg": 300},
         Sequence("bytes", (), "feature_list"),
-        "feature list, 1 value in every step",
+        containing("feature", "list", 1),
     ),
     (
         {"int64": 300, **ONE, "records": 99},
         Sequence("int64", (), "feature_list", optional=True),
-        "feature list, 1 value in every step",
+        containing("feature", "list", 1),
     ),
-    ({}, None, "left out: no step has a kind set"),
-    ({"unset": 300}, None, "left out: no step has a kind set"),
-    (
-        {"int64": 1, "bytes": 2, **ONE},
-        None,
-        "left out: mixed kinds: 1 int64, 2 bytes; tell its type with `fields`",
-    ),
+    ({}, None, containing("step")),
+    ({"unset": 300}, None, containing("step")),
+    ({"int64": 1, "bytes": 2, **ONE}, None, containing(1, "int64", 2)),
 ]
 
 

