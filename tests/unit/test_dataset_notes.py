@@ -4,7 +4,7 @@ import logging
 
 import penstock as ps
 from penstock.read import opening
-from raising import mentions
+from raising import containing, mentions
 from record_files import write_plain
 from wire.example import Feature, write_example
 
@@ -19,7 +19,7 @@ def test_field_of_mixed_kinds_is_left_out_and_named(tmp_path, caplog):
         dataset = ps.open(write_plain(tmp_path / "a.tfrecord", MIXED))
     assert list(dataset.schema) == ["b"]
     assert mentions(dataset.notes["a"], "1 int64 1")
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["field 'a' is not read"]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [containing("'a'")]
 
 
 def test_told_field_that_a_sample_does_not_show_is_read(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ import pytest
 from penstock.batch import feed as feeds
 from penstock.batch.feed import Feed
 from penstock.errors import ForkedError
-from raising import raises_with
+from raising import containing, raises_with
 
 PLENTY = 1 << 40
 
@@ -378,10 +378,7 @@ def test_another_process_is_refused_and_can_still_end(num_threads):
         os.write(writer, text.encode())
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert os.read(reader, 1000).decode() == (
-        "this iteration was begun in another process, whose threads are not here. "
-        "Begin one in this process: for batch in loader."
-    )
+    assert os.read(reader, 1000).decode() == (containing("process", "for batch in loader"))
     os.close(reader)
     os.close(writer)
     assert feed.take() == 4

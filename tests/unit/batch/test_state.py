@@ -11,9 +11,8 @@ from raising import raises_with
 IDENTITY = Identity(
     "d" * 32, "p" * 32, {"mode": "global", "rows": 10, "seed": 7}, {"batch_size": 4, "last": "short"}
 )
-EPOCH = "epoch of the state: expected a whole number from 0 to 4294967295"
-STEP = "step of the state: expected a whole number from 0 to 9223372036854775807"
-SAME = "A state goes on only where it was made: load it into a loader with the same choices."
+EPOCH = "epoch state 0 4294967295"
+STEP = "step state 0 9223372036854775807"
 
 
 def through_json(value):
@@ -39,13 +38,13 @@ def test_lists_of_json_stand_for_tuples():
 @pytest.mark.parametrize(
     ("changes", "facts"),
     [
-        ({"data": "e" * 32}, f"'{'d' * 32}' '{'e' * 32}' {SAME}"),
-        ({"pipeline": "q"}, f"'{'p' * 32}' 'q' {SAME}"),
-        ({"order": {"mode": "global", "rows": 10, "seed": 8}}, f"'seed' 7 8 {SAME}"),
-        ({"order": {"mode": "global", "rows": 10}}, f"'seed' 7 None {SAME}"),
-        ({"order": {"mode": "global", "rows": 10, "seed": 7, "skip": 3}}, f"'skip' None 3 {SAME}"),
-        ({"batches": {"batch_size": 8, "last": "short"}}, f"'batch_size' 4 8 {SAME}"),
-        ({"batches": {"batch_size": 4, "last": "drop"}}, f"'last' 'short' 'drop' {SAME}"),
+        ({"data": "e" * 32}, f"'{'d' * 32}' '{'e' * 32}'"),
+        ({"pipeline": "q"}, f"'{'p' * 32}' 'q'"),
+        ({"order": {"mode": "global", "rows": 10, "seed": 8}}, "'seed' 7 8"),
+        ({"order": {"mode": "global", "rows": 10}}, "'seed' 7 None"),
+        ({"order": {"mode": "global", "rows": 10, "seed": 7, "skip": 3}}, "'skip' None 3"),
+        ({"batches": {"batch_size": 8, "last": "short"}}, "'batch_size' 4 8"),
+        ({"batches": {"batch_size": 4, "last": "drop"}}, "'last' 'short' 'drop'"),
         ({"version": 2}, "state 1 2"),
         ({"epoch": -1}, f"{EPOCH} -1"),
         ({"epoch": 2**32}, f"{EPOCH} 4294967296"),

@@ -152,48 +152,27 @@ def test_several_files_are_one_source(pets, capsys):
 
 
 @pytest.mark.parametrize(
-    ("argv", "status", "message"),
+    ("argv", "status", "facts"),
     [
-        ((), 2, "arguments: expected SOURCE and OUT, got none. Run 'penstock convert pets.csv pets/'."),
-        (
-            ("pets.csv",),
-            2,
-            "arguments: expected SOURCE and OUT, got one. Run 'penstock convert pets.csv pets/'.",
-        ),
-        (("--plan",), 2, "arguments: expected SOURCE, got none."),
-        (("none.csv", "out"), 2, "none.csv: no such file or folder. Did you mean 'pets.csv'?"),
-        (("pets.csv", "out", "--image", "nam"), 2, "no column 'nam'. Did you mean 'name'?"),
-        (("pets.csv", "out", "--target", "adoptd"), 2, "no column 'adoptd'. Did you mean 'adopted'?"),
-        (("pets.csv", "out", "--time", "agee"), 2, "no column 'agee'. Did you mean 'age'?"),
-        (
-            ("pets.csv", "out", "--number", "name"),
-            1,
-            "pets.csv: column 'name' in row 1 (line 2): expected a number, got 'pet 0'.",
-        ),
-        (("pets.csv", "out", "--id", "id", "--target", "id"), 2, "column 'id': expected one role, got two."),
-        (
-            ("pets.csv", "out", "--stratify"),
-            2,
-            "stratify: expected one target, got 0. "
-            "Name the field: stratify='breed', on the command line --stratify breed.",
-        ),
-        (
-            ("pets.csv", "out.parquet"),
-            2,
-            "out.parquet: source: expected TFRecords or a data set, which go back to a table, "
-            "got 'pets.csv'. To make a data set of it, name a folder as the output.",
-        ),
-        (
-            ("pets.csv", "out.CSV"),
-            2,
-            "out.CSV: OUT: expected a folder, or a name that ends in .parquet or .arrow or .feather, "
-            "got a name that ends in '.CSV'. Use 'out.parquet'.",
-        ),
-        (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml: no such plan file."),
+        ((), 2, "arguments SOURCE OUT 'penstock convert pets.csv pets/'"),
+        (("pets.csv",), 2, "arguments SOURCE OUT 'penstock convert pets.csv pets/'"),
+        (("--plan",), 2, "arguments SOURCE"),
+        (("none.csv", "out"), 2, "none.csv folder 'pets.csv'"),
+        (("pets.csv", "out", "--image", "nam"), 2, "column 'nam' 'name'"),
+        (("pets.csv", "out", "--target", "adoptd"), 2, "column 'adoptd' 'adopted'"),
+        (("pets.csv", "out", "--time", "agee"), 2, "column 'agee' 'age'"),
+        (("pets.csv", "out", "--number", "name"), 1, "pets.csv 'name' 1 (line 2) 'pet 0'"),
+        (("pets.csv", "out", "--id", "id", "--target", "id"), 2, "column 'id' role"),
+        (("pets.csv", "out", "--stratify"), 2, "stratify target 0 --stratify"),
+        (("pets.csv", "out.parquet"), 2, "out.parquet TFRecords 'pets.csv'"),
+        (("pets.csv", "out.CSV"), 2, "out.CSV OUT '.CSV' 'out.parquet'"),
+        (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml"),
     ],
 )
-def test_wrong_call_is_one_line_that_says_what_to_do(pets, capsys, argv, status, message):
-    assert run(capsys, *argv) == (status, "", f"penstock: error: {message}\n")
+def test_wrong_call_is_one_line_that_says_what_to_do(pets, capsys, argv, status, facts):
+    found, out, err = run(capsys, *argv)
+    assert (found, out, err.count("\n")) == (status, "", 1)
+    assert mentions(err, f"penstock {facts}")
     assert not (pets / "out").exists()
 
 
@@ -212,40 +191,23 @@ def test_output_that_is_there_is_refused(pets, capsys):
 
 
 @pytest.mark.parametrize(
-    ("argv", "message"),
+    ("argv", "facts"),
     [
-        (
-            ("one", "out", "--plan"),
-            "plan: expected raw data, got TFRecords, whose fields are known. See 'penstock inspect'.",
-        ),
-        (
-            ("one", "pets.csv", "out"),
-            "one: source: expected raw data alone or TFRecords alone, got TFRecords, and raw data in "
-            "'pets.csv'. "
-            "Name the files that are meant. To use both, convert the raw data first.",
-        ),
+        (("one", "out", "--plan"), "plan TFRecords 'penstock inspect'"),
+        (("one", "pets.csv", "out"), "one TFRecords 'pets.csv'"),
         *(
-            (
-                ("one", f"out{suffix}"),
-                f"out{suffix}: OUT: expected a folder, or a name that ends in .parquet or .arrow or "
-                f".feather, got a name that ends in {suffix!r}. Use 'out.parquet'.",
-            )
+            (("one", f"out{suffix}"), f"out{suffix} OUT {suffix!r} 'out.parquet'")
             for suffix in (".csv", ".tsv", ".json", ".jsonl", ".txt")
         ),
-        (
-            ("one", "out.parquet", "--drop", "name"),
-            "out.parquet: options: expected only --overwrite and --json when a data set is converted to a "
-            "table, got others. Convert to another data set first, and convert that to the table.",
-        ),
-        (
-            ("one", "one", "--overwrite"),
-            "one: the output folder holds the source. Choose another output folder.",
-        ),
+        (("one", "out.parquet", "--drop", "name"), "out.parquet --overwrite --json"),
+        (("one", "one", "--overwrite"), "one folder"),
     ],
 )
-def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsys, argv, message):
+def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsys, argv, facts):
     assert run(capsys, "pets.csv", "one", "--id", "id")[0] == 0
-    assert run(capsys, *argv) == (2, "", f"penstock: error: {message}\n")
+    status, out, err = run(capsys, *argv)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert mentions(err, f"penstock {facts}")
     assert sorted(path.name for path in pets.iterdir()) == ["one", "pets.csv"]
 
 

@@ -13,7 +13,7 @@ from penstock.cli.model_arguments import PREDICT
 from penstock.jobs.predict import predict as job
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import PredictProgress
-from raising import mentions
+from raising import containing, mentions
 
 ROWS = [{"name": f"n{n}", "age": n / 2, "sold": ("no", "yes")[n % 2]} for n in range(12)]
 
@@ -67,8 +67,8 @@ def test_json_is_one_object(folder, capsys):
         "skipped": 1,
         "out": "o.csv",
         "columns": ["row", "sold", "sold_probability", "sold_probability_no", "sold_probability_yes"],
-        "rejected": ["new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'."],
-        "notes": ["not read: 'size'"],
+        "rejected": [containing("new.csv", "'age'", 2, "(line 3)", "'1-2'")],
+        "notes": [containing("'size'")],
     }
 
 
@@ -84,9 +84,9 @@ def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
     assert status == 0
     assert [line.split(",")[0] for line in out.splitlines()] == ["row", "0", "2"]
     assert err.splitlines() == [
-        "penstock: note: not read: 'size'",
-        "penstock: skipped row: new.csv: column 'age' in row 2 (line 3): expected a number, got '1-2'.",
-        "penstock: note: 1 of 3 rows skipped",
+        containing("penstock", "'size'"),
+        containing("penstock", "new.csv", "'age'", 2, "(line 3)", "'1-2'"),
+        containing("penstock", 1, 3),
     ]
 
 

@@ -6,40 +6,38 @@ import pytest
 
 from manifest_folders import write_dataset
 from penstock.cli.main import main
-from raising import mentions
+from raising import containing, mentions
 from record_files import BASE, FRAME_BYTES, flip, write_plain
 
 
 def test_verify_sound_files_prints_one_line(zoo, capsys) -> None:
     assert main(["verify", str(zoo)]) == 0
     out, err = capsys.readouterr()
-    assert mentions(out, "2 30")
-    assert out.endswith(": no faults\n")
+    assert mentions(out, "2 files 30 records")
     assert (out.count("\n"), err) == (1, "")
 
 
 def test_verify_damaged_file_prints_a_line_a_fault(damaged, capsys) -> None:
     assert main(["verify", str(damaged)]) == 1
     first, second, third = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{damaged}: record 2 at byte {2 * FRAME_BYTES}: payload CRC: expected 0x")
-    assert second == "1 file, 5 records, 425 B: 1 fault"
-    assert third == "Run 'penstock repair PATH OUT' to copy the intact records."
+    assert mentions(first, f"{damaged} 2 {2 * FRAME_BYTES} payload CRC")
+    assert second == containing(1, 5, 425, 1)
+    assert third == containing("'penstock repair PATH OUT'")
 
 
 @pytest.mark.parametrize(
-    ("num_records", "said"),
+    ("num_records", "facts"),
     [
-        (2, "2 records without an Example: only the CRCs were checked"),
-        (1, "1 record without an Example: only the CRCs were checked"),
+        (2, "2 records Example"),
+        (1, "1 record Example"),
     ],
 )
-def test_verify_of_records_that_are_no_examples_says_so(num_records, said, zoo, capsys) -> None:
+def test_verify_of_records_that_are_no_examples_says_so(num_records, facts, zoo, capsys) -> None:
     write_plain(zoo / "notes.tfrecord", [b"hello, world"] * num_records)
     assert main(["verify", str(zoo)]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"3 files, {30 + num_records} records, ")
-    assert first.endswith(": no faults")
-    assert second == said
+    assert mentions(first, f"3 files {30 + num_records} records")
+    assert mentions(second, facts)
 
 
 def test_verify_of_damaged_records_that_are_no_examples_says_so_too(tmp_path, capsys) -> None:
@@ -47,9 +45,9 @@ def test_verify_of_damaged_records_that_are_no_examples_says_so_too(tmp_path, ca
     path.write_bytes(flip(path.read_bytes(), 14))
     assert main(["verify", str(path)]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "1 file, 3 records, 84 B: 1 fault",
-        "3 records without an Example: only the CRCs were checked",
-        "Run 'penstock repair PATH OUT' to copy the intact records.",
+        containing(1, 3, 84, 1),
+        containing(3, "Example"),
+        containing("'penstock repair PATH OUT'"),
     ]
 
 

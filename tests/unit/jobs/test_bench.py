@@ -139,7 +139,7 @@ def test_saved_pipeline_is_used_and_what_it_does_not_read_is_named(zoo, tmp_path
     Pipeline.fit(ps.open(zoo), legs=None).save(tmp_path / "pipeline.json")
     report = run(zoo, batches=1, pipeline=tmp_path / "pipeline.json")
     assert report.fields == ("weight",)
-    assert report.not_fed["legs"] == "the pipeline does not read it"
+    assert report.not_fed["legs"] == containing("pipeline")
     assert report.fit_seconds is None
 
 
@@ -177,7 +177,7 @@ def test_cache_leaves_nothing_to_read_in_later_epochs(zoo) -> None:
 def test_stages_are_told_before_they_begin(zoo) -> None:
     stages = []
     prepare_bench(zoo, BenchOptions(batches=1), stages.append)
-    assert stages == ["opening the files", "fitting the pipeline"]
+    assert stages == [containing("files"), containing("pipeline")]
 
 
 def test_look_from_another_thread_shows_how_far_it_is(zoo) -> None:

@@ -82,7 +82,7 @@ def test_rows_without_a_label_are_left_out_and_rows_keep_their_numbers(run, stor
     assert found.mistakes["sold"][0].row == stored.mistakes["sold"][0].row + 5
     with pytest.raises(SourceError) as caught:
         evaluate(run, frame.assign(sold=None), **QUICK)
-    assert (caught.value.field, caught.value.got) == ("sold", "60 rows without one")
+    assert (caught.value.field, caught.value.got) == ("sold", containing(60, "rows"))
 
 
 def test_data_without_the_column_of_a_target_or_input_names_it(run, tmp_path):

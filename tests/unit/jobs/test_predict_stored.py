@@ -59,7 +59,7 @@ def test_kept_field_that_is_not_there_names_the_nearest(run, splits):
 def test_records_need_no_target_and_may_lack_what_may_be_missing(run, tmp_path):
     ps.convert([{"k": row["k"]} for row in ROWS], tmp_path / "s", split="all=1.0", shuffle=False)
     found = predict(run, tmp_path / "s")
-    assert found.notes == ("no field 'a': it counts as missing in all records",)
+    assert found.notes == (containing("'a'", "records"),)
     assert found.table["y"].equals(predict(run, [{"k": row["k"]} for row in ROWS]).table["y"])
 
 

@@ -186,7 +186,7 @@ def test_resume_of_nothing_begins_anew_and_leaves_a_whole_run(data, tmp_path):
     folder = tmp_path / "run"
     listener = Listener()
     run = train(make(), data, folder, resume=True, watcher=listener)
-    assert listener.notes == ["the model is compiled: it is trained with its own optimizer and losses"]
+    assert listener.notes == [containing("compiled", "optimizer")]
     assert [row["step"] for row in run.history] == [3, 6]
     assert [each for each in list_names(folder) if each != "logs"] == [
         "checkpoints",

@@ -8,7 +8,7 @@ from matched_models import INPUTS, TARGETS, fit, write_table
 from penstock.errors import OptionError, PenstockError
 from penstock.model.task import Task, find_tasks
 from penstock.transform import Encode, Keep, Scale
-from raising import mentions, raises_with
+from raising import containing, mentions, raises_with
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def test_targets_of_each_kind_have_their_task(table):
         "stars": ("regression", (), (), 1),
     }
     assert [task.describe() for task in tasks.values()] == [
-        "binary, 2 labels",
-        "multiclass, 3 labels",
-        "multilabel, 3 labels",
+        containing("binary", 2),
+        containing("multiclass", 3),
+        containing("multilabel", 3),
         "regression",
         "regression",
     ]
@@ -94,7 +94,7 @@ def test_vector_is_a_regression_of_several_numbers(tmp_path):
     values = [np.array([n, 2.0 * n, 5.0], np.float32) for n in range(4)]
     task = find(write(tmp_path / "set", values, ps.fields.Tensor((3,), "float32")))
     assert (task.kind, task.shape, task.units) == ("regression", (3,), 3)
-    assert task.describe() == "regression of 3 numbers"
+    assert task.describe() == containing("regression", 3)
 
 
 def test_classes_of_numbers_have_numbers_for_labels(tmp_path):

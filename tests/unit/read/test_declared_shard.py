@@ -48,7 +48,7 @@ def test_data_set_is_what_its_manifest_says_and_nothing_is_scanned(tmp_path, com
     assert [len(pets["train"]), len(pets["test"])] == [5, 1]
     assert row_numbers(pets["train"].records()) == [0, 1, 2, 3, 4]
     assert [pets["train"][i]["row"] for i in (4, 0, 2)] == [4, 0, 2]
-    assert pets.notes == {"row": "declared in the manifest", "text": "declared in the manifest"}
+    assert pets.notes == {"row": containing("manifest"), "text": containing("manifest")}
 
 
 def test_index_is_loaded_with_the_first_record(folder, monkeypatch):

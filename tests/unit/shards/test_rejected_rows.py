@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.errors import CellError, TooManySkippedError
 from penstock.fields import Number, Text
 from penstock.shards.manifest import load_manifest
-from raising import mentions, raises_with
+from raising import containing, mentions, raises_with
 
 SCHEMA = ps.Schema({"name": Text(), "age": Number("int64"), "fee": Number()})
 
@@ -34,7 +34,7 @@ def test_first_fault_is_raised_by_default(source, tmp_path):
         ps.convert(source, tmp_path / "out", schema=SCHEMA)
     error = caught.value
     assert (error.path, error.field, error.row, error.line) == (str(source), "age", 2, 3)
-    assert (error.expected, error.got) == ("a whole number", "'old'")
+    assert (error.expected, error.got) == (containing("number"), "'old'")
     assert mentions(error.advice, "--missing")
 
 
@@ -61,7 +61,7 @@ def test_collected_rows_are_written_down_with_every_reason(source, tmp_path):
     assert [each["row"] for each in found] == [1, 2, 3]
     assert found[0]["sample"] == {"name": "Ada", "age": "old", "fee": "2"}
     (reason,) = found[0]["reasons"]
-    assert (reason["column"], reason["expected"], reason["got"]) == ("age", "a whole number", "'old'")
+    assert (reason["column"], reason["expected"], reason["got"]) == ("age", containing("number"), "'old'")
     assert mentions(reason["error"], "row 2 (line 3)")
     assert [reason["column"] for reason in found[2]["reasons"]] == ["age", "fee"]
     assert load_manifest(tmp_path / "out").rejects == {

@@ -9,6 +9,7 @@ import penstock as ps
 from manifest_folders import write_dataset
 from penstock.fields import Image, Number, Sequence, Tensor, Text
 from penstock.shards.tfds import describe_tfds
+from raising import containing
 from record_files import PAYLOADS
 
 
@@ -44,9 +45,9 @@ def test_image_is_declared_as_the_bytes_that_are_stored(manifest, format):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"age": Number(optional=True)}, "field 'age': TFDS knows no missing values"),
-        ({"name": Text(default="")}, "field 'name': TFDS knows no missing values"),
-        ({"t": Tensor((2,), "uint32", "raw")}, "field 't': TensorFlow decodes no raw uint32"),
+        ({"age": Number(optional=True)}, containing("'age'", "missing")),
+        ({"name": Text(default="")}, containing("'name'", "missing")),
+        ({"t": Tensor((2,), "uint32", "raw")}, containing("'t'", "TensorFlow", "uint32")),
     ],
 )
 def test_field_that_tfds_cannot_express_is_the_reason(manifest, fields, reason):
@@ -54,16 +55,16 @@ def test_field_that_tfds_cannot_express_is_the_reason(manifest, fields, reason):
 
 
 def test_manifest_that_tfds_cannot_read_is_the_reason(manifest, tmp_path):
-    assert describe(replace(manifest, compression="gzip")) == "TFDS reads no compressed shards"
-    assert describe(replace(manifest, payload="sequence_example"), s=Sequence()) == (
-        "TFDS reads Examples, no SequenceExamples"
+    assert describe(replace(manifest, compression="gzip")) == containing("compressed")
+    assert describe(replace(manifest, payload="sequence_example"), s=Sequence()) == containing(
+        "SequenceExamples"
     )
     empty = write_dataset(tmp_path / "empty", {"train": [[]]})
-    assert describe(empty) == "TFDS reads no data set of no records"
+    assert describe(empty) == containing("TFDS", "no records")
     odd = replace(manifest, splits={"a b": manifest.splits["train"]})
-    assert describe(odd) == "TFDS would not find the shards of split 'a b' by their names"
+    assert describe(odd) == containing("'a b'")
     renamed = replace(manifest, splits={"other": manifest.splits["train"]})
-    assert describe(renamed) == "TFDS would not find the shards of split 'other' by their names"
+    assert describe(renamed) == containing("'other'")
 
 
 def test_split_of_no_records_is_not_told(tmp_path):

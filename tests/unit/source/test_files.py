@@ -156,9 +156,7 @@ def test_column_without_a_name_is_called_by_its_number(tmp_path, read):
     path = tmp_path / "x.csv"
     path.write_text(",a\n0,x\n")
     assert read(path) == {"column_1": ["0"], "a": ["x"]}
-    assert open_source(path, SourceOptions()).notes == (
-        "x.csv: column 1 has no name in the header, and is called 'column_1'.",
-    )
+    assert open_source(path, SourceOptions()).notes == (containing("x.csv", 1, "'column_1'"),)
 
 
 def test_row_longer_than_a_piece_of_the_parser_is_read(tmp_path, read):
@@ -216,7 +214,7 @@ def test_file_named_twice_is_read_once_with_a_note(tmp_path):
     path.write_text("a\n1\n")
     source = open_source([path, str(path), path], SourceOptions())
     assert source.num_bytes == path.stat().st_size
-    assert source.notes == ("p1.csv is named more than once, and read once.",)
+    assert source.notes == (containing("p1.csv"),)
 
 
 def test_column_that_parquet_keeps_as_codes_is_declared_a_category(tmp_path):

@@ -11,7 +11,7 @@ from penstock.source import jsonl
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
-from raising import mentions
+from raising import containing, mentions
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_value_that_goes_deep_over_many_lines_is_refused(write, line):
 
 def test_array_of_any_depth_is_named_as_one(write):
     error = refusal(write(*(["["] * 50_000)))
-    assert (error.line, error.got) == (1, "an array")
+    assert (error.line, error.got) == (1, containing("array"))
 
 
 def test_depth_of_100_and_brackets_in_strings_are_read(write, read):

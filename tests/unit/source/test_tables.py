@@ -17,7 +17,7 @@ from penstock.schema.scalar import Category
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from raising import raises_with
+from raising import containing, raises_with
 
 
 def blocks_of(given):
@@ -148,7 +148,7 @@ def test_pandas_index_is_a_column_if_it_has_a_name(read):
     frame.index.name = None
     source = open_source(frame, SourceOptions())
     assert list(next(source.blocks()).columns) == ["n"]
-    assert source.notes == ("The index of the DataFrame has no name, and was left out.",)
+    assert source.notes == (containing("DataFrame", "name"),)
     assert open_source(pd.DataFrame({0: [1]}), SourceOptions()).notes == ()
     assert read(pd.DataFrame({0: [1]})) == {"0": [1]}
 
@@ -270,4 +270,4 @@ def test_pandas_dates_beside_times_are_times_and_periods_are_text(read):
     }
     assert read(frame.astype({"p": "category"}))["p"] == ["2024-01", None, "2024-03"]
     notes = open_source(frame, SourceOptions()).notes
-    assert notes == ("Column 'p' holds periods: they are written as text.",)
+    assert notes == (containing("'p'", "text"),)

@@ -313,9 +313,9 @@ def test_nan_in_an_array_is_missing_in_the_indicator_too():
 @pytest.mark.parametrize(
     ("scale", "values", "caution"),
     [
-        (Scale(), [1.0, math.nan, math.nan], "2 of 3 are NaN: say Scale(nan='missing')"),
+        (Scale(), [1.0, math.nan, math.nan], containing(2, 3, "NaN", "Scale(nan='missing')")),
         (Scale(nan="missing"), [1.0, math.nan], ""),
-        (Scale(), [1.0, math.inf], "1 of 2 are infinite"),
+        (Scale(), [1.0, math.inf], containing(1, 2, "infinite")),
         (Scale("clip"), [1.0, math.inf], ""),
         (Scale(), [1.0, 2.0], ""),
     ],

@@ -159,41 +159,39 @@ def test_tokenize_of_other_fields_is_refused():
 
 
 BAD_OPTIONS = {
-    "output": ({"output": "int"}, "output", "output of Tokenize: expected 'index', 'multi_hot' or 'count'"),
+    "output": ({"output": "int"}, "output", "Tokenize 'index' 'multi_hot' 'count'"),
     "standardize": (
         {"standardize": "upper"},
         "standardize",
-        "expected 'lower_and_strip', 'lower'",
+        "'lower_and_strip' 'lower'",
     ),
-    "split": ({"split": "character"}, "split", "expected 'whitespace', got 'character'"),
-    "small": ({"vocabulary_size": 1}, "vocabulary_size", "expected a whole number from 2"),
-    "size": ({"vocabulary_size": "9"}, "vocabulary_size", "expected a whole number from 2"),
-    "length": ({"length": 0}, "length", "expected a whole number from 1"),
-    "rows": ({"output": "count", "length": 3}, "length", "got 3 with output='count'"),
-    "rows mask": ({"output": "count", "mask": True}, "mask", "got True with output='count'"),
-    "steps": ({"step_length": 3}, "step_length", "a text has no steps"),
-    "ragged": ({"ragged": True, "mask": True}, "mask", "What is ragged is not padded"),
-    "keep": ({"keep": "middle"}, "keep", "expected 'head' or 'tail'"),
-    "twice": ({"vocabulary": ["a", "b", "a"]}, "vocabulary[2]", "'a' a second time"),
+    "split": ({"split": "character"}, "split", "'whitespace' 'character'"),
+    "small": ({"vocabulary_size": 1}, "vocabulary_size", "2"),
+    "size": ({"vocabulary_size": "9"}, "vocabulary_size", "2"),
+    "length": ({"length": 0}, "length", "1"),
+    "rows": ({"output": "count", "length": 3}, "length", "3 output='count'"),
+    "rows mask": ({"output": "count", "mask": True}, "mask", "True output='count'"),
+    "steps": ({"step_length": 3}, "step_length", "text steps"),
+    "ragged": ({"ragged": True, "mask": True}, "mask", "mask ragged"),
+    "keep": ({"keep": "middle"}, "keep", "'head' 'tail'"),
+    "twice": ({"vocabulary": ["a", "b", "a"]}, "vocabulary[2]", "'a'"),
     "empty": (
         {"vocabulary": ["a", ""]},
         "vocabulary[1]",
-        "texts that are not empty, perhaps behind ''",
+        "empty ''",
     ),
-    "ints": ({"vocabulary": [1, 2]}, "vocabulary[0]", "expected texts that are not empty"),
-    "text": ({"vocabulary": "the cat"}, "vocabulary", "expected a list of texts"),
-    "unfit": ({"fitted": TokenizeFit(None)}, "fitted", "expected a vocabulary, got none"),
-    "same": ({"fitted": TokenizeFit(("a", "a"))}, "fitted", "value 1 of a vocabulary is there twice"),
+    "ints": ({"vocabulary": [1, 2]}, "vocabulary[0]", "empty 1"),
+    "text": ({"vocabulary": "the cat"}, "vocabulary", "list"),
+    "unfit": ({"fitted": TokenizeFit(None)}, "fitted", "vocabulary"),
+    "same": ({"fitted": TokenizeFit(("a", "a"))}, "fitted", "1 vocabulary"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_OPTIONS)
 def test_tokenize_refuses_options_that_do_not_fit(case):
-    options, place, text = BAD_OPTIONS[case]
-    with pytest.raises(OptionError) as caught:
+    options, place, facts = BAD_OPTIONS[case]
+    with raises_with(OptionError, facts, field=place):
         Tokenize(**options)
-    assert caught.value.field == place
-    assert text in str(caught.value)
 
 
 BAD_FORMS = {

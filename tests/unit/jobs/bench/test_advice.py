@@ -6,6 +6,7 @@ import pytest
 
 from penstock.batch.stats import LoaderStats
 from penstock.jobs.bench.advice import Measured, advise, share_busy
+from raising import containing
 
 # Two threads that were at work nine tenths of ten seconds; the consumer did nothing but wait.
 BUSY = LoaderStats(
@@ -52,195 +53,181 @@ IDLE = stats(decode=2.0)
         pytest.param(
             stats(decode=18.0, batches=4),
             {},
-            "Too few batches were measured to say more: give it more time with --seconds.",
+            containing("batches", "time", "--seconds"),
             id="few batches",
         ),
         pytest.param(
             stats(decode=2.0, wait_seconds=0.5),
             {"consumer_seconds": 0.01},
-            "Your consumer is the slow part: the loader could feed one that is 10 times as fast.",
+            containing("consumer", 10),
             id="slow consumer",
         ),
         pytest.param(
             stats(decode=15.0, wait_seconds=0.5),
             {"consumer_seconds": 0.01},
-            "Your consumer is the slow part, but only just: the loader has little to spare.",
+            containing("consumer", "spare"),
             id="consumer that just keeps up",
         ),
         pytest.param(
             stats(wait_seconds=0.5),
             {"consumer_seconds": 0.01},
-            "Your consumer is the slow part: the loader could feed one that is 1000 times as fast.",
+            containing("consumer", 1000),
             id="loader that costs nothing",
         ),
         pytest.param(
             stats(decode=18.0),
             {"is_cached": True, "is_first": True},
-            "The first epoch filled the cache: measure those that use it with more --seconds.",
+            containing("epoch", "cache", "--seconds"),
             id="cache that was filled",
         ),
         pytest.param(
             stats(decode=18.0),
             {"num_cores": 8},
-            "Use more threads: num_threads=8, one for each core; 2 threads made the batches, and worked 90% "
-            "of the time.",
+            containing("num_threads=8", 2, "90%"),
             id="cores that are not used",
         ),
         pytest.param(
             stats(decode=9.0, num_threads=1),
             {},
-            "Use more threads: num_threads=2, one for each core; 1 thread made the batches, and worked 90% "
-            "of the time.",
+            containing("num_threads=2", 1, "90%"),
             id="one thread",
         ),
         pytest.param(
             stats(decode=9.0, num_threads=0),
             {},
-            "Let threads make the batches ahead: num_threads=2, one for each core.",
+            containing("threads", "batches", "num_threads=2"),
             id="no thread",
         ),
         pytest.param(
             IDLE,
             {"is_crowded": True},
-            "Other programs keep the cores busy: measure again when they are done.",
+            containing("cores", "measure again"),
             id="crowded machine",
         ),
         pytest.param(
             stats(decode=20.0, num_threads=8),
             {"num_cores": 8, "batch_bytes": 30 << 20},
-            "Let more batches wait: prefetch_bytes=503316480 keeps all 8 threads at work, where now no more "
-            "than 2 batches fit.",
+            containing("prefetch_bytes=503316480", 8, 2),
             id="window of large batches",
         ),
         pytest.param(
             IDLE,
             {"steps_per_epoch": 3, "is_crowded": True},
-            "Epochs of 3 steps end before they pay: repeat=None makes one iteration of many of them.",
+            containing(3, "repeat=None"),
             id="short epochs",
         ),
         pytest.param(
             IDLE,
             {"steps_per_epoch": 1},
-            "Epochs of 1 step end before they pay: repeat=None makes one iteration of many of them.",
+            containing(1, "repeat=None"),
             id="epochs of one batch",
         ),
         pytest.param(
             IDLE,
             {},
-            "Handing batches over takes most of the time, not making them: a larger one, such as "
-            "batch_size=512, costs less a record.",
+            containing("batches", "time", "batch_size=512"),
             id="small batches",
         ),
         pytest.param(
             stats(decode=2.0, wait_seconds=0.5),
             {"consumer_seconds": 0.001},
-            "Handing batches over takes most of the time, not making them: a larger one, such as "
-            "batch_size=512, costs less a record.",
+            containing("batches", "time", "batch_size=512"),
             id="no waiting for a consumer that does little",
         ),
         pytest.param(
             stats(decode=18.0),
             {"is_compressed": True},
-            "Write the shards uncompressed, with 'penstock convert', so that nothing is inflated.",
+            containing("'penstock convert'"),
             id="compressed",
         ),
         pytest.param(
             stats(decode=18.0),
             {"is_compressed": True, "slowdown": 3.44},
-            "Write the shards uncompressed, with 'penstock convert', so that nothing is inflated: the first "
-            "epoch took 3.4 times as long.",
+            containing("'penstock convert'", "3.4"),
             id="compressed and inflated in the first epoch",
         ),
         pytest.param(
             SLOW_READS,
             {"shuffle": True, "cache_bytes": 1 << 40},
-            'Read neighbours together: shuffle="block"; a record read alone takes 125 µs.',
+            containing('shuffle="block"', 125),
             id="random reads",
         ),
         pytest.param(
             SLOW_READS,
             {"shuffle": "global"},
-            'Read neighbours together: shuffle="block"; a record read alone takes 125 µs.',
+            containing('shuffle="block"', 125),
             id="random reads that were asked for",
         ),
         pytest.param(
             SLOW_READS,
             {"shuffle": "block"},
-            "Let more threads wait for the storage, which takes 125 µs a record: num_threads=4.",
+            containing(125, "num_threads=4"),
             id="slow storage",
         ),
         pytest.param(
             QUICK_READS,
             {"shuffle": True},
-            "Reading and checking 1000 bytes a record is most of the work: shorter records, or more cores, "
-            "would help.",
+            containing(1000, "bytes", "records"),
             id="reading from memory",
         ),
         pytest.param(
             stats(decode=18.0),
             {"cache_bytes": 1 << 30},
-            'Keep the decoded columns: cache="memory"; they fit, and later epochs then read no file.',
+            containing("columns", 'cache="memory"'),
             id="decoding of what fits into memory",
         ),
         pytest.param(
             stats(transform=18.0),
             {"cache_bytes": 1 << 30, "pixel_bytes": 1000},
-            'Keep the decoded images: cache="memory"; they fit, and later epochs then decode none.',
+            containing("images", 'cache="memory"'),
             id="images that fit into memory",
         ),
         pytest.param(
             stats(transform=18.0),
             {"cache_bytes": 1 << 30, "pixel_bytes": 150_528},
-            "Lighten the pipeline, which takes most of the time: leave fields out, shorten texts and "
-            "sequences, or store what it makes.",
+            containing("pipeline", "fields", "texts"),
             id="images that do not fit",
         ),
         pytest.param(
             SLOW_READS,
             {"cache_bytes": 1 << 30},
-            'Keep the decoded columns: cache="memory"; they fit, and later epochs then read no file.',
+            containing("columns", 'cache="memory"'),
             id="reading of what fits into memory",
         ),
         pytest.param(
             stats(decode=18.0),
             {},
-            "Read fewer fields: 40 are decoded; leave out what the model does not need, as in "
-            "Pipeline.fit(data, name=None).",
+            containing(40, "Pipeline.fit(data, name=None)"),
             id="decoding",
         ),
         pytest.param(
             stats(decode=18.0),
             {"cache_bytes": 1 << 30, "is_cached": True},
-            "Read fewer fields: 40 are decoded; leave out what the model does not need, as in "
-            "Pipeline.fit(data, name=None).",
+            containing(40, "Pipeline.fit(data, name=None)"),
             id="gathering from a cache",
         ),
         pytest.param(
             stats(decode=18.0),
             {"cache_bytes": 1 << 30, "is_cached": True, "pixel_bytes": 1000},
-            "Nothing to change: images come from the cache, and copying them into batches is most of the "
-            "work.",
+            containing("images", "cache", "batches"),
             id="images from a cache",
         ),
         pytest.param(
             stats(decode=18.0),
             {"cache_bytes": 1 << 30, "is_cached": True, "pixel_bytes": 150_528},
-            "The cache holds a part of the images: let it hold all of them, cache_bytes=19267584000, or "
-            "store smaller ones, with 'penstock convert --resize'.",
+            containing("cache_bytes=19267584000", "'penstock convert --resize'"),
             id="more images than a cache holds",
         ),
         pytest.param(
             stats(transform=18.0, batches=36_000),
             {"cache_bytes": 1 << 30},
-            "Take a larger batch, such as batch_size=512: the pipeline needs 500 µs for one, much of it the "
-            "same for any size.",
+            containing("batch_size=512", 500),
             id="transforming small batches",
         ),
         pytest.param(
             stats(transform=18.0),
             {"cache_bytes": 1 << 30},
-            "Lighten the pipeline, which takes most of the time: leave fields out, shorten texts and "
-            "sequences, or store what it makes.",
+            containing("pipeline", "fields", "texts"),
             id="transforming",
         ),
     ],
@@ -251,11 +238,13 @@ def test_advice_fits_the_figures(found, facts, said) -> None:
 
 def test_advice_on_idle_threads_and_a_consumer_that_seldom_waits_names_the_stage() -> None:
     seldom = stats(transform=8.0, wait_seconds=2.0)
-    assert advise(measured(seldom, consumer_seconds=0.008)).startswith("Lighten the pipeline")
+    assert advise(measured(seldom, consumer_seconds=0.008)) == containing("pipeline", "fields", "texts")
 
 
 def test_advice_on_compressed_files_whose_copy_is_there_is_that_on_plain_ones() -> None:
-    assert advise(measured(stats(decode=18.0), is_compressed=True, slowdown=1.1)).startswith("Read fewer")
+    assert advise(measured(stats(decode=18.0), is_compressed=True, slowdown=1.1)) == containing(
+        "fields", "Pipeline.fit(data, name=None)"
+    )
 
 
 def test_large_records_from_memory_are_no_slow_storage() -> None:

@@ -14,7 +14,7 @@ from penstock.errors import MissingShardError, WriteError
 from penstock.jobs.check.repair import repair
 from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile
-from raising import raises_with
+from raising import containing, raises_with
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, flip, row_numbers, write_gzip, write_plain
 from wire.frame import write_record, write_records
 
@@ -78,7 +78,7 @@ def test_repair_names_each_loss_with_its_place_in_the_input_and_in_the_quarantin
         begin, size = loss["quarantine_offset"], loss["bytes"]
         assert bad[begin : begin + size] == DAMAGED[loss["offset"] : loss["offset"] + size]
         assert (loss["file"], loss["quarantine"]) == (str(source), "a.tfrecord.bad")
-    assert losses[2]["what"] == "payload is no Example: a length runs past what holds it"
+    assert losses[2]["what"] == containing("payload", "Example", "length")
     keys = ("file", "record", "offset", "records", "bytes", "what")
     short = [{key: loss[key] for key in keys} for loss in losses]
     assert done.to_json() == {

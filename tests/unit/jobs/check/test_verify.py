@@ -7,7 +7,7 @@ from manifest_folders import write_dataset
 from penstock.errors import NoSuchPathError
 from penstock.jobs.check.verify import verify
 from penstock.read.options import ReadOptions
-from raising import mentions, raises_with
+from raising import containing, mentions, raises_with
 from record_files import BASE, FILE_BYTES, FRAME_BYTES, PAYLOADS, flip, write_gzip, write_plain
 
 
@@ -50,16 +50,14 @@ def test_verify_pipe_is_a_fault_and_does_not_hang(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe.tfrecord")
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     found = verify([tmp_path / "pipe.tfrecord", path])
-    assert [fault.what for fault in found.faults] == [
-        "not a regular file: expected a regular file, got a pipe"
-    ]
+    assert [fault.what for fault in found.faults] == [containing("regular file", "pipe")]
     assert found.num_records == 5
 
 
 def test_verify_file_with_another_compression_than_told_is_a_fault(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     found = verify(path, ReadOptions(compression="zlib"))
-    assert [fault.what for fault in found.faults] == ["compression: expected zlib, got none"]
+    assert [fault.what for fault in found.faults] == [containing("compression", "zlib")]
 
 
 def test_verify_path_that_does_not_exist_is_refused(tmp_path) -> None:
@@ -93,12 +91,14 @@ def test_verify_sound_file_that_is_another_than_the_manifest_says_names_what_dif
     write_plain(shard, PAYLOADS[:3])
     faults = [fault.what for fault in verify(tmp_path).faults]
     assert faults == [
-        f"size of the shard, by the manifest: expected 425, got {3 * FRAME_BYTES}",
-        "number of records, by the manifest: expected 5, got 3",
-        f"SHA-256, by the manifest: expected {sha256}, got {hashlib.sha256(shard.read_bytes()).hexdigest()}",
+        containing("size", "manifest", 425, f"{3 * FRAME_BYTES}"),
+        containing("records", "manifest", 5, 3),
+        containing("SHA-256", f"{sha256}", f"{hashlib.sha256(shard.read_bytes()).hexdigest()}"),
     ]
     write_plain(shard, PAYLOADS[::-1])
-    assert [fault.what.split(":")[0] for fault in verify(tmp_path).faults] == ["SHA-256, by the manifest"]
+    assert [fault.what.split(":")[0] for fault in verify(tmp_path).faults] == [
+        containing("SHA-256", "manifest")
+    ]
 
 
 def test_verify_damaged_shard_of_a_data_set_names_the_record_and_the_hash(tmp_path) -> None:
@@ -115,7 +115,7 @@ def test_verify_missing_shard_of_a_data_set_is_a_fault_and_the_others_are_read(t
     (tmp_path / "train-00000-of-00002.tfrecord").unlink()
     found = verify(tmp_path)
     assert [(fault.path.name, fault.what) for fault in found.faults] == [
-        ("train-00000-of-00002.tfrecord", "no such file")
+        ("train-00000-of-00002.tfrecord", containing("file"))
     ]
     assert found.num_records == 3
 
@@ -126,8 +126,8 @@ def test_verify_index_that_is_not_that_of_its_shard_is_named(tmp_path) -> None:
     index.write_bytes(index.read_bytes()[:-1] + b"\1")
     (tmp_path / "train-00000-of-00001.tfindex").write_bytes(b"0 425\n")
     assert [(fault.path.name, fault.what) for fault in verify(tmp_path).faults] == [
-        ("train-00000-of-00001.tfrecord.idx", "is not the index of train-00000-of-00001.tfrecord"),
-        ("train-00000-of-00001.tfindex", "is not the index of train-00000-of-00001.tfrecord"),
+        ("train-00000-of-00001.tfrecord.idx", containing("train-00000-of-00001.tfrecord")),
+        ("train-00000-of-00001.tfindex", containing("train-00000-of-00001.tfrecord")),
     ]
     index.unlink()
     (tmp_path / "train-00000-of-00001.tfindex").unlink()
