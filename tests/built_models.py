@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from fit_sources import ColumnSource, numbers, strings
+from penstock.columns import Column
 from penstock.fields import Category, Number, Text
 from penstock.model.build import build_model
 from penstock.model.code import write_model
@@ -19,7 +20,6 @@ from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
 from penstock.transform.map import Mapped
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Column
 
 NUM_ROWS = 6
 Part = tuple[Field, Transform, Column]

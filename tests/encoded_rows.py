@@ -13,10 +13,10 @@ import numpy as np
 from oracle_protobuf import Value
 from penstock import _native
 from penstock import fields as f
+from penstock.columns import Bytes, Column, Columns, Dense, Ragged
 from penstock.encode.records import RecordEncoder
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Column, Columns, Dense, Ragged
 from wire.example import Feature
 
 Cells = dict[str, list[Any]]

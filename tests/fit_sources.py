@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from penstock.columns import Bytes, Column, Dense, Ragged
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Transform
 from penstock.transform.measuring import measure_columns
-from penstock.types import Bytes, Column, Dense, Ragged
 
 
 def numbers(values: list[Any], dtype: str = "float32", shape: tuple[int, ...] | None = None) -> Dense:

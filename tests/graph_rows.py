@@ -9,8 +9,8 @@ import numpy as np
 
 import penstock as ps
 from penstock.batch.loader import Loader
+from penstock.columns import Ragged
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Ragged
 from record_files import example, write_gzip, write_plain
 from wire.example import Feature, SequenceExample, write_sequence_example
 

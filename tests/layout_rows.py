@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock import fields as f
+from penstock.columns import Columns, Dense
 from penstock.schema.schema import Schema
-from penstock.types import Columns, Dense
 from wire.example import Feature, write_feature
 from wire.fields import write_delimited, write_varint
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.types import Bytes, Dense, Dictionary
+from penstock.columns import Bytes, Dense, Dictionary
 from record_files import example, write_plain
 
 TESTS = Path(__file__).parent

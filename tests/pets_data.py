@@ -9,8 +9,8 @@ import numpy as np
 
 import penstock as ps
 from penstock.batch.loader import Loader
+from penstock.columns import Ragged
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Ragged
 
 BATCH_SIZE = 4
 

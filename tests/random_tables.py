@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from encoded_rows import Cells, column_of
 from penstock import fields as f
+from penstock.columns import Columns
 from penstock.schema.field import list_kind
 from penstock.schema.schema import Schema
-from penstock.types import Columns
 
 INT_EDGES = [0, 1, 127, 128, 16383, 16384, 2**31, 2**53 + 1, 2**63 - 1]
 INTS = st.one_of(

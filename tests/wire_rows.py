@@ -16,10 +16,10 @@ import pytest
 import penstock as ps
 from core_reading import Refused, check_payloads, expect_outcomes, read_outcomes
 from oracle_protobuf import Value
+from penstock.columns import Columns, Dense, Ragged
 from penstock.decode.status import describe_malformed
 from penstock.errors import CorruptRecordError
 from penstock.schema.schema import Schema
-from penstock.types import Columns, Dense, Ragged
 from raising import containing
 from record_files import open_split, write_plain
 from wire.example import Feature, write_feature

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import penstock as ps
-from penstock.types import Bytes, Column, Columns, Dense, Ragged
+from penstock.columns import Bytes, Column, Columns, Dense, Ragged
 from readers.task import Tally, Task
 
 # Batches decoded ahead of the consumer, for each thread: enough that none waits, few enough for flat memory.

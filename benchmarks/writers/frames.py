@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import penstock as ps
-from penstock.types import Dense
+from penstock.columns import Dense
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
 # Penstock's shards end in .tfrecord, those of TensorFlow Datasets in .tfrecord-00000-of-00001.

@@ -15,6 +15,7 @@ from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
 from penstock.batch.options import LoadChoices, Shuffling, make_options
 from penstock.batch.stored import StoredValues
+from penstock.columns import Columns, Payload
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import each_block, read_columns, read_payloads
@@ -32,7 +33,6 @@ from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Columns, Payload
 
 if TYPE_CHECKING:
     from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which reading needs for nothing else

@@ -5,9 +5,9 @@ import pytest
 import penstock as ps
 from core_reading import check_payloads
 from oracle_protobuf import RefusedError, protobuf_sequence_example
+from penstock.columns import Bytes, Ragged
 from penstock.errors import FieldError, MissingFieldError
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Ragged
 from raising import containing, raises_with
 from record_files import open_split, write_plain
 from sequence_rows import STEPS, open_each_way, record, steps_of

@@ -10,9 +10,9 @@ import core_reference as plain
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import _native
 from penstock import fields as f
+from penstock.columns import Dense, Ragged
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
-from penstock.types import Dense, Ragged
 
 BYTES = {
     b"": 0x5D5C1569F6C27129,

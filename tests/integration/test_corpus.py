@@ -14,11 +14,11 @@ import pytest
 
 import penstock as ps
 from penstock import _native
+from penstock.columns import Bytes, Columns
 from penstock.dataset import Split
 from penstock.errors import CorruptRecordError, NotTFRecordError
 from penstock.jobs.check.verify import verify
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Columns
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 MANIFEST = CORPUS / "MANIFEST.jsonl"

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from core_reading import expect_outcomes, read_outcomes
-from penstock.types import Bytes
+from penstock.columns import Bytes
 from record_files import open_split
 
 COMPRESSIONS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.types import Dense, Ragged
+from penstock.columns import Dense, Ragged
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
 from wire.frame import write_records
 

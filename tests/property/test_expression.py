@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Number, Sequence, Text
 from penstock.filter import arithmetic
 from penstock.filter.expression import Expression, parse_expression
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Dense, Ragged
 
 SCHEMA = Schema(
     {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import fields as f
-from penstock.types import Bytes, Column, Dense, Ragged
+from penstock.columns import Bytes, Column, Dense, Ragged
 from random_tables import STRINGS, TENSOR_DTYPES, arrays
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from penstock import _native
+from penstock.columns import Dense, Ragged
 from penstock.fields import Category, Number, Sequence
 from penstock.schema.schema import Schema
 from penstock.statistics.moments import ElementMoments, Moments
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.statistics import Statistics, measure_block
-from penstock.types import Dense, Ragged
 
 floats = st.floats(-1e6, 1e6, width=32)
 any_floats = st.floats(width=32)

@@ -7,13 +7,13 @@ from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from fit_sources import ColumnSource, lists, numbers, strings
+from penstock.columns import Dictionary, Ragged
 from penstock.errors import OptionError
 from penstock.fields import Category, Number, Sequence, Tensor
 from penstock.schema.schema import Schema
 from penstock.transform import Draws, Encode, Keep, Output, Pad, Scale
 from penstock.transform.assembly import Assembly
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Dictionary, Ragged
 from raising import containing, raises_with
 
 floats = st.floats(-1e6, 1e6, width=32)

@@ -31,7 +31,7 @@ STAGES = (
     "score",
     "export",
 )
-BELOW = ("errors", "foundation", "types", "storage", "schema", "statistics", "_native")
+BELOW = ("errors", "foundation", "columns", "storage", "schema", "statistics", "_native")
 ABOVE = ("jobs", "report", "examples", "cli")
 PUBLIC = ("fields", "options", "penstock")  # what users import; the first two export classes of other parts
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
@@ -44,11 +44,11 @@ LATE = {"batch.loader": "bridge", "dataset": "bridge"}
 ALLOWED_BELOW = {
     "errors": (),
     "foundation": ("errors",),
-    "types": (),
+    "columns": ("_native",),
     "_native": (),
-    "storage": ("errors", "foundation", "types", "_native"),
-    "schema": ("errors", "foundation", "types", "storage", "_native"),
-    "statistics": ("errors", "foundation", "types", "storage", "schema", "_native"),
+    "storage": ("errors", "foundation", "columns", "_native"),
+    "schema": ("errors", "foundation", "columns", "storage", "_native"),
+    "statistics": ("errors", "foundation", "columns", "storage", "schema", "_native"),
 }
 # Third-party packages, by the parts of Penstock that may import them; NumPy is everywhere.
 HEAVY = {

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import UnknownNameError
-from penstock.types import Bytes, Dense, Ragged
 from raising import raises_with
 from record_files import open_split, write_gzip, write_plain, write_zlib
 from thirty_samples import PAYLOADS, ROWS, sample_of

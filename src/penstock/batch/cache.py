@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.batch.window import give_up_if_stopped
+from penstock.columns import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
 from penstock.errors import OptionError, WriteError
 from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.read.order import Order
-from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
 
 _ALIGNMENT = 64
 _PREFIX = ".penstock-cache-"

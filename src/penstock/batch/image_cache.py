@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from penstock.batch.cache import move_to_file
 from penstock.batch.supply import DiskStore, Found, SplitSource
+from penstock.columns import CodedColumn, CodedColumns, Dense, Mask, Pictures
 from penstock.decode.gather import column_bytes, join_columns, take_columns
 from penstock.errors import WriteError
 from penstock.foundation.process import ProcessLock
 from penstock.transform.assembly import Faults
-from penstock.types import CodedColumn, CodedColumns, Dense, Mask, Pictures
 
 
 class HeldImages:

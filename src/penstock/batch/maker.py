@@ -16,6 +16,7 @@ from penstock import _native
 from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
 from penstock.batch.stats import Meter
 from penstock.batch.supply import Supplied, Supply
+from penstock.columns import Bytes, CodedColumns, Dictionary, Ragged
 from penstock.decode.gather import take_columns
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
@@ -23,7 +24,6 @@ from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
-from penstock.types import Bytes, CodedColumns, Dictionary, Ragged
 
 Arrays: TypeAlias = dict[str, Any]
 Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]

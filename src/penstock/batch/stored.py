@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, CodedColumns, Dense, Dictionary, Pictures, Ragged
 from penstock.errors import SchemaError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -19,7 +20,6 @@ from penstock.transform.cast import align
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.transform.padding import step_shape
-from penstock.types import Bytes, CodedColumns, Dense, Dictionary, Pictures, Ragged
 
 StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumns, Mask
 from penstock.decode.gather import join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
@@ -22,7 +23,6 @@ from penstock.read.order import Picks
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
-from penstock.types import CodedColumns, Mask
 
 _E = TypeVar("_E", bound=FieldError)
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.bridge.position import Course, Passage, course_of
+from penstock.columns import Bytes, Ragged
 from penstock.errors import StateError
 from penstock.transform.output import STRINGS, Output
-from penstock.types import Bytes, Ragged
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader

@@ -12,10 +12,10 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.bridge.outputs import check_outputs
+from penstock.columns import Ragged
 from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output
-from penstock.types import Ragged
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Iteration, Loader

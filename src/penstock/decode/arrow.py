@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, Column, Columns, Dense, Mask, Ragged
 from penstock.errors import FieldError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged
 
 Table: TypeAlias = pa.Table
 RecordBatch: TypeAlias = pa.RecordBatch

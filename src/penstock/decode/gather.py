@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.types import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
+from penstock.columns import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
 
 
 def take_columns(columns: CodedColumns, rows: NDArray[np.int64]) -> dict[str, CodedColumn]:

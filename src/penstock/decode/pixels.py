@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Column
 from penstock.errors import MissingPackageError
-from penstock.types import Bytes, Column
 
 FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
 """The formats that can be decoded."""

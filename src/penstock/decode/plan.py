@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.schema.array import Sequence as SequenceField
-from penstock.schema.array import Tensor
-from penstock.schema.field import Field
-from penstock.schema.scalar import Number
-from penstock.schema.schema import Schema
-from penstock.types import (
+from penstock.columns import (
     Bytes,
     CodedColumn,
     CodedColumns,
@@ -28,6 +23,11 @@ from penstock.types import (
     Mask,
     Ragged,
 )
+from penstock.schema.array import Sequence as SequenceField
+from penstock.schema.array import Tensor
+from penstock.schema.field import Field
+from penstock.schema.scalar import Number
+from penstock.schema.schema import Schema
 
 _KINDS = {"bytes": 1, "float": 2, "int64": 3}
 _SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS, _CODED = range(8)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import CodedColumns, Columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.read.rows import Rows, naming_largest
 from penstock.read.scatter import Scatter
-from penstock.types import CodedColumns, Columns
 
 _T = TypeVar("_T")
 _Read: TypeAlias = "Callable[[Sequence[_native.Segment]], tuple[_T, list[_native.Fault]]]"

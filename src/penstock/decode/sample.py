@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock.columns import Bytes, Column, Columns, Dense, Ragged
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Text
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Column, Columns, Dense, Ragged
 
 Sample = dict[str, Any]
 

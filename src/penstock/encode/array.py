@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, Dense, Mask, Ragged
 from penstock.encode.bytes import convert_bytes
 from penstock.encode.fault import Report, report_all, report_items, report_rows
 from penstock.encode.number import cast_values, convert_numbers, fit_numbers
@@ -21,7 +22,6 @@ from penstock.encode.text import convert_text
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.source.block import RawColumn
-from penstock.types import Bytes, Dense, Mask, Ragged
 
 EXPECTED = "a list"
 

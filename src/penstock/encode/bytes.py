@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Deferred, Mask
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import as_objects, group_objects, present_objects, refuse_all, settle
 from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
-from penstock.types import Bytes, Deferred, Mask
 
 MAX_FILE_BYTES = 2**31 - 1
 """A protobuf message, and so a record, ends at 2 GiB."""
@@ -82,7 +82,7 @@ def read_file(path: str) -> bytes:
 
 
 def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the hash and the digest of each value, as `penstock.types.Deferred` takes them."""
+    """Return the hash and the digest of each value, as `penstock.columns.Deferred` takes them."""
     pairs = [(_native.hash_bytes(value), _native.digest_bytes(value)) for value in values]
     hashes = np.array([each for each, _ in pairs], np.uint64)
     digests = np.frombuffer(b"".join(each for _, each in pairs), np.uint64)

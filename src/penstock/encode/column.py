@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns import Bytes as ByteStrings
+from penstock.columns import Column, Deferred, Dense, Mask
 from penstock.encode.array import encode_sequence, encode_tensor
 from penstock.encode.bytes import encode_bytes
 from penstock.encode.date import convert_dates, convert_times
@@ -40,8 +42,6 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
-from penstock.types import Bytes as ByteStrings
-from penstock.types import Column, Deferred, Dense, Mask
 
 
 def encode_category(

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.columns import Dense, Mask
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.number_text import advise_missing
 from penstock.encode.plain import (
@@ -31,7 +32,6 @@ from penstock.encode.plain import (
 from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
-from penstock.types import Dense, Mask
 
 EXPECTED: Final = "a date or time in ISO 8601"
 _INT64_MAX: Final = (1 << 63) - 1

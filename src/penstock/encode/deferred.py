@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Deferred
 from penstock.errors import ChangedFileError, PathError, PenstockError
-from penstock.types import Bytes, Deferred
 
 _HEAD: Final = struct.Struct("<q16s")  # size, digest; the path follows, for what lies in a file
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.columns import Dense, Mask
 from penstock.encode.date import convert_temporal
 from penstock.encode.fault import Report, report_all
 from penstock.encode.number_text import parse_few, parse_floats, parse_whole
@@ -27,7 +28,6 @@ from penstock.encode.plain import (
 from penstock.encode.text import decode_cells, is_bytes, is_string
 from penstock.foundation.wording import count, show
 from penstock.source.block import RawColumn
-from penstock.types import Dense, Mask
 
 
 def cast_values(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], Mask | None]:

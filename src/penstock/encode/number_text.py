@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.columns import Dense
 from penstock.encode.fault import Faults, Report, report_rows
 from penstock.encode.plain import merge, present_cells, primitive_values, tidy
 from penstock.encode.text import as_bytes, is_string, trim
 from penstock.foundation.wording import show
-from penstock.types import Dense
 
 _WHOLE: Final = "^[+-]?[0-9]+$"
 _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:nan|inf|infinity)$"

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
+from penstock.columns import Dense, Mask
 from penstock.encode.fault import Report, report_rows
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.source.column import is_missing, may_be_missing, write_names
-from penstock.types import Dense, Mask
 
 
 def primitive_values(array: pa.Array[Any]) -> NDArray[Any]:

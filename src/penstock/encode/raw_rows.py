@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from penstock.columns import Bytes, Column, Deferred
 from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
@@ -20,7 +21,6 @@ from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import find_line
-from penstock.types import Bytes, Column, Deferred
 
 _MOST_CHARS: Final = 1000
 _MOST_BYTES: Final = 100

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Column, Deferred, Dense, Mask, Ragged
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
 
 _INTS, _FLOATS, _STRINGS, _RAW, _DEFERRED = range(5)
 _LARGE: Final = frozenset({"bytes", "image"})

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import group_objects, present_cells, refuse_all, settle, view_buffer
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
-from penstock.types import Bytes
 
 
 def is_bytes(kind: pa.DataType) -> bool:

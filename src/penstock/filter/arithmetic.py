@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.types import Mask
+from penstock.columns import Mask
 
 Numbers: TypeAlias = NDArray[Any]
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.columns import Columns, Mask
 from penstock.errors import OptionError, UnknownNameError
 from penstock.filter.arithmetic import combine
 from penstock.filter.logic import (
@@ -33,7 +34,6 @@ from penstock.filter.operand import Cells, Operand, make_field, make_length, mak
 from penstock.filter.syntax import Syntax, Value, refuse_at
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
-from penstock.types import Columns, Mask
 
 _WANTED = {"number": "a number", "string": "a string", "truth": "True or False"}
 # The operators that the tokens of a filter can make; `Syntax` lets no others through.

@@ -12,10 +12,10 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from penstock import _native
+from penstock.columns import Bytes, Columns, Mask
 from penstock.filter.arithmetic import COMPARISONS, as_number, compare, is_among
 from penstock.filter.operand import Cells, Operand
 from penstock.filter.syntax import Value
-from penstock.types import Bytes, Columns, Mask
 
 Run: TypeAlias = Callable[[Columns], Cells]
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, Column, Columns, Dense, Mask, Ragged
 from penstock.filter.arithmetic import as_number, as_numbers
 from penstock.filter.syntax import Value
 from penstock.foundation.wording import show
@@ -20,7 +21,6 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
-from penstock.types import Bytes, Column, Columns, Dense, Mask, Ragged
 
 Kind: TypeAlias = Literal["number", "string", "truth", "other"]
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Column, Columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
@@ -30,7 +31,6 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Text
 from penstock.schema.schema import Schema
-from penstock.types import Column, Columns
 
 Measure: TypeAlias = Callable[[Columns, int], NDArray[Any]]
 """Makes an array with one entry per row from the columns of that many rows."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Columns, Dense
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import FieldError, MissingFieldError, OptionError, PenstockError
@@ -25,7 +26,6 @@ from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Columns, Dense
 
 
 def class_weights(

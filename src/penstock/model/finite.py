@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.dataset import Split
 from penstock.errors import FieldError
 from penstock.statistics.summary import load_statistics
@@ -19,7 +20,6 @@ from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.pipeline import Pipeline
 from penstock.transform.sequence import Pad
-from penstock.types import CodedColumn, Dense, Mask, Ragged
 
 _BLOCK_ROWS: Final = 1 << 14
 _NUM_NAMED: Final = 5

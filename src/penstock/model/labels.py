@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
+from penstock.columns import Dense
 from penstock.dataset import Split
 from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
@@ -28,7 +29,6 @@ from penstock.schema.schema import Schema
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Dense
 
 _NUM_NAMED: Final = 5
 _UNFILLED: Final = ("error", "mean", None)  # no value that a user chose for records without one

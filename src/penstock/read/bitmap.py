@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.types import Mask
+from penstock.columns import Mask
 
 # The core wants the number of ones before each 64 bytes: an eighth of the bitmap more, and a place is found
 # in it by looking at one line of the cache.

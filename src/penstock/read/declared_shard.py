@@ -15,6 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, MissingShardError, NoSuchPathError, PathError
 from penstock.foundation.wording import count
 from penstock.read.damage import Damage
@@ -24,7 +25,6 @@ from penstock.shards.entry import ShardEntry
 from penstock.shards.index import LONGEST_HEADER, decode_header, decode_index, identify, index_name
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.types import Compression
 
 
 class DeclaredIndex:

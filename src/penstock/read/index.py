@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock._native import masked_crc32c
+from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
 from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, most_bytes
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.types import Compression
 
 # A file that was written again with its records in another order may well have its old size, and then its old
 # index tiles it. The first headers that are looked at give that away.

@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from penstock import _native
+from penstock.columns import Payload
 from penstock.foundation.option_checks import OnError
 from penstock.read.declared_shard import open_declared
 from penstock.read.index import FileIndex, Index, build_index, check_compression, read_neighbour
@@ -29,7 +30,6 @@ from penstock.storage.cache_folder import cache_path, write_cached
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, KeptFiles, OpenFile
 from penstock.storage.paths import PathLike
-from penstock.types import Payload
 
 # Below this size a scan is faster than the cache. A compressed file is inflated for it: there it pays sooner.
 _SMALLEST_PLAIN = 32 << 20

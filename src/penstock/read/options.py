@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from penstock.columns import Compression
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
-from penstock.types import Compression
 
 MAX_RECORD_BYTES = 1 << 40
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
 from penstock.storage.cache_folder import cache_path, make_room, write_cached
 from penstock.storage.compression import inflate
 from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
-from penstock.types import Compression
 
 
 def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:

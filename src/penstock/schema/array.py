@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Kind
 from penstock.foundation.wording import refuse, show
 from penstock.schema.default import check_array, check_list
 from penstock.schema.field import (
@@ -23,7 +24,6 @@ from penstock.schema.field import (
     check_shape,
     list_kind,
 )
-from penstock.types import Kind
 
 Encoding: TypeAlias = Literal["auto", "list", "raw"]
 Stored: TypeAlias = Literal["feature", "feature_list"]

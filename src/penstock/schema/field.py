@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from penstock.columns import Kind
 from penstock.foundation.wording import list_choices, refuse, show
 from penstock.schema.default import check_string, identify
-from penstock.types import Kind
 
 NumberDtype: TypeAlias = Literal["float32", "int64", "float64"]
 CategoryDtype: TypeAlias = Literal["string", "int64"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
+from penstock.columns import Kind
 from penstock.foundation.wording import refuse, show
 from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
 from penstock.schema.field import CategoryDtype, Field, NumberDtype, check_choice, check_dtype
-from penstock.types import Kind
 
 ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from penstock.columns import Kind, Payload
 from penstock.schema.scalar import ImageFormat
-from penstock.types import Kind, Payload
 
 KindFound: TypeAlias = Literal["int64", "float", "bytes", "mixed"]
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
+from penstock.columns import CodedColumn
 from penstock.decode.gather import column_bytes, join_columns, take_column, take_columns
 from penstock.model.task import Task
 from penstock.score.scores import Number, score_main
 from penstock.score.traced_batches import Traced, trace
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
-from penstock.types import CodedColumn
 
 _MODALITIES: Final = {"number": "numbers", "category": "categories"}
 

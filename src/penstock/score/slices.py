@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, CodedColumn, Dense, Ragged
 from penstock.errors import OptionError
 from penstock.foundation.wording import unknown_name
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.score.scores import to_number
-from penstock.types import Bytes, CodedColumn, Dense, Ragged
 
 MOST_VALUES: Final = 20
 """Of a field by whose values records are put together: the most frequent."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.build import LoadedSplit, make_loader
 from penstock.batch.options import LoadOptions
+from penstock.columns import CodedColumns, Ragged
 from penstock.decode.gather import column_bytes
 from penstock.errors import OptionError
 from penstock.schema.schema import Schema
@@ -25,7 +26,6 @@ from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.pipeline import Pipeline
-from penstock.types import CodedColumns, Ragged
 
 _KEY: Final = "traced"
 _LEAST_BATCH, _USUAL_BATCH = 16, 256

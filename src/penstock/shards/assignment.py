@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Mask
 from penstock.errors import OptionError
 from penstock.shards.grouping import Grouping, slice_rows
 from penstock.shards.ledger import Ledger, LedgerColumn
@@ -19,7 +20,6 @@ from penstock.shards.partition import RowUpdates
 from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import Assignment, SplitOptions, check_split_names, split_positions
 from penstock.shards.split_rules import Eras, Positions, split_by_rank, stratify
-from penstock.types import Mask
 
 
 class Duplicates(NamedTuple):

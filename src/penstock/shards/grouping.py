@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Mask
 from penstock.shards import ledger
 from penstock.shards.partition import Partitions
 from penstock.shards.scratch import release_pages
-from penstock.types import Mask
 
 PARTITION_ROWS = 1 << 20
 """Rows that are grouped in memory at once, which takes up to 150 bytes per row."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._native import crc32c
+from penstock.columns import Compression
 from penstock.shards.entry import ShardEntry
-from penstock.types import Compression
 
 INDEX_FOLDER: Final = "index"
 FRAME_BYTES: Final = 16

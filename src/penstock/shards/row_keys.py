@@ -12,11 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, Column, Deferred, Dense, Mask
 from penstock.encode.records import EncodableRows
 from penstock.schema.schema import Schema
 from penstock.shards.ledger import RowKeys
 from penstock.shards.split import SplitOptions
-from penstock.types import Bytes, Column, Deferred, Dense, Mask
 
 ClassValue: TypeAlias = str | int
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Column, Deferred, Dense, Mask
 from penstock.encode.deferred import make_references, materialize
 from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import Incoming
@@ -27,7 +28,6 @@ from penstock.shards.ledger import order_times
 from penstock.shards.row_keys import IdentifiedRows, KeyWork
 from penstock.shards.split import SplitOptions, split_hashes
 from penstock.statistics.statistics import BlockStatistics, measure_block
-from penstock.types import Column, Deferred, Dense, Mask
 
 Stream: TypeAlias = "bytes | NDArray[Any]"
 

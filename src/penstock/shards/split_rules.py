@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Mask
 from penstock.shards.grouping import Grouping, Reader, slice_rows
 from penstock.shards.ledger import Ledger, LedgerColumn
 from penstock.shards.partition import Partitions, RowUpdates
 from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import SplitOptions, split_positions
-from penstock.types import Mask
 
 
 def share_out(num_rows: int, shares: Sequence[float]) -> list[int]:

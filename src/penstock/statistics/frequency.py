@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.types import Mask
+from penstock.columns import Mask
 
 MAX_RANGE: Final = 1 << 18
 """Two megabytes of counts; integers that lie wider apart are counted one by one."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Bytes, Column, Deferred, Dense, Mask, Ragged
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
@@ -20,7 +21,6 @@ from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
 from penstock.statistics.quantiles import Sample, Selection, find_quantiles, take_evenly
 from penstock.statistics.summary import Distribution
-from penstock.types import Bytes, Column, Deferred, Dense, Mask, Ragged
 
 
 class Spread:

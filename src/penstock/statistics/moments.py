@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.types import Mask
+from penstock.columns import Mask
 
 # Doubles of one piece stay in the cache while they are passed over several times.
 _PIECE_VALUES = 1 << 15

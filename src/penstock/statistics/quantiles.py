@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.types import Mask
+from penstock.columns import Mask
 
 SAMPLE_ROWS: Final = 10_000
 """The median of so many values is off by less than one in a hundred of them, 95 times in 100."""

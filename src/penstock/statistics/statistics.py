@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import Column, Deferred, Mask
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
@@ -28,7 +29,6 @@ from penstock.statistics.summary import (
     dump_statistics,
     load_statistics,
 )
-from penstock.types import Column, Deferred, Mask
 
 MAX_VALUES = 1 << 16
 """Distinct values that are counted of a field: as many as a category may have."""
@@ -78,7 +78,7 @@ class Statistics:
 
     Example:
         >>> from penstock.schema.scalar import Number
-        >>> from penstock.types import Dense
+        >>> from penstock.columns import Dense
         >>> schema = Schema({"age": Number("int64")})
         >>> ages = {"age": Dense(np.array([3, 4, 8]))}
         >>> statistics = Statistics(schema)

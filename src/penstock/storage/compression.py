@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock._native import masked_crc32c
+from penstock.columns import Compression
 from penstock.errors import CorruptRecordError
 from penstock.storage.open_file import Readable
-from penstock.types import Compression
 
 FIRST_BYTES = 4096  # enough to inflate a header, and to recognise what is no TFRecord
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from penstock import _native
+from penstock.columns import CodedColumn, CodedColumns
 from penstock.errors import FieldError, OptionError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
@@ -16,7 +17,6 @@ from penstock.transform.base import Arrays, Prepared, Transform
 from penstock.transform.draws import Draws
 from penstock.transform.map import Mapped
 from penstock.transform.output import Output
-from penstock.types import CodedColumn, CodedColumns
 
 
 class Group:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import CodedColumn, Column, Ragged
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.schema.field import Field
@@ -22,7 +23,6 @@ from penstock.statistics.summary import FieldStatistics
 from penstock.transform.draws import Draws
 from penstock.transform.form import Load, dump_value, fault_at, load_value, need_object
 from penstock.transform.output import Output
-from penstock.types import CodedColumn, Column, Ragged
 
 MeasureLengths: TypeAlias = Callable[[Column], NDArray[np.int64]]
 Arrays: TypeAlias = dict[str, NDArray[Any] | Ragged]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock import _native
+from penstock.columns import CodedColumn, Ragged
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
@@ -30,7 +31,6 @@ from penstock.transform.vocabulary import (
     is_counted,
     sort_key,
 )
-from penstock.types import CodedColumn, Ragged
 
 CodeOutput: TypeAlias = Literal["index", "one_hot", "multi_hot", "count", "hash"]
 SlotRule: TypeAlias = Literal["slot", "error"]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, CodedColumn, Dense, Dictionary, Mask, Pictures, Ragged
 from penstock.errors import FieldError
 from penstock.foundation.wording import show
 from penstock.transform.base import Fitted
@@ -28,7 +29,6 @@ from penstock.transform.form import (
     load_optional,
 )
 from penstock.transform.vocabulary import Entry, Table, as_text, make_table
-from penstock.types import Bytes, CodedColumn, Dense, Dictionary, Mask, Pictures, Ragged
 
 _Find: TypeAlias = Callable[..., NDArray[np.int32]]
 

@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from penstock.columns import Bytes, Column, Dense, Ragged
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import measure_columns
-from penstock.types import Bytes, Column, Dense, Ragged
 
 
 class FilledSource:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from penstock.columns import Column, Columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
@@ -22,7 +23,6 @@ from penstock.schema.schema import Schema
 from penstock.statistics.statistics import Statistics
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.measuring import measure_columns
-from penstock.types import Column, Columns
 
 _BLOCK_ROWS: Final = 1 << 14
 _BLOCK_BYTES: Final = 16 << 20

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, CodedColumn, Dense
 from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, has_turned
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.option_checks import (
@@ -38,7 +39,6 @@ from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_count, load_flag, load_list, load_text
 from penstock.transform.image_pixels import Drawing
 from penstock.transform.output import Output
-from penstock.types import Bytes, CodedColumn, Dense
 
 _USUAL_SIZE: Final = 224
 _LARGEST_USUAL: Final = 512  # larger images are seldom meant to be fed whole

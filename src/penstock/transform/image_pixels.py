@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, CodedColumn, Dense, Pictures
 from penstock.decode.pixels import EncodedImages, PixelError, PixelRules, Pixels
 from penstock.errors import FieldError
 from penstock.transform.base import Prepared
 from penstock.transform.crop import Box, Frame, Resizing, Size, choose_draft, draw_boxes, frame
 from penstock.transform.draws import Draws
-from penstock.types import Bytes, CodedColumn, Dense, Pictures
 
 
 class Images(Protocol):

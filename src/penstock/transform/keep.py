@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.errors import FieldError
 from penstock.foundation.option_checks import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
@@ -36,7 +37,6 @@ from penstock.transform.form import (
 )
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
-from penstock.types import CodedColumn, Dense, Mask, Ragged
 
 _WHOLE_LIMITS: Final = {"float16": 2**11, "float32": 2**24, "float64": 2**53}  # floats hold all ints up to it
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from penstock.columns import CodedColumn, CodedColumns, Ragged
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.base import Arrays
@@ -18,7 +19,6 @@ from penstock.transform.cast import align
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output, describe_value
 from penstock.transform.padding import cut_lists
-from penstock.types import CodedColumn, CodedColumns, Ragged
 
 MapFunction: TypeAlias = Callable[..., Mapping[str, Any]]
 """Makes of columns by field name, and of the draws where it takes two arguments, arrays by output name."""

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, Column, Dense, Mask, Ragged
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
 from penstock.transform.padding import flatten
-from penstock.types import Bytes, Column, Dense, Mask, Ragged
 
 MOST_MEASURED: Final = 1024
 """Elements that are measured one by one: the samples of so many take 80 MB."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.foundation.option_checks import check_choice, check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
@@ -37,7 +38,6 @@ from penstock.transform.form import (
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.transform.scale_range import Span, find_span
-from penstock.types import CodedColumn, Dense, Mask, Ragged
 
 # The core scales float32, float64, int64, int32 and uint8; other types go through one that holds them.
 _VIA = {

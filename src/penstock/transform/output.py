@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.columns import Ragged
 from penstock.errors import OptionError
 from penstock.foundation.wording import list_choices, show
-from penstock.types import Ragged
 
 DTYPES: Final = (
     "float32",

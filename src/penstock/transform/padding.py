@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Column, Ragged
 from penstock.foundation.option_checks import check_choice, check_count, check_flag, refuse_option
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.transform.base import Arrays, MeasureLengths, Transform
 from penstock.transform.cast import align
 from penstock.transform.output import Output
-from penstock.types import Column, Ragged
 
 Kept: TypeAlias = Literal["head", "tail"]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock import _native
+from penstock.columns import CodedColumns
 from penstock.errors import NotPicklableError, OptionError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
@@ -24,7 +25,6 @@ from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
 from penstock.transform.pipeline_fit import Settings, fit_assembly, fit_by_config, list_warnings
 from penstock.transform.pipeline_json import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
-from penstock.types import CodedColumns
 
 _MAX_CELL_CHARS = 60
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
+from penstock.columns import CodedColumn, Ragged
 from penstock.foundation.option_checks import check_dtype_name, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
@@ -20,7 +21,6 @@ from penstock.transform.draws import Draws
 from penstock.transform.form import Load, load_choice, load_count, load_list, load_optional
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
-from penstock.types import CodedColumn, Ragged
 
 _DTYPES: Final = ("float32", "float64", "int32", "int64")  # those that the core pads
 _WHOLE: Final = (None, "int32", "int64")

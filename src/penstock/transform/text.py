@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import Bytes, CodedColumn, Column, Ragged
 from penstock.errors import MissingPackageError
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.foundation.wording import show
@@ -28,7 +29,6 @@ from penstock.transform.form import Load, fault_at, load_list, load_optional, lo
 from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
 from penstock.transform.vocabulary import Entry, as_bytes, as_text, check_entries
-from penstock.types import Bytes, CodedColumn, Column, Ragged
 
 if TYPE_CHECKING:
     from penstock.transform.tokenizer import FileTokenizer

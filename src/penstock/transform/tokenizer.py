@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from penstock.columns import Bytes
 from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.foundation.option_checks import refuse_option
 from penstock.foundation.wording import show
 from penstock.transform.padding import Kept
-from penstock.types import Bytes
 
 _PADDING_NAMES: Final = ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>")
 

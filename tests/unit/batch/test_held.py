@@ -9,7 +9,7 @@ from image_files import scene
 from loaded_batches import freeze
 from penstock.batch.cache import move_to_file
 from penstock.batch.image_cache import Held, HeldImages
-from penstock.types import Dense, Dictionary, Pictures
+from penstock.columns import Dense, Dictionary, Pictures
 
 
 def pictures(*seeds):

@@ -10,10 +10,10 @@ import pytest
 import penstock as ps
 from loaded_batches import SCHEMA, freeze_all, numbers_of, open_numbers, payload, write_shards
 from penstock.batch.loader import Loader
+from penstock.columns import Bytes, Ragged
 from penstock.errors import FieldError, OptionError, SchemaError, StateError, UnknownNameError
 from penstock.read.order import SplitOrder
 from penstock.transform import Output
-from penstock.types import Bytes, Ragged
 from raising import containing, raises_with
 from record_files import example, write_plain
 

@@ -9,10 +9,10 @@ import penstock as ps
 from manifest_folders import NUMBERED, write_dataset
 from penstock.cli.inspect import describe_origin, summarize_fields
 from penstock.cli.main import main
+from penstock.columns import Bytes, Dense
 from penstock.errors import SchemaError
 from penstock.fields import Category, Image, Number, Text
 from penstock.statistics.statistics import Statistics, measure_block
-from penstock.types import Bytes, Dense
 from raising import mentions
 from record_files import PAYLOADS
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from loaded_batches import freeze
+from penstock.columns import Bytes, Dense, Dictionary, Ragged
 from penstock.decode.gather import column_bytes, join_column, join_columns, take_column, take_columns
-from penstock.types import Bytes, Dense, Dictionary, Ragged
 
 ROWS = 6
 

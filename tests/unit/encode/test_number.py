@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from encode_columns import encode, objects, values_of
+from penstock.columns import Dense
 from penstock.fields import Number
-from penstock.types import Dense
 from raising import containing
 
 INT = Number("int64")

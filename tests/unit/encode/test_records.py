@@ -5,10 +5,10 @@ import pytest
 
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import fields as f
+from penstock.columns import Bytes, Deferred, Dense, Ragged
 from penstock.encode.bytes import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Deferred, Dense, Ragged
 from raising import raises_with
 from wire.example import Feature, read_example
 

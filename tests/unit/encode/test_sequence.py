@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from encode_columns import encode, objects, values_of
+from penstock.columns import Bytes, Ragged
 from penstock.fields import Sequence
-from penstock.types import Bytes, Ragged
 from raising import containing
 
 WANTED = [[1, 2], None, [], [3]]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from penstock import fields
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Field, Image, Number, Sequence, Tensor, Text
 from penstock.filter.expression import parse_expression
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Dense, Ragged
 from raising import containing, raises_with
 
 SCHEMA = Schema(

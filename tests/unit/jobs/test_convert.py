@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.columns import Bytes
 from penstock.errors import (
     CellError,
     NoSuchPathError,
@@ -19,7 +20,6 @@ from penstock.errors import (
 from penstock.fields import Category, Number, Text
 from penstock.shards.manifest import load_manifest
 from penstock.transform import Keep
-from penstock.types import Bytes
 from raising import containing, raises_with
 
 

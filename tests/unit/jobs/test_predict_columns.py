@@ -8,6 +8,7 @@ import penstock as ps
 from fake_runs import fit_run
 from image_files import jpeg, png, scene
 from penstock import fields as f
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
@@ -18,7 +19,6 @@ from penstock.source.block import Block
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 from penstock.transform.output import Output
-from penstock.types import Bytes, Dense, Ragged
 
 PHOTO = png(scene(4, 5))
 CELLS = {

@@ -5,11 +5,11 @@ import pytest
 
 import penstock as ps
 from penstock import Schema
+from penstock.columns import Dense
 from penstock.encode.records import RecordEncoder
 from penstock.fields import Bytes, Image, Number, Sequence, Tensor, Text
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
-from penstock.types import Dense
 
 NUM_COLUMNS = 3000
 

@@ -10,10 +10,10 @@ import pytest
 
 import penstock as ps
 from matched_models import fit, write_table
+from penstock.columns import Dense
 from penstock.errors import FieldError, OptionError
 from penstock.model.task import find_tasks
 from penstock.transform import Keep
-from penstock.types import Dense
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from penstock import _native
 from penstock import fields as f
+from penstock.columns import Bytes, Deferred, Dense, Ragged
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Deferred, Dense, Ragged
 
 TREE_BYTES = 4096
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import core_reference as plain
 from penstock import _native
 from penstock import fields as f
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
-from penstock.types import Bytes, Dense, Ragged
 
 ROWS = 100_000
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from penstock import _native
+from penstock.columns import Bytes, Deferred, Dense, Ragged
 from penstock.errors import SchemaError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
@@ -15,7 +16,6 @@ from penstock.statistics import frequency, quantiles
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import FieldStatistics
-from penstock.types import Bytes, Deferred, Dense, Ragged
 from raising import mentions
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from fit_sources import ColumnSource, fit, lists, nested, numbers, run, strings
 from penstock import _native
+from penstock.columns import Dictionary
 from penstock.errors import FieldError, OptionError, SchemaError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Text
 from penstock.schema.schema import Schema
 from penstock.transform import Encode, Output
-from penstock.types import Dictionary
 from raising import containing, raises_with
 
 PETS = ["dog", "cat", "dog", "eel", "dog", "cat"]

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.transform import Draws, Output, Pad
 from penstock.transform.cast import align
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Bytes, Dense, Ragged
 from raising import mentions, raises_with
 
 RATIO = Output("ratio", "float32")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fit_sources import ColumnSource, fit, lists, numbers, run, strings
+from penstock.columns import Dense
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.schema.schema import Schema
 from penstock.transform import Output, Scale
-from penstock.types import Dense
 from raising import containing, mentions, raises_with
 
 OPTIONAL = Number(optional=True)

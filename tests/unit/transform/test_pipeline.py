@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from fit_sources import ColumnSource
+from penstock.columns import Dense, Dictionary
 from penstock.decode.plan import DecodePlan
 from penstock.errors import (
     FieldError,
@@ -20,7 +21,6 @@ from penstock.schema.schema import Schema
 from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
 from penstock.transform.assembly import Assembly
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Dense, Dictionary
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 

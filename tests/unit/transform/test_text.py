@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fit_sources import ColumnSource, fit, run, strings
+from penstock.columns import Bytes, Ragged
 from penstock.errors import OptionError, SchemaError
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.transform.text import Tokenize, TokenizeFit
-from penstock.types import Bytes, Ragged
 from raising import containing, raises_with
 
 TRAIN = strings(["The cat sat.", "the DOG sat!", "a cat; a cat", None, ""])

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.bridge.graph.site import tf
+from penstock.columns import Payload
 from penstock.errors import OptionError
 from penstock.foundation.program import Block, Statement, Term, When, function
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
-from penstock.types import Payload
 
 _COMPRESSIONS: Final = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 _READ_BYTES: Final = 8 << 20  # of a file at once

@@ -15,6 +15,7 @@ from penstock.bridge.graph.image import write_image
 from penstock.bridge.graph.number import write_keep, write_scale
 from penstock.bridge.graph.sequence import write_pad
 from penstock.bridge.graph.site import Page, Site, refuse_field, tf
+from penstock.columns import Payload
 from penstock.errors import OptionError
 from penstock.foundation.program import Block, Define, Statement, Term
 from penstock.foundation.program_text import write_program
@@ -29,7 +30,6 @@ from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
-from penstock.types import Payload
 
 _Write = Callable[[Site, Any], dict[str, Term]]
 

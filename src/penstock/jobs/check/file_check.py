@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import _native
+from penstock.columns import Compression, Payload
 from penstock.decode.status import describe_malformed
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.read.damage import Damage
@@ -19,7 +20,6 @@ from penstock.read.options import ReadOptions
 from penstock.schema.survey import Survey
 from penstock.storage.compression import FIRST_BYTES, inflate
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.types import Compression, Payload
 
 CHUNK_BYTES = 1 << 20
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _native
+from penstock.columns import Payload
 from penstock.decode.plan import DecodePlan
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError
@@ -31,7 +32,6 @@ from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import Manifest
 from penstock.storage.open_file import OpenFile
 from penstock.storage.paths import PathLike
-from penstock.types import Payload
 
 _FRAME_BYTES = 16
 _HEADER_BYTES = 12

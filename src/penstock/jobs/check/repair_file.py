@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock import _native
+from penstock.columns import Compression
 from penstock.decode.status import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
 from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream, Tally, check_file, word_contrast
@@ -24,7 +25,6 @@ from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.open_file import OpenFile
 from penstock.storage.paths import PathLike, find_files, refuse_inside
-from penstock.types import Compression
 
 QUARANTINE = "quarantine"
 

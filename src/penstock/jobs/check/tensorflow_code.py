@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.bridge.graph.files import GraphOptions, find_source
 from penstock.bridge.graph.program import make_program
+from penstock.columns import Payload
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError, PayloadError
 from penstock.foundation.wording import show
@@ -24,7 +25,6 @@ from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Payload
 
 
 def write_graph(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.columns import Payload
 from penstock.errors import ManifestError, PathError, PenstockError
 from penstock.jobs.check.file_check import Fault, FileCheck, Tally, check_file, word_contrast
 from penstock.jobs.check.meter import Meter, Progress
@@ -31,7 +32,6 @@ from penstock.shards.index import (
 )
 from penstock.storage.open_file import OpenFile
 from penstock.storage.paths import PathLike, find_files
-from penstock.types import Payload
 
 _MOST_ITEM_BYTES = 8
 

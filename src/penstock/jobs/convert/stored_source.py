@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.columns import Bytes, Columns, Dense
 from penstock.dataset import Dataset
 from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import EncodedRows
@@ -26,7 +27,6 @@ from penstock.schema.schema import Schema
 from penstock.shards.options import ConvertOptions
 from penstock.shards.split import SplitOptions
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.types import Bytes, Columns, Dense
 
 _KEPT = "the splits of the source"
 

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
 from penstock.decode.gather import join_column, take_column
 from penstock.encode.column import encode_column
 from penstock.encode.deferred import materialize
@@ -26,7 +27,6 @@ from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.source.block import Block, RawColumn
 from penstock.transform.pipeline import Pipeline
-from penstock.types import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
 
 _MOST_LISTED: Final = 8
 

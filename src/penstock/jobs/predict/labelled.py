@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.columns import CodedColumn
 from penstock.dataset import Split
 from penstock.dataset import open as open_dataset
 from penstock.decode.gather import take_columns
@@ -37,7 +38,6 @@ from penstock.score.evaluation import Evaluation
 from penstock.storage.atomic import write_failure
 from penstock.transform.assembly import Faults
 from penstock.transform.pipeline import Pipeline
-from penstock.types import CodedColumn
 
 _FILE: Final = "rows.tfrecord"
 _MOST_SHOWN: Final = 10

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumn
 from penstock.decode.gather import join_columns, take_columns
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.types import CodedColumn
 
 _log = logging.getLogger("penstock")
 

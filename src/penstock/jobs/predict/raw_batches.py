@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumn, Columns
 from penstock.decode.arrow import arrow_schema, make_batch
 from penstock.decode.gather import take_columns
 from penstock.encode.column import encode_column
@@ -30,7 +31,6 @@ from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import find_line
-from penstock.types import CodedColumn, Columns
 
 _NO_ROWS: Final = ("at least one row", "at least one sample")
 _ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."

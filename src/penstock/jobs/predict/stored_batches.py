@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumn, Columns
 from penstock.dataset import Split
 from penstock.decode.arrow import arrow_schema, make_batch
 from penstock.decode.losses import Losses
@@ -27,7 +28,6 @@ from penstock.jobs.predict.pieces import Piece, Refusal
 from penstock.read.rows import Rows
 from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
-from penstock.types import CodedColumn, Columns
 
 _BLOCK_ROWS: Final = 8192
 _BLOCK_BYTES: Final = 16 << 20

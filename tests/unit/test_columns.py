@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.types import Bytes, Dense, Ragged
+from penstock.columns import Bytes, Dense, Ragged
 from raising import raises_with
 
 ARENA = np.frombuffer(b"onetwothree", np.uint8)
