@@ -169,7 +169,7 @@ def fit_some(data: ps.Dataset, **transforms: Any) -> Pipeline:
     return Pipeline.fit(data, **{**dict.fromkeys(data.schema), **transforms})
 
 
-def need_same(loader: Loader, dataset: Any, ulps: int = 0, pixels: int = 0) -> None:
+def assert_same_batches(loader: Loader, dataset: Any, ulps: int = 0, pixels: int = 0) -> None:
     """Compare a loader's batches with those of a data set: structure, types, shapes, values."""
     batches = list(dataset)
     assert len(batches) == len(loader)
@@ -178,13 +178,13 @@ def need_same(loader: Loader, dataset: Any, ulps: int = 0, pixels: int = 0) -> N
         for part, other in zip(ours, theirs, strict=True):
             assert list(part) == list(other)
             for name, value in part.items():
-                _need_equal(name, value, other[name], ulps, pixels)
+                _assert_equal(name, value, other[name], ulps, pixels)
 
 
-def _need_equal(name: str, ours: Any, theirs: Any, ulps: int, pixels: int) -> None:
+def _assert_equal(name: str, ours: Any, theirs: Any, ulps: int, pixels: int) -> None:
     if isinstance(ours, Ragged):
         assert ours.offsets.tolist() == theirs.row_splits.numpy().tolist(), name
-        _need_equal(name, ours.values, theirs.values, ulps, pixels)
+        _assert_equal(name, ours.values, theirs.values, ulps, pixels)
         return
     array = theirs.numpy() if hasattr(theirs, "numpy") else theirs
     assert (ours.dtype, ours.shape) == (array.dtype, array.shape), name

@@ -1,6 +1,6 @@
 """Random records with a field of every layout that the core knows, and what each must be read as.
 
-The same seed gives the same records. `spoil` makes one field of a record bad, which the core must name.
+The same seed gives the same records. `damage_row` makes one field of a record bad, which the core must name.
 """
 
 import random
@@ -160,7 +160,7 @@ def has_count(field: f.Field) -> bool:
     return field.num_values is not None or (field.is_feature_list and field.shape is not None)
 
 
-def spoil(rng: random.Random, row: Row) -> tuple[Row, str]:
+def damage_row(rng: random.Random, row: Row) -> tuple[Row, str]:
     """Make one field of a record bad; return the record, and the name of the field."""
     while True:
         name, fault = rng.choice(sorted(SCHEMA)), rng.choice(FAULTS)

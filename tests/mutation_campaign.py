@@ -20,7 +20,7 @@ from core_reading import (
 from oracle_differences import without_skipped
 from oracle_protobuf import RefusedError, protobuf_example, protobuf_sequence_example
 from random_payloads import mutate, random_payload
-from selected_entries import keep_wanted, list_keys_of
+from selected_entries import list_keys_of, select_entries
 
 BATCH_RECORDS = 512
 MUTANTS_PER_FORM = 7
@@ -73,7 +73,7 @@ def _read_refused(payload: bytes, root: str, checked: Refused, read: Outcomes | 
     readable = [
         key for key in list_keys if any(isinstance(read.get((True, key, kind)), list) for kind in KINDS)
     ]
-    rest = check_payloads([keep_wanted(payload, root, keys, readable)])
+    rest = check_payloads([select_entries(payload, root, keys, readable)])
     assert len(readable) < len(list_keys), f"verify says {checked}, decoding of {payload.hex()} gives {read}"
     assert not rest.refused | rest.refused_lists, f"decoding of {payload.hex()} gives {read}"
     return checked

@@ -10,7 +10,9 @@ from wire.fields import Field, Span, WireError, WireType, expect_wire_type, read
 _MAPS = {"Example": (1,), "SequenceExample": (1, 2)}
 
 
-def keep_wanted(payload: bytes, root: str, keys: Collection[str], list_keys: Collection[str] = ()) -> bytes:
+def select_entries(
+    payload: bytes, root: str, keys: Collection[str], list_keys: Collection[str] = ()
+) -> bytes:
     """Return a payload without the entries of other keys.
 
     Raises:

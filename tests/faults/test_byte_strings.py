@@ -41,8 +41,8 @@ SOURCES = {
 }
 
 
-def plan(columns, **told):
-    made = plan_conversion(columns, PlanOverrides(**told), ConvertOptions())
+def plan(columns, **declared):
+    made = plan_conversion(columns, PlanOverrides(**declared), ConvertOptions())
     return {each.column: each for each in made}
 
 

@@ -57,7 +57,7 @@ def test_f13_gzip_of_several_members_is_read_as_one(path, parts):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_f13_gzip_with_a_damaged_member_names_the_stream_behind_what_was_sound(path, number):
+def test_f13_gzip_with_a_damaged_member_names_the_stream_after_the_sound_records(path, number):
     members = [gzip.compress(part, mtime=0) for part in (BASE[:170], BASE[170:340], BASE[340:])]
     members[number] = flip(members[number], -8 % len(members[number]))
     delivered, error = read(path, b"".join(members))
@@ -69,7 +69,7 @@ def test_f13_gzip_with_a_damaged_member_names_the_stream_behind_what_was_sound(p
 @pytest.mark.parametrize(
     "tail", [b"\0", bytes(2), bytes(512), b"?", b"junk after the end", b"\x1f", b"\x1f\x8b"]
 )
-def test_f14_gzip_with_bytes_behind_it_delivers_all_and_is_an_error(path, tail):
+def test_f14_gzip_with_bytes_after_it_delivers_all_and_is_an_error(path, tail):
     # gzip(1) passes over zeros in silence; here they are an error like anything else that was not written.
     delivered, error = read(path, GZIP + tail)
     assert delivered == ALL
@@ -78,7 +78,7 @@ def test_f14_gzip_with_bytes_behind_it_delivers_all_and_is_an_error(path, tail):
     assert read(path, GZIP + tail, on_error="skip") == (ALL, None)
 
 
-def test_f14_zlib_with_bytes_behind_it_delivers_all_and_is_an_error(path):
+def test_f14_zlib_with_bytes_after_it_delivers_all_and_is_an_error(path):
     delivered, error = read(path, ZLIB + b"\0")
     assert delivered == ALL
     assert (error.field, error.expected, error.got) == ("compression", containing("end"), containing("more"))

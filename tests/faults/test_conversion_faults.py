@@ -81,9 +81,9 @@ def kill_often(folder: Path, points: int, by: str, compression: str, *, overwrit
 
 @pytest.mark.parametrize(("compression", "overwrite"), [("none", False), ("gzip", True)])
 def test_p01_p06_conversion_killed_at_a_call_leaves_old_or_new_and_resumes_to_the_same_bytes(
-    swift_path, compression, overwrite
+    fast_path, compression, overwrite
 ):
-    found = kill_often(swift_path, 16, "call", compression, overwrite=overwrite)
+    found = kill_often(fast_path, 16, "call", compression, overwrite=overwrite)
     assert found["calls"] > 200
     assert found["old"] > 6
     assert found["resumed"] > 4
@@ -91,9 +91,9 @@ def test_p01_p06_conversion_killed_at_a_call_leaves_old_or_new_and_resumes_to_th
 
 @pytest.mark.parametrize(("compression", "overwrite"), [("none", True), ("gzip", False)])
 def test_p01_p06_conversion_killed_at_any_time_leaves_old_or_new_and_resumes_to_the_same_bytes(
-    swift_path, compression, overwrite
+    fast_path, compression, overwrite
 ):
-    found = kill_often(swift_path, 10, "time", compression, overwrite=overwrite)
+    found = kill_often(fast_path, 10, "time", compression, overwrite=overwrite)
     assert found["old"] + found["new"] == 10
 
 
@@ -102,14 +102,14 @@ def test_p01_p06_conversion_killed_at_any_time_leaves_old_or_new_and_resumes_to_
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("by", ["call", "time"])
 def test_p01_p06_conversion_killed_at_200_points_leaves_old_or_new_and_resumes_to_the_same_bytes(
-    swift_path, compression, overwrite, by
+    fast_path, compression, overwrite, by
 ):
-    found = kill_often(swift_path, 200, by, compression, overwrite=overwrite)
+    found = kill_often(fast_path, 200, by, compression, overwrite=overwrite)
     assert found["old"] + found["new"] == 200
 
 
-def test_p01_p06_command_that_is_killed_leaves_nothing_and_is_resumed_to_the_same_bytes(swift_path):
-    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+def test_p01_p06_command_that_is_killed_leaves_nothing_and_is_resumed_to_the_same_bytes(fast_path):
+    source, out = write_csv(fast_path / "pets.csv"), fast_path / "pets"
     ps.convert(source, out, id="row", shard_bytes=500)
     undisturbed = fingerprint(out)
     shutil.rmtree(out)
@@ -117,7 +117,7 @@ def test_p01_p06_command_that_is_killed_leaves_nothing_and_is_resumed_to_the_sam
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert not out.exists()
-    kept = set((swift_path / ".pets.partial" / "data").glob("*.tfrecord"))
+    kept = set((fast_path / ".pets.partial" / "data").glob("*.tfrecord"))
     assert kept
     stamps = {path.name: path.stat().st_mtime_ns for path in kept}
     ps.convert(source, out, id="row", shard_bytes=500, resume=True)
@@ -196,8 +196,8 @@ def test_p02_full_disk_is_an_error_with_path_and_bytes_and_resumed_when_there_is
     assert is_same == "True"
 
 
-def test_p03_second_conversion_is_refused_and_the_folder_of_a_killed_one_is_taken_over(swift_path):
-    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+def test_p03_second_conversion_is_refused_and_the_folder_of_a_killed_one_is_taken_over(fast_path):
+    source, out = write_csv(fast_path / "pets.csv"), fast_path / "pets"
     with command_at_work(out, source, "--compression", "gzip") as first:
         process = first.pid
         first.send_signal(signal.SIGSTOP)
@@ -307,8 +307,8 @@ def test_p07_exception_in_the_first_rows_of_a_generator_comes_out_as_itself_and_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(swift_path):
-    source, out = write_csv(swift_path / "pets.csv"), swift_path / "pets"
+def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(fast_path):
+    source, out = write_csv(fast_path / "pets.csv"), fast_path / "pets"
     with command_at_work(out, source) as process:
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
@@ -318,10 +318,10 @@ def test_p07_interrupted_command_ends_with_130_and_leaves_no_data_set(swift_path
     assert message.count("\n") == 1
     assert message == containing("interrupted", "--resume")
     assert not out.exists()
-    assert not (swift_path / ".pets.partial" / "owner.json").exists()
+    assert not (fast_path / ".pets.partial" / "owner.json").exists()
     ps.convert(source, out, id="row", shard_bytes=500, resume=True)
-    ps.convert(source, swift_path / "other", id="row", shard_bytes=500)
-    assert fingerprint(out) == fingerprint(swift_path / "other")
+    ps.convert(source, fast_path / "other", id="row", shard_bytes=500)
+    assert fingerprint(out) == fingerprint(fast_path / "other")
 
 
 NAN = float("nan")
@@ -365,7 +365,7 @@ def test_p08_cell_of_a_csv_is_named_with_its_file_row_and_line(tmp_path):
     assert not (tmp_path / "pets").exists()
 
 
-def test_p08_row_that_does_not_fit_behind_the_first_block_has_its_own_number(tmp_path):
+def test_p08_row_that_does_not_fit_after_the_first_block_has_its_own_number(tmp_path):
     ages = list(range(20_000))
     ages[17_000] = "old"
     with raises_with(CellError, field="age", row=17_001, got="'old'"):

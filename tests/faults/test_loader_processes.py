@@ -142,7 +142,7 @@ def test_l06_interrupt_at_any_time_ends_at_once_and_leaves_nothing(folder, place
     assert_nothing_left(process, before)
 
 
-def test_l06_interrupt_while_a_map_takes_for_ever_still_ends_in_time(folder):
+def test_l06_interrupt_while_a_map_never_returns_still_ends_in_time(folder):
     program = """
 import sys, time
 import numpy as np

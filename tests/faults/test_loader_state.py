@@ -70,7 +70,7 @@ def test_l11_any_number_of_threads_gives_the_same_bytes(folder, name):
     assert len(expected[0]) > 1
 
 
-def test_l12_another_number_of_threads_or_ranks_goes_on_with_the_same_records(folder):
+def test_l12_another_number_of_threads_or_ranks_continues_with_the_same_records(folder):
     loader = make_loader(folder, shuffle=True, num_threads=4)
     whole = freeze_all(loader.read(0))
     batches = iter(loader)
@@ -213,7 +213,7 @@ def test_l13_state_with_junk_in_any_place_is_refused_and_never_breaks(folder):
             loader.load_state_dict(junk)
 
 
-def test_l13_place_behind_the_end_of_an_epoch_is_refused(folder):
+def test_l13_step_after_the_end_of_an_epoch_is_refused(folder):
     loader = make_loader(folder)
     loader.load_state_dict({**loader.state_dict(), "step": 5})
     with raises_with(StateError, what=containing("step"), expected=containing(0, 5), got=6):
@@ -287,7 +287,7 @@ def test_l14_choices_that_leave_nothing_are_refused_by_name(folder, choices, ask
 
 
 @pytest.mark.parametrize("num_threads", [0, 3])
-def test_l14_batch_whose_records_are_all_bad_is_empty_and_the_epoch_goes_on(tmp_path, num_threads):
+def test_l14_batch_whose_records_are_all_bad_is_empty_and_the_epoch_continues(tmp_path, num_threads):
     path = tmp_path / "train-00000-of-00001.tfrecord"
     write_plain(path, [payload(i) for i in range(12)])
     data = bytearray(path.read_bytes())

@@ -58,7 +58,7 @@ def test_f05_a_cut_shard_opens_under_skip_with_the_damage_named(tmp_path, on_err
     assert dataset.notes[NAME] == containing(FILE_BYTES, "5 records", 275)
 
 
-def test_f05_bytes_behind_the_last_record_are_refused(tmp_path):
+def test_f05_bytes_after_the_last_record_are_refused(tmp_path):
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     (tmp_path / NAME).write_bytes(BASE + write_records(PAYLOADS[:1]))
     with raises_with(CorruptRecordError, expected=WHOLE, got=containing(510)):

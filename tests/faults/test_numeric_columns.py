@@ -31,8 +31,8 @@ def write(path, **columns):
     return path
 
 
-def plan(source, told=None, **options):
-    return plan_conversion(source, told or PlanOverrides(), ConvertOptions(delimiter="\t", **options))
+def plan(source, given=None, **options):
+    return plan_conversion(source, given or PlanOverrides(), ConvertOptions(delimiter="\t", **options))
 
 
 def column_of(made, name="x"):
@@ -112,8 +112,8 @@ def test_x09_a_plan_without_such_texts_keeps_them_as_text(tmp_path):
     path = write(tmp_path / "t.tsv", n=list(map(str, range(NUM))), x=cells("NA"))
     made = column_of(plan(path, PlanOverrides(form={"columns": {"x": {"missing": []}}})))
     assert (made.field.type_name, made.missing) == ("text", ())
-    told = column_of(plan(path, PlanOverrides(types={"x": "text"})))
-    assert (told.field.type_name, told.field.optional, told.missing) == ("text", False, ())
+    given = column_of(plan(path, PlanOverrides(types={"x": "text"})))
+    assert (given.field.type_name, given.field.optional, given.missing) == ("text", False, ())
 
 
 @pytest.mark.parametrize(

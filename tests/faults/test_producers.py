@@ -57,10 +57,10 @@ def waiting_writer(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize(("compression", "overwrite"), [("none", False), ("gzip", True)])
 def test_p01_p06_crash_at_every_call_leaves_old_or_new_and_resumes_to_the_same_bytes(
-    swift_path, compression, overwrite
+    fast_path, compression, overwrite
 ):
     options = ["--overwrite"] if overwrite else []
-    run = run_program("crash", swift_path / "pets", "--compression", compression, *options)
+    run = run_program("crash", fast_path / "pets", "--compression", compression, *options)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert found["calls"] > 80

@@ -381,7 +381,7 @@ def test_run_that_has_ended_is_not_trained_again(garden, whole):
     assert len(again.history) == 2
 
 
-def test_model_is_the_same_whoever_draws_random_numbers_before(garden, whole, tmp_path):
+def test_model_is_the_same_whatever_random_numbers_were_drawn_before(garden, whole, tmp_path):
     np.random.default_rng()
     keras.utils.set_random_seed(12345)
     run = train(garden, tmp_path / "run")

@@ -1,4 +1,4 @@
-"""W: the keys of a record and the values behind them: twice, missing, empty, of another kind than told."""
+"""W: the keys of a record and their values: twice, missing, empty, of another kind than declared."""
 
 import numpy as np
 import pytest
@@ -96,8 +96,8 @@ DEFAULTS = {
 @pytest.mark.parametrize(("field", "default"), named(DEFAULTS))
 def test_w10_the_default_applies_to_a_missing_field(tmp_path, payload, field, default):
     path = write_plain(tmp_path / "a.tfrecord", [SOUND, payload])
-    for told in ({"fields": {"a": field}}, {"schema": Schema({"a": field})}):
-        split = open_split(path, **told)
+    for declared in ({"fields": {"a": field}}, {"schema": Schema({"a": field})}):
+        split = open_split(path, **declared)
         column = split.columns()["a"]
         assert column.present.tolist() == [True, False]
         got = split[1]["a"]

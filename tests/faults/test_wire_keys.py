@@ -104,7 +104,7 @@ def test_w27_a_hundred_thousand_keys_are_read_in_time(tmp_path, form):
     assert not check_payloads([payload]).refused
 
 
-def test_w27_keys_that_nobody_wants_and_that_look_alike_are_passed_over_in_time(tmp_path):
+def test_w27_keys_that_are_not_read_and_that_look_alike_are_passed_over_in_time(tmp_path):
     others = [entry(f"feature_{n:05}/encoded", ONE) for n in range(2000)]
     path = write_plain(tmp_path / "wide.tfrecord", [features(*others, entry("a", ONE))] * 2)
     split = open_split(path)

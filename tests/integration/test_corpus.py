@@ -47,8 +47,8 @@ def canon() -> Any:
     return module
 
 
-def open_entry(entry: dict[str, Any], **told: Any) -> Split:
-    dataset = ps.open(CORPUS / entry["file"], **told)
+def open_entry(entry: dict[str, Any], **declared: Any) -> Split:
+    dataset = ps.open(CORPUS / entry["file"], **declared)
     (name,) = dataset.splits
     return dataset[name]
 

@@ -59,10 +59,10 @@ def test_inspect_corpus_file_counts_what_tensorflow_counts(entry, capsys) -> Non
 @pytest.mark.parametrize("entry", SOUND, ids=name_entry)
 def test_inspect_corpus_file_finds_the_fields_of_the_manifest(entry, capsys) -> None:
     found = inspect(entry, capsys)
-    told = {} if entry["payload"] == "raw" else entry.get("features") or {}
-    assert set(found["fields"]) == set(told)
+    declared = {} if entry["payload"] == "raw" else entry.get("features") or {}
+    assert set(found["fields"]) == set(declared)
     for name, field in found["fields"].items():
-        wanted = told[name]
+        wanted = declared[name]
         kind, has_unset = part_kind(wanted["kind"])
         assert field["kind"] == kind, name
         assert field["records"] + field["missing"] == found["records"], name
@@ -77,9 +77,9 @@ def test_inspect_corpus_file_finds_the_fields_of_the_manifest(entry, capsys) -> 
 @pytest.mark.parametrize("entry", SOUND, ids=name_entry)
 def test_inspect_corpus_file_finds_the_feature_lists_of_the_manifest(entry, capsys) -> None:
     found = inspect(entry, capsys)
-    told = entry.get("feature_lists") or {}
-    assert set(found.get("feature_lists", {})) == set(told)
-    for name, wanted in told.items():
+    declared = entry.get("feature_lists") or {}
+    assert set(found.get("feature_lists", {})) == set(declared)
+    for name, wanted in declared.items():
         assert found["feature_lists"][name] == {
             "kind": part_kind(wanted["kind"])[0],
             "min_steps": wanted["min_steps"],

@@ -124,7 +124,7 @@ def test_command_prints_one_object_that_is_the_evaluation(run, found, capsys) ->
     assert form["importance"] == pytest.approx(wanted["importance"])
 
 
-def test_command_prints_tables_and_takes_a_data_set_behind_options(run, pets, capsys) -> None:
+def test_command_prints_tables_and_takes_a_data_set_after_options(run, pets, capsys) -> None:
     words = ["evaluate", str(run.folder), "--bootstrap", "0", "--mistakes", "1", "--split", "validation"]
     assert main([*words, "--no-importance", str(run.data)]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -385,8 +385,8 @@ def test_each_process_of_several_puts_its_own_part_of_a_batch(tmp_path) -> None:
     running = [subprocess.Popen([*command, str(rank)], env=environment, **pipes) for rank in range(2)]
     try:
         for each in running:
-            told, errors = each.communicate(timeout=120)
-            assert told == "as wanted\n", errors
+            printed, errors = each.communicate(timeout=120)
+            assert printed == "as wanted\n", errors
     finally:
         for each in running:
             each.kill()

@@ -210,7 +210,7 @@ def test_resumed_fit_without_callback_sees_the_same_with_a_warning(pets) -> None
     assert loader.position == (2, NUM_STEPS)
 
 
-def test_resumed_fit_heeds_whoever_stops_it(pets) -> None:
+def test_resumed_fit_stops_when_asked(pets) -> None:
     loader = make_loader(pets)
     loader.load_state_dict(loader.state_at(5, 1))
     feed, model = loader.to_keras(), make_model()
@@ -222,7 +222,7 @@ def test_resumed_fit_heeds_whoever_stops_it(pets) -> None:
     assert loader.position == (2, 3)
 
 
-def test_fit_with_callback_goes_on_where_the_last_was_stopped(pets) -> None:
+def test_fit_with_callback_continues_where_the_last_was_stopped(pets) -> None:
     loader = make_loader(pets)
     feed, model = loader.to_keras(), make_model()
     model.fit(feed, epochs=2, verbose=0, callbacks=[feed.callback, StateAt(loader, 3)])

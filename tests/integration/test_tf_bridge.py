@@ -152,7 +152,7 @@ def test_rest_is_byte_equal_when_resumed_at_any_step(pets, num_taken) -> None:
     assert rest == read_epochs(loader, 3)[num_taken:]
 
 
-def test_state_loaded_behind_dataset_is_refused(pets) -> None:
+def test_state_loaded_after_to_tf_is_refused(pets) -> None:
     loader = make_loader(pets)
     dataset = loader.to_tf()
     loader.load_state_dict(loader.state_at(2, 0))

@@ -13,7 +13,7 @@ import pytest
 
 import penstock as ps
 from graph_images import JPEGS, PNGS, TURNED, open_images
-from graph_rows import DTYPES, NUM_RECORDS, fit_some, need_same, write_rows, write_steps
+from graph_rows import DTYPES, NUM_RECORDS, assert_same_batches, fit_some, write_rows, write_steps
 from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.transform import Encode, Image, Keep, Pad, Scale, Tokenize
@@ -36,12 +36,12 @@ def steps(tmp_path_factory) -> ps.Dataset:
     return write_steps(tmp_path_factory.mktemp("steps") / "steps")
 
 
-def need_loader_batches(data: ps.Dataset, pipeline: Any, ulps: int = 0) -> None:
+def check_against_loader(data: ps.Dataset, pipeline: Any, ulps: int = 0) -> None:
     split = data["train"]
     loader = split.loader(pipeline, batch_size=BATCH_SIZE)
     graph = split.to_tf_graph(pipeline, batch_size=BATCH_SIZE)
     assert graph.element_spec == loader.to_tf().element_spec
-    need_same(loader, graph, ulps)
+    assert_same_batches(loader, graph, ulps)
 
 
 NUMBERS = {
@@ -66,12 +66,12 @@ NUMBERS = {
 
 @pytest.mark.parametrize("case", NUMBERS)
 def test_scale_by_tensorflow_is_that_of_the_loader_to_the_last_bit(rows, case):
-    need_loader_batches(rows, fit_some(rows, **NUMBERS[case]))
+    check_against_loader(rows, fit_some(rows, **NUMBERS[case]))
 
 
 def test_log_by_tensorflow_is_that_of_the_loader_to_a_unit_of_the_last_place(rows):
     logs = {name: Scale("log1p") for name in ("float", "int", "exact", "nan", "gap", "pair")}
-    need_loader_batches(rows, fit_some(rows, **logs), ulps=1)
+    check_against_loader(rows, fit_some(rows, **logs), ulps=1)
 
 
 KEPT = {
@@ -98,7 +98,7 @@ KEPT = {
 
 @pytest.mark.parametrize("case", KEPT)
 def test_kept_values_by_tensorflow_are_those_of_the_loader(rows, case):
-    need_loader_batches(rows, fit_some(rows, **KEPT[case]))
+    check_against_loader(rows, fit_some(rows, **KEPT[case]))
 
 
 CODES = {
@@ -120,7 +120,7 @@ CODES = {
 
 @pytest.mark.parametrize("case", CODES)
 def test_codes_by_tensorflow_are_those_of_the_loader(rows, case):
-    need_loader_batches(rows, fit_some(rows, **CODES[case]))
+    check_against_loader(rows, fit_some(rows, **CODES[case]))
 
 
 TOKENS = {
@@ -145,7 +145,7 @@ TOKENS = {
 
 @pytest.mark.parametrize("case", TOKENS)
 def test_tokens_by_tensorflow_are_those_of_the_loader(rows, case):
-    need_loader_batches(rows, fit_some(rows, **TOKENS[case]))
+    check_against_loader(rows, fit_some(rows, **TOKENS[case]))
 
 
 PADDED = {
@@ -159,7 +159,7 @@ PADDED = {
 
 @pytest.mark.parametrize("case", PADDED)
 def test_padded_lists_by_tensorflow_are_those_of_the_loader(rows, case):
-    need_loader_batches(rows, fit_some(rows, **PADDED[case]))
+    check_against_loader(rows, fit_some(rows, **PADDED[case]))
 
 
 STEPS = {
@@ -181,7 +181,7 @@ STEPS = {
 
 @pytest.mark.parametrize("case", STEPS)
 def test_feature_lists_by_tensorflow_are_those_of_the_loader(steps, case):
-    need_loader_batches(steps, fit_some(steps, **STEPS[case]))
+    check_against_loader(steps, fit_some(steps, **STEPS[case]))
 
 
 def test_batches_of_one_size_have_shapes_that_are_known_beforehand(rows, steps):
@@ -200,26 +200,26 @@ def test_batches_of_one_size_have_shapes_that_are_known_beforehand(rows, steps):
         loader = split.loader(pipeline, batch_size=BATCH_SIZE, last="drop")
         assert graph.element_spec == loader.to_tf().element_spec
         assert {spec.shape[0] for spec in tf.nest.flatten(graph.element_spec)} == {BATCH_SIZE}
-        need_same(loader, graph)
+        assert_same_batches(loader, graph)
 
 
 def test_default_pipeline_with_targets_weights_and_a_group_is_that_of_the_loader(rows):
     pipeline = ps.Pipeline.fit(rows, kind=Encode("one_hot"), gap=Scale(indicator=True))
     pipeline.group("numbers", ["float", "gap_missing", "kind", "int"]).group("more", ["exact"])
-    need_loader_batches(rows, pipeline)
+    check_against_loader(rows, pipeline)
 
 
 def test_weights_without_a_target_have_a_name_of_their_own(rows):
-    need_loader_batches(rows, fit_some(rows, int=Scale(), weight=Keep("float64")))
+    check_against_loader(rows, fit_some(rows, int=Scale(), weight=Keep("float64")))
 
 
 def test_compressed_files_and_mixed_ones_give_the_same_batches(rows, tmp_path):
     pipeline = fit_some(rows, int=Keep(), text=Tokenize())
     packed = write_rows(tmp_path / "packed", is_compressed=True)
-    need_loader_batches(packed, pipeline)
+    check_against_loader(packed, pipeline)
     mixed = ps.open([*rows["train"].paths[:1], *packed["train"].paths[1:]], schema=rows.schema)
     (name,) = mixed.splits
-    need_same(mixed[name].loader(pipeline), mixed[name].to_tf_graph(pipeline))
+    assert_same_batches(mixed[name].loader(pipeline), mixed[name].to_tf_graph(pipeline))
     shuffled = mixed[name].to_tf_graph(pipeline, shuffle=True)
     assert sum(len(inputs["int"]) for inputs, _ in shuffled) == NUM_RECORDS
 
@@ -241,7 +241,7 @@ def test_shuffled_records_are_all_there_in_an_order_that_the_seed_gives(rows):
 
 def test_value_without_a_code_or_beyond_its_type_ends_the_iteration(rows, tmp_path):
     strict = fit_some(rows, code=Encode(vocabulary=(5, 7, -3), unknown="error"), int=Keep("int16"))
-    need_loader_batches(rows, strict)
+    check_against_loader(rows, strict)
 
     for name, row in (("code", {"code": 6, "int": 0}), ("int", {"code": 5, "int": 2**15})):
         path = write_plain(tmp_path / f"{name}.tfrecord", [example(**row)])
@@ -279,7 +279,7 @@ def test_graph_runs_in_the_data_service_as_no_python_is_in_it(rows):
     address = dispatcher.target.removeprefix("grpc://")
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=address))
     served = graph.apply(service.distribute(service.ShardingPolicy.OFF, dispatcher.target))
-    need_same(rows["train"].loader(pipeline, batch_size=BATCH_SIZE), served)
+    assert_same_batches(rows["train"].loader(pipeline, batch_size=BATCH_SIZE), served)
     del worker
 
 
@@ -344,7 +344,9 @@ def test_printed_code_gives_the_batches_of_the_loader(rows, steps, tmp_path, cap
     reader.write_text(READER)
     subprocess.run([sys.executable, str(reader), *map(str, scripts)], check=True, capture_output=True)
     for (data, pipeline, tolerance), script in zip(cases, scripts, strict=True):
-        need_same(data["train"].loader(pipeline, augment=False), read_printed(script), pixels=tolerance)
+        assert_same_batches(
+            data["train"].loader(pipeline, augment=False), read_printed(script), pixels=tolerance
+        )
     code = scripts[0].read_text(encoding="utf-8")
     assert 'PIPELINE_FILE = pathlib.Path(__file__).with_name("pipeline.json")' in code
     assert 'TEXT = PIPELINE["transforms"]["text"]["vocabulary"]' in code

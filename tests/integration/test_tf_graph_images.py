@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from graph_images import GREY, JPEGS, PNGS, TURNED, draw, encode, open_images
-from graph_rows import fit_some, need_same
+from graph_rows import assert_same_batches, fit_some
 from penstock.errors import OptionError
 from penstock.transform import Image
 from raising import containing, raises_with
@@ -29,7 +29,7 @@ def compare(data: ps.Dataset, transform: Image, pixels: int = 1, ulps: int = 0) 
     loader = split.loader(pipeline, batch_size=5, augment=False)
     graph = split.to_tf_graph(pipeline, batch_size=5)
     assert graph.element_spec == loader.to_tf().element_spec
-    need_same(loader, graph, ulps, pixels)
+    assert_same_batches(loader, graph, ulps, pixels)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_pixels_that_are_not_resized_are_those_of_the_loader(tmp_path):
     pngs = open_images(tmp_path / "png-train.tfrecord", [encode(draw(40, 56), "png")], format="png")
     assert pngs.splits
     split, pipeline = pngs[pngs.splits[0]], fit_some(pngs, photo=Image())
-    need_same(split.loader(pipeline), split.to_tf_graph(pipeline))
+    assert_same_batches(split.loader(pipeline), split.to_tf_graph(pipeline))
 
 
 def test_float_pixels_are_scaled_to_a_unit_of_the_last_place(tmp_path):

@@ -15,10 +15,10 @@ def test_shards_of_others_go_into_fit_by_name(tmp_path, monkeypatch, capsys) -> 
     # Late is what two of three inputs speak for: one alone is right in three of four records.
     assert found["majority"] < 0.6
     assert found["accuracy"] >= 0.9
-    told = capsys.readouterr().out
-    assert "photo     input   uint8 (n, 32, 32, 3)" in told
-    assert "measures  input   float32 (n, 5)" in told
-    assert "stations  input   int64 (n, ?)" in told
+    printed = capsys.readouterr().out
+    assert "photo     input   uint8 (n, 32, 32, 3)" in printed
+    assert "measures  input   float32 (n, 5)" in printed
+    assert "stations  input   int64 (n, ?)" in printed
     assert not (tmp_path / "parcels" / "penstock.json").exists()
 
 

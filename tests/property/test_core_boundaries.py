@@ -76,7 +76,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("keys", ALIKE.values(), ids=ALIKE)
 @pytest.mark.parametrize("num_wanted", [0, 1, 7, 100])
-def test_keys_that_look_alike_are_told_apart_in_any_order(keys: list[str], num_wanted: int) -> None:
+def test_keys_that_look_alike_are_distinguished_in_any_order(keys: list[str], num_wanted: int) -> None:
     rng = random.Random(f"{keys[1]} {num_wanted}")  # noqa: S311
     examples = []
     for row in range(100):

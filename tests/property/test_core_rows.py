@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from core_reading import segment_of
-from layout_rows import SCHEMA, make_row, plain_rows, plain_sample, spoil
+from layout_rows import SCHEMA, damage_row, make_row, plain_rows, plain_sample
 from penstock.decode.plan import DecodePlan
 from penstock.schema.schema import Schema
 from record_files import flip, open_split, write_plain
@@ -57,7 +57,7 @@ def test_bad_rows_of_every_layout_leave_the_others_right(tmp_path, share):
     for number in range(400):
         row = make_row(rng)
         if rng.random() < share:
-            row, bad[number] = spoil(rng, row)
+            row, bad[number] = damage_row(rng, row)
         rows.append(row)
     path = write_plain(tmp_path / "rows.tfrecord", [row.payload(rng) for row in rows])
     split = open_split(path, schema=SCHEMA, on_error="collect")
@@ -75,7 +75,7 @@ def test_damaged_payloads_among_bad_and_sound_rows_lose_themselves_alone(tmp_pat
         row = make_row(rng)
         chance = rng.random()
         if chance < 0.1:
-            row, _ = spoil(rng, row)
+            row, _ = damage_row(rng, row)
         frame = segment_of([row.payload(rng)])[1]
         if 0.1 < chance < 0.2:
             frame = flip(frame, rng.randrange(12, len(frame)), rng.randrange(8))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core_reading import KINDS, Outcomes, Refused, check_payloads, expect_outcomes, read_outcomes
 from oracle_wire import plain, wire_example, wire_sequence_example
 from random_payloads import mutate, random_payload
-from selected_entries import keep_wanted, list_keys_of
+from selected_entries import list_keys_of, select_entries
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
 from wire.fields import WireError
 
@@ -29,7 +29,7 @@ def read_plainly(
 ) -> Outcomes | WireError:
     """Return what the plain reader finds in the part of a payload that a plan reads."""
     try:
-        return expect_outcomes(*READERS[root](keep_wanted(payload, root, keys, list_keys), strict))
+        return expect_outcomes(*READERS[root](select_entries(payload, root, keys, list_keys), strict))
     except WireError as error:
         return error
 

@@ -1,4 +1,4 @@
-"""What is written is what is read: random records by `wire`, opened with nothing told."""
+"""What is written is what is read: random records by `wire`, opened without a declared schema."""
 
 import gzip
 import struct

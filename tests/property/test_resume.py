@@ -159,12 +159,12 @@ def check_law(run: Run) -> None:
 
 @settings(max_examples=8)
 @given(runs())
-def test_run_resumed_after_any_batch_goes_on_byte_for_byte(run):
+def test_run_resumed_after_any_batch_continues_byte_for_byte(run):
     check_law(run)
 
 
 @pytest.mark.long
 @settings(max_examples=1500)
 @given(runs())
-def test_run_resumed_after_any_batch_goes_on_byte_for_byte_in_many_cases(run):
+def test_run_resumed_after_any_batch_continues_byte_for_byte_in_many_cases(run):
     check_law(run)

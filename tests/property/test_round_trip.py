@@ -17,10 +17,10 @@ from random_tables import STRINGS, TENSOR_DTYPES, arrays
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-def convert(columns: dict[str, Any], **told: Any) -> Any:
+def convert(columns: dict[str, Any], **declared: Any) -> Any:
     """Convert columns in their order into one split, and return it with its schema."""
     with tempfile.TemporaryDirectory() as folder:
-        dataset = ps.convert(columns, Path(folder) / "out", split={"train": 1.0}, shuffle=False, **told)
+        dataset = ps.convert(columns, Path(folder) / "out", split={"train": 1.0}, shuffle=False, **declared)
         columns_read = dataset["train"].columns()
     return columns_read, dataset.schema
 

@@ -67,21 +67,21 @@ def test_statistics_of_any_rows_are_those_of_a_plain_count(rows, data):
         }
         keys = _native.mix_hashes(1, part.astype(np.uint64))
         statistics.merge(measure_block(schema, columns, keep[part], keys))
-    told = statistics.fields()
+    summaries = statistics.fields()
     kept = [row for row, is_kept in zip(rows, keep, strict=True) if is_kept]
     every = [value for row in kept for value in row]
     firsts = [row[0] for row in kept if row]
-    assert statistics.num_rows == told["size"].count == len(kept)
-    assert (told["first"].count, told["first"].missing) == (len(firsts), len(kept) - len(firsts))
+    assert statistics.num_rows == summaries["size"].count == len(kept)
+    assert (summaries["first"].count, summaries["first"].missing) == (len(firsts), len(kept) - len(firsts))
     if firsts:
-        assert told["first"].values.quantiles == pytest.approx(np.quantile(firsts, QUANTILES))
-        assert told["first"].values.mean == pytest.approx(np.mean(firsts))
+        assert summaries["first"].values.quantiles == pytest.approx(np.quantile(firsts, QUANTILES))
+        assert summaries["first"].values.mean == pytest.approx(np.mean(firsts))
     if every:
-        assert told["list"].values.quantiles == pytest.approx(np.quantile(every, QUANTILES))
-        found = told["list"].frequencies
+        assert summaries["list"].values.quantiles == pytest.approx(np.quantile(every, QUANTILES))
+        found = summaries["list"].frequencies
         assert dict(zip(found.values, found.counts, strict=True)) == {v: every.count(v) for v in set(every)}
         assert list(found.counts) == sorted(found.counts, reverse=True)
-    assert Statistics.from_json(json.loads(json.dumps(statistics.to_json())))["list"] == told["list"]
+    assert Statistics.from_json(json.loads(json.dumps(statistics.to_json())))["list"] == summaries["list"]
 
 
 @given(st.lists(any_floats, min_size=1, max_size=50))

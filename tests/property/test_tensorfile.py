@@ -35,10 +35,10 @@ def test_arrays_and_texts_are_read_as_they_were_written(tensors, texts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "w.safetensors"
         digest = write_tensors(path, tensors, texts)
-        found, told = read_tensors(path, digest)
-        again = write_tensors(path, found, told)
+        found, metadata = read_tensors(path, digest)
+        again = write_tensors(path, found, metadata)
     assert list(found) == list(tensors)
-    assert told == texts
+    assert metadata == texts
     assert again == digest
     for name, array in tensors.items():
         assert found[name].dtype == array.dtype.newbyteorder("<")
