@@ -7,120 +7,23 @@ the tasks as the losses of a model of one's own mean them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.build import LoadedSplit
 from penstock.columns import Dense
 from penstock.dataset import Split
 from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
-from penstock.filter.expression import parse_expression
-from penstock.filter.scan import filter_rows
-from penstock.foundation.wording import count, show
 from penstock.model.outputs import find_losses, name_loss
 from penstock.model.ports import find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
-from penstock.schema.schema import Schema
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
-
-_NUM_NAMED: Final = 5
-_UNFILLED: Final = ("error", "mean", None)  # no value that a user chose for records without one
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """The records of a split that have every target.
-
-    Attributes:
-        filter: Selects these records, as the option of a loader; None where all have every target.
-        num_records: How many these are.
-        num_missing: How many records lack a target.
-        targets: Names of the targets that records may lack.
-        first: Numbers of the first records that lack one.
-    """
-
-    filter: str | None
-    num_records: int
-    num_missing: int = 0
-    targets: tuple[str, ...] = ()
-    first: tuple[int, ...] = ()
-
-    def describe(self, split: str) -> str:
-        """Say how many records are left out, and why."""
-        total = self.num_records + self.num_missing
-        names = " or ".join(map(show, self.targets))
-        return f"{self.num_missing:,} of {total:,} records of {split!r} have no {names}"
-
-    def make_error(self, split: str) -> FieldError:
-        """Return the error for records that lack a target, where that is not allowed."""
-        rows = ", ".join(map(str, self.first)) + (", …" if self.num_missing > len(self.first) else "")
-        return FieldError(
-            f"target {' or '.join(map(show, self.targets))} of split {split!r}",
-            field=self.targets[0],
-            record=self.first[0],
-            expected="a value in each record",
-            got=f"none in {count(self.num_missing, 'record')}: {rows}",
-            advice="Leave them out: --unlabelled drop, in Python unlabelled='drop'; or complete the data.",
-        )
-
-
-def find_labelled(source: LoadedSplit, pipeline: Pipeline, num_threads: int = 1) -> Labelled:
-    """Find the records of a split that have every target of a pipeline.
-
-    Only the targets that records may lack are read. A target with a default is never missing.
-
-    Args:
-        source: The records.
-        pipeline: What is made of them.
-        num_threads: How many threads read.
-
-    Raises:
-        OptionError: The name of a target cannot be written in a filter.
-    """
-    names = _list_optional(source.schema, pipeline)
-    if not names:
-        return Labelled(None, len(source.rows))
-    for name in names:
-        if "`" in name:
-            advice = "Rename it: --rename OLD=NEW of 'penstock convert', rename={…} of ps.convert."
-            expected = "a name without a backtick, as records without this target are left out by a filter"
-            raise OptionError(f"target {show(name)}", field=name, expected=expected, got=name, advice=advice)
-    # Those that lack a target are sought, not those that have all: a bad record that is skipped is neither.
-    lacking = filter_rows(
-        source.rows,
-        source.schema,
-        parse_expression(" or ".join(f"`{name}` is None" for name in names), source.schema),
-        source.losses,
-        strict=source.strict,
-        num_threads=num_threads,
-    )
-    if not len(lacking):
-        return Labelled(None, len(source.rows), targets=names)
-    text = " and ".join(f"`{name}` is not None" for name in names)
-    first = lacking.select(np.arange(min(_NUM_NAMED, len(lacking)))).tolist()
-    return Labelled(text, len(source.rows) - len(lacking), len(lacking), names, tuple(first))
-
-
-def _list_optional(schema: Schema, pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the targets that records may lack, and for which no transform or map gives a value instead."""
-    roles = pipeline.schema
-    return tuple(
-        name
-        for name, transform in pipeline.transforms.items()
-        if roles[name].role == "target"
-        and name in schema
-        and schema[name].optional
-        and schema[name].default is None
-        and getattr(transform, "missing", "error") in _UNFILLED
-    )
-
 
 _ROWS_WANTED: Final = ("categorical", "kl_divergence", "kullback")  # a row of probabilities a record
 _BLOCK_ROWS: Final = 1 << 16

@@ -17,8 +17,8 @@ from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
-from penstock.model.labels import Labelled, find_labelled
 from penstock.model.task import Task
+from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.score.importance import Predict
 from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer

@@ -20,11 +20,12 @@ from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.finite import check_finite
-from penstock.model.labels import Labelled, check_labels, find_labelled, read_tasks
+from penstock.model.labels import check_labels, read_tasks
 from penstock.model.match import check_model
 from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
+from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.class_weights import count_classes, list_single, weigh_classes
 from penstock.training.compilation import CompilePlan, compile_model
