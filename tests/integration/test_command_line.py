@@ -150,7 +150,7 @@ def test_progress_bar_shows_on_a_terminal_alone(tmp_path) -> None:
         shown += piece
     os.close(ours)
     out, _ = process.communicate(timeout=30)
-    assert out.endswith(": no faults\n")
+    assert out.splitlines()[-1] == containing("no faults")
     assert "verify █" in shown.decode()
     assert shown.endswith(b"\r\x1b[K")
     piped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -200,6 +200,6 @@ def test_command_loads_no_framework() -> None:
 def test_demo_runs_and_ends_well(tmp_path) -> None:
     done = run("demo", "--data", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert "kept 308 records in repaired" in done.stdout
+    assert done.stdout == containing("308 records")
     (folder,) = tmp_path.iterdir()
-    assert done.stdout.splitlines()[-1].startswith(f"Everything is in {folder}.")
+    assert done.stdout.splitlines()[-1] == containing(folder)
