@@ -204,8 +204,8 @@ def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
         (pack(b"[" * 100_000), "header JSON"),
         (pack(b"[]"), "header object"),
         (pack(b"null"), "header object"),
-        (pack({"__metadata__": []}), "weights"),
-        (pack({"__metadata__": {"a": 1}}), "weights"),
+        (pack({"__metadata__": []}), "name damaged"),
+        (pack({"__metadata__": {"a": 1}}), "name damaged"),
         (pack({}, b"\0"), "0 bytes 1"),
     ],
 )
