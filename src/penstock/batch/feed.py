@@ -54,6 +54,9 @@ class Feed(Generic[_K, _T]):
         make: Makes something of a ticket; returns it and how many bytes it has.
         num_threads: How many threads; 0 makes things in the caller's thread when they are asked for.
         most_bytes: How large all that waits may be together, about.
+        meter: Records how long the consumer waits.
+        callers_ahead: If given, tickets are read in the thread that calls `take`, so many ahead at most: an
+            iterator of a user may be bound to the user's thread.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Feed(Generic[_K, _T]):
         num_threads: int,
         most_bytes: int,
         meter: Meter | None = None,
+        callers_ahead: int | None = None,
     ) -> None:
         self._tickets = tickets
         self._make = make
@@ -73,7 +77,7 @@ class Feed(Generic[_K, _T]):
         self._threads: list[threading.Thread] = []
         if num_threads == 0:
             return
-        self._window = window = Window(tickets, make, num_threads, most_bytes)
+        self._window = window = Window(tickets, make, num_threads, most_bytes, callers_ahead)
         self._threads = [
             threading.Thread(target=_work, args=(window,), name=f"penstock-{i}", daemon=True)
             for i in range(num_threads)
@@ -115,6 +119,7 @@ class Feed(Generic[_K, _T]):
     def _take(self) -> Made[_T] | None:
         try:
             if self._window is not None:
+                self._window.fill()
                 return self._window.take()
             ticket = next(self._tickets, None)
             return None if ticket is None else Made(*self._make(ticket), None)

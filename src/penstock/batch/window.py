@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -53,7 +54,12 @@ class Window(Generic[_K, _T]):
     """What the threads of a `Feed` share. They hold this and not the feed: dropping that one ends them."""
 
     def __init__(
-        self, tickets: Iterator[_K], make: Callable[[_K], tuple[_T, int]], num_threads: int, most_bytes: int
+        self,
+        tickets: Iterator[_K],
+        make: Callable[[_K], tuple[_T, int]],
+        num_threads: int,
+        most_bytes: int,
+        callers_ahead: int | None = None,
     ) -> None:
         self.make = make
         self.pid = os.getpid()
@@ -65,6 +71,9 @@ class Window(Generic[_K, _T]):
         self._lock = threading.RLock()
         self._ready = threading.Condition(self._lock)
         self._space = threading.Condition(self._lock)
+        self._most_ahead = _MOST_AHEAD if callers_ahead is None else callers_ahead
+        # Tickets that the consumer has read and no thread has begun; None where the threads read them.
+        self._queue: deque[tuple[int, _K]] | None = None if callers_ahead is None else deque()
         self._made: dict[int, Made[_T]] = {}
         self._num_taken = 0
         self._num_started = 0
@@ -77,6 +86,8 @@ class Window(Generic[_K, _T]):
     def start(self) -> tuple[int, _K] | None:
         """Wait for room, and return the next ticket with its number; None if there is none to come."""
         with self._lock:
+            if self._queue is not None:
+                return self._next_in_queue(self._queue)
             while not self._is_stopped and self._end is None and not self._has_room():
                 self._space.wait()
             if self._is_stopped or self._end is not None:
@@ -93,6 +104,43 @@ class Window(Generic[_K, _T]):
                 return None
             self._num_started += 1
             return number, ticket
+
+    def fill(self) -> None:
+        """Read tickets in this thread as long as there is room, if the consumer reads them.
+
+        The lock is not held meanwhile: an iterator may take long, and threads must be able to deliver.
+        """
+        if self._queue is None:
+            return
+        while True:
+            with self._lock:
+                if self._is_stopped or self._end is not None or not self._has_room():
+                    return
+                number = self._num_started
+            try:
+                ticket = next(self._tickets)
+            except StopIteration:
+                with self._lock:
+                    self._finish(number)
+                return
+            except Exception as error:  # comes after what goes wrong in tickets before it
+                with self._lock:
+                    self._made[number] = Made(None, 0, error)
+                    self._finish(number + 1)
+                return
+            with self._lock:
+                self._num_started += 1
+                self._queue.append((number, ticket))
+                self._space.notify()
+
+    def _next_in_queue(self, queue: deque[tuple[int, _K]]) -> tuple[int, _K] | None:
+        while not self._is_stopped:
+            if queue and (self._end is None or queue[0][0] < self._end):
+                return queue.popleft()
+            if self._end is not None:
+                return None
+            self._space.wait()
+        return None
 
     def deliver(self, number: int, made: Made[_T]) -> None:
         """Put down what became of a ticket."""
@@ -151,6 +199,8 @@ class Window(Generic[_K, _T]):
         with self._lock:
             self._is_stopped = True
             self._made.clear()
+            if self._queue is not None:
+                self._queue.clear()
             self._ready_bytes = 0
             self._ready.notify_all()
             self._space.notify_all()
@@ -158,9 +208,10 @@ class Window(Generic[_K, _T]):
     def _has_room(self) -> bool:
         num_ahead = self._num_started - self._num_taken
         if num_ahead < 2 or self._usual_bytes == 0:
-            return num_ahead <= self._num_threads
+            most = self._num_threads if self._queue is None else min(self._num_threads, self._most_ahead - 1)
+            return num_ahead <= most
         num_bytes = self._ready_bytes + (num_ahead - len(self._made) + 1) * self._usual_bytes
-        return num_ahead < _MOST_AHEAD and num_bytes <= self._most_bytes
+        return num_ahead < self._most_ahead and num_bytes <= self._most_bytes
 
     def _finish(self, end: int) -> None:
         self._end = end if self._end is None else min(self._end, end)

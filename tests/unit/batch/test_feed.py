@@ -71,6 +71,60 @@ def test_things_come_in_the_order_of_tickets_whoever_makes_them(num_threads):
     assert feed_threads() == []
 
 
+class OwnTickets:
+    """Tickets that note which thread asks for them."""
+
+    def __init__(self, count):
+        self.threads = set()
+        self.num_read = 0
+        self._count = count
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.threads.add(threading.get_ident())
+        if self.num_read == self._count:
+            raise StopIteration
+        self.num_read += 1
+        return self.num_read
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 2, 8])
+@pytest.mark.parametrize("ahead", [1, 3, 50])
+def test_tickets_are_read_in_the_thread_of_the_consumer_where_that_is_asked_for(num_threads, ahead):
+    tickets = OwnTickets(60)
+    feed = Feed(tickets, double, num_threads, PLENTY, callers_ahead=ahead)
+    assert tickets.num_read == 0
+    assert feed.take() == 2
+    assert tickets.num_read <= ahead
+    assert take_all(feed) == list(range(4, 122, 2))
+    assert tickets.threads == {threading.get_ident()}
+    assert feed_threads() == []
+
+
+def test_tickets_read_by_the_consumer_wait_for_room():
+    tickets = OwnTickets(1000)
+    feed = Feed(tickets, lambda ticket: (ticket, 100), 2, 500, callers_ahead=100)
+    for taken in range(1, 100):
+        assert feed.take() == taken
+        assert tickets.num_read <= taken - 1 + 5  # 500 bytes, and what is taken
+    feed.close()
+    assert feed.take() is None
+    assert feed_threads() == []
+
+
+def test_interrupt_while_the_consumer_reads_tickets_comes_at_once_and_ends_the_threads():
+    def tickets():
+        yield 1
+        raise KeyboardInterrupt
+
+    feed = Feed(tickets(), double, 2, PLENTY, callers_ahead=3)
+    with pytest.raises(KeyboardInterrupt):
+        feed.take()
+    assert feed_threads() == []
+
+
 @pytest.mark.parametrize("num_threads", [0, 1, 3])
 def test_feed_without_tickets_ends_at_once_and_stays_ended(num_threads):
     feed = Feed(iter(()), double, num_threads, PLENTY)
@@ -149,13 +203,14 @@ def take_all_numbers(feed, count):
 
 
 @pytest.mark.parametrize("num_threads", [0, 1, 4])
-def test_error_comes_in_its_place_with_its_own_traceback_and_ends_the_feed(num_threads):
+@pytest.mark.parametrize("callers_ahead", [None, 3])
+def test_error_comes_in_its_place_with_its_own_traceback_and_ends_the_feed(num_threads, callers_ahead):
     def fail_at_five(ticket):
         if ticket >= 5:
             raise LookupError(f"no {ticket}")
         return ticket, 1
 
-    feed = Feed(iter(range(1, 100)), fail_at_five, num_threads, PLENTY)
+    feed = Feed(iter(range(1, 100)), fail_at_five, num_threads, PLENTY, callers_ahead=callers_ahead)
     assert [feed.take() for _ in range(4)] == [1, 2, 3, 4]
     with raises_with(LookupError, "5") as caught:
         feed.take()
@@ -176,12 +231,13 @@ def test_exceptions_that_are_no_errors_reach_the_consumer_too(num_threads, kind)
 
 
 @pytest.mark.parametrize("num_threads", [0, 1, 3])
-def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads):
+@pytest.mark.parametrize("callers_ahead", [None, 2, 9])
+def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads, callers_ahead):
     def tickets():
         yield from (1, 2, 3)
         raise OSError("no more")
 
-    feed = Feed(tickets(), double, num_threads, PLENTY)
+    feed = Feed(tickets(), double, num_threads, PLENTY, callers_ahead=callers_ahead)
     assert [feed.take() for _ in range(3)] == [2, 4, 6]
     with pytest.raises(OSError, match="no more"):
         feed.take()
