@@ -1,21 +1,21 @@
 """Arrays in a file that holds nothing else: the safetensors format, which no reader can be made to run.
 
 In: arrays by name and a few texts. Out: a file that appears whole or not at all, and the same arrays again.
-Eight bytes give the length of a JSON header, which has the type, shape and place of each array; then the
-arrays follow without gaps.
+The package `safetensors` reads: it checks a file from anywhere before it takes memory. Files are written
+here: that package (0.8) orders texts at random, and the same run must give the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
 
 from penstock.errors import NoSuchPathError, PathError, StateError
 from penstock.storage.atomic import AtomicFile
@@ -27,7 +27,6 @@ _DTYPES: Final = {
 _NAMES: Final = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 _TEXTS: Final = "__metadata__"
 _ALIGNED: Final = 8
-_LONGEST_HEADER: Final = 100_000_000  # what the format allows
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mapping[str, str]) -> str:
@@ -35,7 +34,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mappin
 
     Raises:
         WriteError: The disk is full, or fails.
-        StateError: An array has a type that the format does not know.
+        StateError: An array has a type that the format does not know, or a name or a text is not Unicode.
     """
     entries: dict[str, Any] = {_TEXTS: dict(texts)}
     arrays = {name: _as_stored(name, array) for name, array in tensors.items()}
@@ -47,6 +46,12 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mappin
             "data_offsets": [at, at + array.nbytes],
         }
         at += array.nbytes
+    try:
+        json.dumps(entries, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise StateError(
+            "names and texts of arrays", expected="Unicode", got=ascii(error.object[error.start])
+        ) from None
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % _ALIGNED)
     start = len(header).to_bytes(8, "little") + header
@@ -80,17 +85,26 @@ def read_tensors(path: Path, sha256: str | None = None) -> tuple[dict[str, NDArr
         raise PathError(f"cannot be read ({error.strerror})", path=path) from None
     if sha256 is not None and (got := hashlib.sha256(data).hexdigest()) != sha256:
         raise StateError("SHA-256", path=path, expected=sha256, got=got, advice="The file is damaged.")
-    entries, body = _read_header(path, data)
-    texts = entries.pop(_TEXTS, {})
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        _refuse(path, "texts by name", "something else")
-    arrays = {}
-    end = 0
-    for name, entry in entries.items():
-        arrays[name], end = _read_array(path, name, entry, body, end)
-    if end != len(body):
-        _refuse(path, f"{end} bytes of arrays", len(body))
-    return arrays, texts
+    try:
+        tensors = dict(deserialize(data))
+        # That has checked the header, but gives neither the texts nor the order of the arrays.
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except (SafetensorError, ValueError, RecursionError) as error:
+        _refuse(path, "a safetensors file", str(error))
+    texts = header.pop(_TEXTS, None) or {}
+    if header.keys() != tensors.keys():
+        _refuse(path, "one entry per array", "entries of the same name")
+    return {name: _make_array(path, name, tensors[name]) for name in header}, texts
+
+
+def _make_array(path: Path, name: str, tensor: Mapping[str, Any]) -> NDArray[Any]:
+    kind, shape = tensor["dtype"], tensor["shape"]
+    if kind not in _DTYPES:
+        _refuse(path, f"array {name!r} of one of {', '.join(_DTYPES)}", kind)
+    try:
+        return np.frombuffer(tensor["data"], _DTYPES[kind]).reshape(shape)  # of a bytearray: may be changed
+    except ValueError:  # the format allows more dimensions than NumPy
+        _refuse(path, f"a shape that array {name!r} can have", shape)
 
 
 def _as_stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -102,39 +116,6 @@ def _as_stored(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return little
 
 
-def _read_header(path: Path, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > min(len(data) - 8, _LONGEST_HEADER):
-        _refuse(path, "a header of arrays", f"{len(data)} bytes that begin with none")
-    try:
-        entries = json.loads(data[8 : 8 + length])
-    except (ValueError, RecursionError):
-        _refuse(path, "a header in JSON", "something else")
-    if not isinstance(entries, dict):
-        _refuse(path, "a header that is an object", "something else")
-    return entries, memoryview(data)[8 + length :]
-
-
-def _read_array(path: Path, name: str, entry: Any, body: memoryview, start: int) -> tuple[NDArray[Any], int]:
-    """Return an array, and where it ends; it must begin where the one before it ended."""
-    facts: dict[str, Any] = entry if isinstance(entry, dict) else {}
-    kind, shape, offsets = (facts.get(key) for key in ("dtype", "shape", "data_offsets"))
-    if kind not in tuple(_DTYPES) or not _are_counts(shape) or not _are_counts(offsets):
-        _refuse(path, f"type, shape and place of array {name!r}", "something else")
-    dtype = np.dtype(_DTYPES[str(kind)])
-    end = start + math.prod(shape or ()) * dtype.itemsize
-    if offsets != [start, end] or end > len(body):
-        _refuse(path, f"array {name!r} in bytes {start} to {end} of {len(body)}", offsets)
-    try:
-        # A copy: whoever takes the array may change it, and the file's bytes are let go.
-        return np.frombuffer(body[start:end], dtype).reshape(shape).copy(), end
-    except ValueError:  # an empty array can have any shape in the file, and not in NumPy
-        _refuse(path, f"a shape that array {name!r} can have", shape)
-
-
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(type(each) is int and 0 <= each < 2**63 for each in value)
-
-
 def _refuse(path: Path, expected: object, got: object) -> NoReturn:
-    raise StateError("file of weights", path=path, expected=expected, got=got, advice="It is damaged.")
+    advice = "The file is damaged, or is not a file of weights."
+    raise StateError("file of weights", path=path, expected=expected, got=got, advice=advice)

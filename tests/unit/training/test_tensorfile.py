@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from penstock.errors import NoSuchPathError, PathError, StateError, WriteError
 from penstock.training.tensorfile import read_tensors, write_tensors
@@ -46,7 +47,7 @@ def entry(dtype="F32", shape=(1,), offsets=(0, 4)):
 
 @pytest.fixture
 def refuse(tmp_path):
-    """Return the error for a file of some bytes, without its path."""
+    """Return a function that gives the error for a file of some bytes."""
 
     def read(data):
         path = tmp_path / "file.safetensors"
@@ -54,7 +55,8 @@ def refuse(tmp_path):
         with pytest.raises(StateError) as caught:
             read_tensors(path)
         assert caught.value.path == str(path)
-        return str(caught.value).removeprefix(f"{path}: ")
+        assert "damaged" in caught.value.advice
+        return caught.value
 
     return read
 
@@ -167,11 +169,11 @@ def test_file_with_another_sha_is_damaged(tmp_path):
 
 def test_file_cut_at_any_byte_is_refused(refuse):
     for length in range(len(GOLDEN)):
-        assert refuse(GOLDEN[:length]).endswith("damaged.")
+        assert refuse(GOLDEN[:length]).expected == "a safetensors file"
 
 
 def test_file_with_a_byte_too_many_is_refused(refuse):
-    assert mentions(refuse(GOLDEN + b"\0"), "weights 10 bytes 11")
+    assert refuse(GOLDEN + b"\0").expected == "a safetensors file"
 
 
 def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
@@ -192,25 +194,27 @@ def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "facts"),
+    "data",
     [
-        (b"", "header 0 bytes"),
-        (b"\x02\0\0\0\0\0\0", "header 7 bytes"),
-        (b"\x03\0\0\0\0\0\0\0{}", "header 10 bytes"),
-        (b"\xff" * 8 + b"{}", "header 10 bytes"),
-        (pack(b""), "header JSON"),
-        (pack(b"{"), "header JSON"),
-        (pack(b"\xff\xfe{}"), "header JSON"),
-        (pack(b"[" * 100_000), "header JSON"),
-        (pack(b"[]"), "header object"),
-        (pack(b"null"), "header object"),
-        (pack({"__metadata__": []}), "name damaged"),
-        (pack({"__metadata__": {"a": 1}}), "name damaged"),
-        (pack({}, b"\0"), "0 bytes 1"),
+        b"",
+        b"\x02\0\0\0\0\0\0",
+        b"\x03\0\0\0\0\0\0\0{}",
+        b"\xff" * 8 + b"{}",
+        pack(b""),
+        pack(b"{"),
+        pack(b"\xff\xfe{}"),
+        pack(b"[" * 100_000),
+        pack(b"[]"),
+        pack(b"null"),
+        pack({"__metadata__": []}),
+        pack({"__metadata__": {"a": 1}}),
+        pack({}, b"\0"),
+        pack(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":' + b"9" * 5000 + b"}}", bytes(4)),
+        pack(b'{"__metadata__":{"a":"\\ud800"}}'),
     ],
 )
-def test_header_that_is_none_is_refused(refuse, data, facts):
-    assert mentions(refuse(data), f"weights {facts}")
+def test_header_that_is_none_is_refused(refuse, data):
+    assert refuse(data).expected == "a safetensors file"
 
 
 @pytest.mark.parametrize(
@@ -239,31 +243,29 @@ def test_header_that_is_none_is_refused(refuse, data, facts):
     ],
 )
 def test_entry_of_another_form_is_refused(refuse, facts):
-    found = refuse(pack({"a": facts}, b"\0\0\0\0"))
-    assert mentions(found, "weights shape 'a' damaged")
+    refuse(pack({"a": facts}, b"\0\0\0\0"))
 
 
 @pytest.mark.parametrize(
-    ("header", "num_bytes", "facts"),
+    ("header", "num_bytes"),
     [
-        ({"a": entry(offsets=[0, 8])}, 8, "'a' 0 4 8 [0, 8]"),
-        ({"a": entry(offsets=[4, 0])}, 4, "'a' 0 4 4 [4, 0]"),
-        ({"a": entry(offsets=[0])}, 4, "'a' 0 4 4 [0]"),
-        ({"a": entry(offsets=[0, 4, 4])}, 4, "'a' 0 4 4 [0, 4, 4]"),
-        ({"a": entry(offsets=[4, 8])}, 8, "'a' 0 4 8 [4, 8]"),  # a gap before
-        ({"a": entry(), "b": entry()}, 4, "'b' 4 8 4 [0, 4]"),  # overlap
+        ({"a": entry(offsets=[0, 8])}, 8),
+        ({"a": entry(offsets=[4, 0])}, 4),
+        ({"a": entry(offsets=[0])}, 4),
+        ({"a": entry(offsets=[0, 4, 4])}, 4),
+        ({"a": entry(offsets=[4, 8])}, 8),  # a gap before
+        ({"a": entry(), "b": entry()}, 4),  # overlap
         (
             {"a": entry(), "b": entry(offsets=[8, 12])},  # a gap between
             12,
-            "'b' 4 8 12 [8, 12]",
         ),
-        ({"a": entry()}, 3, "'a' 0 4 3 [0, 4]"),
-        ({"a": entry(shape=[2**40, 2**40], offsets=[0, 2**62])}, 4, f"'a' 0 {2**82} 4 [0, {2**62}]"),
-        ({"a": entry(shape=[2**62], offsets=[0, 2**62])}, 4, f"'a' 0 {2**64} 4 [0, {2**62}]"),
+        ({"a": entry()}, 3),
+        ({"a": entry(shape=[2**40, 2**40], offsets=[0, 2**62])}, 4),
+        ({"a": entry(shape=[2**62], offsets=[0, 2**62])}, 4),
     ],
 )
-def test_array_in_another_place_is_refused(refuse, header, num_bytes, facts):
-    assert mentions(refuse(pack(header, bytes(num_bytes))), f"weights {facts}")
+def test_array_in_another_place_is_refused(refuse, header, num_bytes):
+    assert refuse(pack(header, bytes(num_bytes))).expected == "a safetensors file"
 
 
 @pytest.mark.parametrize(
@@ -276,13 +278,36 @@ def test_array_in_another_place_is_refused(refuse, header, num_bytes, facts):
 )
 def test_shape_that_no_array_can_have_is_refused(refuse, shape, num_bytes):
     header = {"a": entry(shape=shape, offsets=[0, num_bytes])}
-    assert mentions(refuse(pack(header, bytes(num_bytes))), "damaged")
+    refuse(pack(header, bytes(num_bytes)))
 
 
-def test_names_may_be_any_text(tmp_path):
+def test_names_and_texts_may_be_any_unicode(tmp_path):
     path = tmp_path / "w.safetensors"
-    names = ["", "a/b", "../up", "é\u2028", 'quo"te', "\0"]
-    write_tensors(path, {name: np.array(i, np.uint8) for i, name in enumerate(names)}, {"é": "\ud800"})
+    names = ["", "a/b", "../up", "é\u2028", 'quo"te', "\0", "\U0001f9a9"]
+    write_tensors(path, {name: np.array(i, np.uint8) for i, name in enumerate(names)}, {"é": "\0"})
     arrays, texts = read_tensors(path)
     assert list(arrays) == names
-    assert texts == {"é": "\ud800"}
+    assert texts == {"é": "\0"}
+
+
+@pytest.mark.parametrize(("name", "text"), [("\ud800", "a"), ("a", "\udfff")])
+def test_half_of_a_character_is_refused_before_anything_is_written(tmp_path, name, text):
+    with pytest.raises(StateError) as caught:
+        write_tensors(tmp_path / "w.safetensors", {name: np.zeros(1)}, {"of": text})
+    assert caught.value.expected == "Unicode"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_the_package_are_read(tmp_path):
+    path = tmp_path / "w.safetensors"
+    save_file({"b": np.arange(3, dtype=np.int16), "a": np.ones((2, 2), np.float32)}, path, {"of": "them"})
+    arrays, texts = read_tensors(path)
+    assert {name: array.tolist() for name, array in arrays.items()} == {"a": [[1, 1], [1, 1]], "b": [0, 1, 2]}
+    assert texts == {"of": "them"}
+
+
+def test_package_reads_files_that_are_written_here(tmp_path):
+    path = tmp_path / "w.safetensors"
+    write_tensors(path, TENSORS, {"of": "a test"})
+    for name, array in load_file(path).items():
+        np.testing.assert_array_equal(array, TENSORS[name], strict=True)
