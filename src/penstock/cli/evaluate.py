@@ -21,11 +21,11 @@ from penstock.score.scores import Number
 _MEANINGS: Final = {
     "accuracy": "share of correct predictions",
     "balanced_accuracy": "mean recall of the classes",
-    "auc": "probability that a member of the class ranks above a non-member; 0.5 is chance",
+    "auc": "probability that a member of the class is ranked higher; 0.5 is chance",
     "pr_auc": "mean precision over all thresholds; chance is the share of the class",
     "f1": "harmonic mean of precision and recall",
     "log_loss": "cross-entropy of the predicted probabilities; lower is better",
-    "ece": "expected calibration error: probabilities against frequencies; lower is better",
+    "ece": "calibration error: probabilities against frequencies; lower is better",
     "rmse": "root of the mean squared error; lower is better",
     "mae": "mean absolute error; lower is better",
     "r2": "share of the variance explained; 1 is perfect, 0 is no better than the mean",
