@@ -30,8 +30,7 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
 from penstock.shards.manifest import Manifest
-from penstock.statistics.statistics import Statistics
-from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
+from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies, load_statistics
 
 _MAX_SOURCES: Final = 3
 _MAX_VALUES: Final = 3
@@ -246,7 +245,7 @@ def summarize_fields(manifest: Manifest | None) -> dict[str, str]:
     """
     if manifest is None or manifest.statistics is None:
         return {}
-    fields = Statistics.from_json(manifest.statistics, "$.statistics")
+    fields = load_statistics(manifest.statistics, "$.statistics")
     return {name: _summarize(field) for name, field in fields.items()}
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.foundation.json_form import Node
+from penstock.foundation.json_form import JsonValue
 
 # Whole words of a name; the canonical name first.
 SPLIT_WORDS = {
@@ -39,17 +39,17 @@ class ShardEntry:
     sha256: str
 
     @classmethod
-    def from_json(cls, node: Node) -> ShardEntry:
+    def from_json(cls, value: JsonValue) -> ShardEntry:
         """Read what `to_json` makes.
 
         Raises:
             ManifestError: It is something else.
         """
-        name = node.child("file")
+        name = value.child("file")
         if not is_file_name(name.text()):
             raise name.refuse("a name of letters, digits, '.', '_' and '-' that does not begin with '.'")
-        sha256 = node.child("sha256").sha256()
-        return cls(name.text(), node.child("records").count(), node.child("bytes").count(), sha256)
+        sha256 = value.child("sha256").sha256()
+        return cls(name.text(), value.child("records").count(), value.child("bytes").count(), sha256)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry for `json.dumps`."""
@@ -78,15 +78,15 @@ class SplitEntry:
         return sum(shard.num_bytes for shard in self.shards)
 
     @classmethod
-    def from_json(cls, node: Node) -> SplitEntry:
+    def from_json(cls, value: JsonValue) -> SplitEntry:
         """Read what `to_json` makes.
 
         Raises:
             ManifestError: It is something else, or its sums are not those of its shards.
         """
-        split = cls(tuple(ShardEntry.from_json(each) for each in node.child("shards").elements()))
+        split = cls(tuple(ShardEntry.from_json(each) for each in value.child("shards").elements()))
         for key, total in (("records", split.num_records), ("bytes", split.num_bytes)):
-            stated = node.child(key)
+            stated = value.child(key)
             if stated.count() != total:
                 raise stated.refuse(f"{total}, the sum over its shards")
         return split

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import OptionError, WriteError
-from penstock.foundation.json_form import Node
+from penstock.errors import ManifestError, OptionError, WriteError
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.shards.entry import ShardEntry
 from penstock.shards.request import refuse_difference
 from penstock.storage.atomic import write_failure
@@ -181,7 +181,7 @@ def _take(contents: _Contents, form: Any) -> None:
     Raises:
         ManifestError: It says nothing that is known here.
     """
-    line = Node(form)
+    line = JsonValue(form, Document("journal", ManifestError))
     keys = line.object().keys()
     if "begin" in keys and contents.begun is None:
         contents.begun = line.child("begin").object()

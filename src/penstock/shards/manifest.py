@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from penstock.errors import ManifestError, NoSuchPathError, SchemaError
-from penstock.foundation.json_form import Node
+from penstock.errors import ManifestError, NoSuchPathError, PenstockError, SchemaError
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
 from penstock.schema.declaration import load_form
@@ -139,14 +139,14 @@ def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
     Raises:
         ManifestError: They are no manifest, or one of a newer format.
     """
-    root = Node(_parse(data, path), path)
-    _check_format(root.child("format"))
+    root = JsonValue(_parse(data, path), Document("manifest", ManifestError, path))
+    root.child("format").version(FORMAT)
     compression = root.child("compression").choice(get_args(ManifestCompression))
     schema = _load_schema(root.child("schema"))
     for name, kinds in _KNOWN.items():
         _check_known(root.child(name), kinds)
-    for node in root.child("source").elements():
-        _check_known(node, _KNOWN_OF_SOURCE)
+    for value in root.child("source").elements():
+        _check_known(value, _KNOWN_OF_SOURCE)
     _check_plan(root.child("plan"))
     _check_statistics(root.child("statistics"), schema)
     return Manifest(
@@ -158,7 +158,7 @@ def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
         order=root.child("order").optional_object() or {},
         rejects=root.child("rejects").optional_object() or {},
         plan=root.child("plan").optional_object(),
-        source=tuple(node.object() for node in root.child("source").elements()),
+        source=tuple(value.object() for value in root.child("source").elements()),
         statistics=root.child("statistics").optional_object(),
         version=root.child("penstock").child("version").text(),
         request=_load_request(root.child("request")),
@@ -193,103 +193,103 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name}, which is no number in JSON")
 
 
-def _check_format(node: Node) -> None:
-    if node.count() < 1:
-        raise node.refuse(f"{FORMAT}")
-    if node.count() > FORMAT:
-        advice = "A newer Penstock wrote this data set: upgrade this one."
-        raise node.refuse(f"at most {FORMAT}", advice=advice)
-
-
-def _load_schema(node: Node) -> Schema:
+def _load_schema(value: JsonValue) -> Schema:
     try:
-        return Schema.from_json(node.value)
+        return Schema.from_json(value.value)
     except SchemaError as error:
-        raise _refuse_inside(node, (error.field or "$").removeprefix("$"), error) from None
+        raise _refuse_inside(value, (error.field or "$").removeprefix("$"), error) from None
 
 
-_KNOWN: Final[Mapping[str, Mapping[str, Callable[[Node], object]]]] = {
+_KNOWN: Final[Mapping[str, Mapping[str, Callable[[JsonValue], object]]]] = {
     "split": {
-        "method": Node.text,
-        "shares": lambda node: [share.number() for _, share in node.items()],
-        "seed": Node.count,
-        "group": Node.text,
-        "by": Node.text,
-        "time": Node.text,
-        "duplicates": Node.count,
-        "equal_rows": Node.count,
-        "notes": lambda node: [note.text() for note in node.elements()],
+        "method": JsonValue.text,
+        "shares": lambda value: [share.number() for share in value.children().values()],
+        "seed": JsonValue.count,
+        "group": JsonValue.text,
+        "by": JsonValue.text,
+        "time": JsonValue.text,
+        "duplicates": JsonValue.count,
+        "equal_rows": JsonValue.count,
+        "notes": lambda value: [note.text() for note in value.elements()],
     },
-    "order": {"shuffled": Node.flag, **dict.fromkeys(("seed", "shard_bytes", "num_shards"), Node.count)},
+    "order": {
+        "shuffled": JsonValue.flag,
+        **dict.fromkeys(("seed", "shard_bytes", "num_shards"), JsonValue.count),
+    },
     "rejects": {
-        "count": Node.count,
-        "by_column": lambda node: [each.count() for _, each in node.items()],
-        "file": Node.text,
+        "count": JsonValue.count,
+        "by_column": lambda value: [each.count() for each in value.children().values()],
+        "file": JsonValue.text,
     },
 }
-_KNOWN_OF_SOURCE: Final = {"name": Node.text, "kind": Node.text, "bytes": Node.count, "rows": Node.count}
+_KNOWN_OF_SOURCE: Final = {
+    "name": JsonValue.text,
+    "kind": JsonValue.text,
+    "bytes": JsonValue.count,
+    "rows": JsonValue.count,
+}
 
 
-def _check_known(node: Node, kinds: Mapping[str, Callable[[Node], object]]) -> None:
+def _check_known(value: JsonValue, kinds: Mapping[str, Callable[[JsonValue], object]]) -> None:
     """Refuse known keys of a wrong type; others are passed over, so that a later version may add some."""
-    if node.optional_object() is None:
+    if value.optional_object() is None:
         return
     for key, check in kinds.items():
-        child = node.child(key)
+        child = value.child(key)
         if child.value is not None:
             check(child)
 
 
-def _check_plan(node: Node) -> None:
-    plan = node.optional_object()
+def _check_plan(value: JsonValue) -> None:
+    plan = value.optional_object()
     if not plan:
         return
     try:
         load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
     except SchemaError as error:
-        raise _refuse_inside(node, f".{error.field}" if error.field else "", error) from None
+        raise _refuse_inside(value, f".{error.field}" if error.field else "", error) from None
     _check_known(
-        node, {"resize": Node.count, "missing": lambda node: [each.text() for each in node.elements()]}
+        value,
+        {"resize": JsonValue.count, "missing": lambda value: [each.text() for each in value.elements()]},
     )
 
 
-def _check_statistics(node: Node, schema: Schema) -> None:
-    if not node.optional_object():
+def _check_statistics(value: JsonValue, schema: Schema) -> None:
+    if not value.optional_object():
         return
     try:
-        fields = load_statistics(node.value)
+        fields = load_statistics(value.value)
     except SchemaError as error:
-        raise _refuse_inside(node, (error.field or "$").removeprefix("$"), error) from None
+        raise _refuse_inside(value, (error.field or "$").removeprefix("$"), error) from None
     for name, declared in schema.items():
         frequencies = fields[name].frequencies if name in fields else None
         dtype = getattr(declared, "dtype", None)
         if frequencies is None or not frequencies.values or dtype not in ("int64", "string"):
             continue
         if isinstance(frequencies.values[0], int) != (dtype == "int64"):
-            values = node.child("fields").child(name).child("frequencies").child("values")
+            values = value.child("fields").child(name).child("frequencies").child("values")
             expected = "whole numbers" if dtype == "int64" else "texts"
             raise values.refuse(f"{expected}, as the field has", show(frequencies.values[0]))
 
 
-def _refuse_inside(node: Node, inner: str, error: SchemaError) -> ManifestError:
-    place = Node(None, node.path, node.place + inner)
-    return place.refuse(str(error.expected), str(error.got), error.advice)
+def _refuse_inside(value: JsonValue, inner: str, error: SchemaError) -> PenstockError:
+    return value.refuse(str(error.expected), str(error.got), error.advice, at=inner)
 
 
-def _load_request(node: Node) -> Mapping[str, Any] | None:
-    request = node.optional_object()
+def _load_request(value: JsonValue) -> Mapping[str, Any] | None:
+    request = value.optional_object()
     if request is not None:
-        node.child("rows").count()
-        node.child("options").object()
-        node.child("digest").sha256()
-        node.child("content").sha256()
+        value.child("rows").count()
+        value.child("options").object()
+        value.child("digest").sha256()
+        value.child("content").sha256()
     return request
 
 
-def _load_splits(node: Node, max_ratio: int) -> dict[str, SplitEntry]:
+def _load_splits(value: JsonValue, max_ratio: int) -> dict[str, SplitEntry]:
     splits: dict[str, SplitEntry] = {}
     seen: set[str] = set()
-    for name, child in node.items():
+    for name, child in value.children().items():
         if not name or not name.isprintable():
             raise child.refuse("a name that can be printed", show(name))
         splits[name] = SplitEntry.from_json(child)

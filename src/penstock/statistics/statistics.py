@@ -27,7 +27,6 @@ from penstock.statistics.summary import (
     FieldStatistics,
     Frequencies,
     dump_statistics,
-    load_statistics,
 )
 
 MAX_VALUES = 1 << 16
@@ -116,15 +115,6 @@ class Statistics:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in plain dicts and lists."""
         return dump_statistics(self.num_rows, self.fields())
-
-    @staticmethod
-    def from_json(form: object, place: str = "$") -> dict[str, FieldStatistics]:
-        """Return what a JSON form tells of each field; `place` is where the form itself was found.
-
-        Raises:
-            SchemaError: The form is not what `to_json` makes; `field` and the message give the place.
-        """
-        return load_statistics(form, place)
 
 
 def _merge(into: Mapping[str, FieldMeasure], block: Mapping[str, FieldMeasure]) -> None:

@@ -5,18 +5,14 @@ In: statistics that were gathered, or loaded. Out: `FieldStatistics`, plain froz
 
 from __future__ import annotations
 
-import base64
-import binascii
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import SchemaError
-from penstock.foundation.wording import is_finite, join_place, list_choices, show
+from penstock.foundation.json_form import Document, JsonValue, Load, dump_value, list_of, optional
 from penstock.statistics.quantiles import QUANTILES
 
 
@@ -105,7 +101,6 @@ class FieldStatistics:
     formats: Frequencies | None = None
 
 
-_NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LEVELS = tuple(map(str, QUANTILES))
 _NUMBERS = ("min", "max", "mean", "deviation")
 
@@ -115,16 +110,20 @@ def dump_statistics(num_rows: int, fields: Mapping[str, FieldStatistics]) -> dic
     return {"num_rows": num_rows, "fields": {name: _dump_field(field) for name, field in fields.items()}}
 
 
-def load_statistics(form: object, place: str = "$") -> dict[str, FieldStatistics]:
-    """Return what a form tells of each field; `place` is where the form itself was found.
+def load_statistics(form: object, root: str = "$") -> dict[str, FieldStatistics]:
+    """Return the statistics of each field that a JSON form holds.
+
+    Args:
+        form: The JSON form, after `json.loads`.
+        root: Path of the JSON form itself, for errors.
 
     Raises:
-        SchemaError: The form is not what `dump_statistics` makes; `field` and the message give the place.
+        SchemaError: The JSON form is not what `dump_statistics` returns; `field` is the path of the fault.
     """
-    root = _need_object(place, form, ("num_rows", "fields"))
-    _load_count(f"{place}.num_rows", root.get("num_rows"))
-    fields = _need_object(f"{place}.fields", root.get("fields"))
-    return {name: _load_field(join_place(f"{place}.fields", name), item) for name, item in fields.items()}
+    value = JsonValue(form, Document("statistics", root=root))
+    value.object("num_rows", "fields")
+    value.child("num_rows").count()
+    return {name: _load_field(field) for name, field in value.child("fields").children().items()}
 
 
 def _dump_field(field: FieldStatistics) -> dict[str, Any]:
@@ -135,15 +134,14 @@ def _dump_field(field: FieldStatistics) -> dict[str, Any]:
         if isinstance(part, Distribution):
             form[name] = _dump_distribution(part)
         elif isinstance(part, Frequencies):
-            values = [_dump_value(value) for value in part.values]
             form[name] = {
                 "num_distinct": part.num_distinct,
                 "is_complete": part.is_complete,
-                "values": values,
+                "values": dump_value(part.values),
                 "counts": list(part.counts),
             }
         elif isinstance(part, Elements):
-            form[name] = {key: [_dump_number(x) for x in array.tolist()] for key, array in vars(part).items()}
+            form[name] = {key: dump_value(array.tolist()) for key, array in vars(part).items()}
         else:
             form[name] = part
     return form
@@ -152,142 +150,72 @@ def _dump_field(field: FieldStatistics) -> dict[str, Any]:
 def _dump_distribution(part: Distribution) -> dict[str, Any]:
     form = dict(vars(part))
     for name in _NUMBERS:
-        form[name] = _dump_number(form[name])
+        form[name] = dump_value(form[name])
     del form["quantiles"]
     if part.quantiles is not None:  # the last key
-        are_finite = all(map(math.isfinite, part.quantiles))
-        values = part.quantiles if are_finite else map(_dump_number, part.quantiles)
-        form["quantiles"] = dict(zip(_LEVELS, values, strict=True))
+        form["quantiles"] = dict(zip(_LEVELS, dump_value(part.quantiles), strict=True))
     return form
 
 
-def _dump_number(value: float | None) -> Any:
-    # JSON has no such numbers, and parsers differ on `NaN`.
-    return value if value is None or math.isfinite(value) else {"float": str(value)}
-
-
-def _dump_value(value: str | bytes | int) -> Any:
-    return {"base64": base64.b64encode(value).decode("ascii")} if isinstance(value, bytes) else value
-
-
-def _load_field(place: str, form: object) -> FieldStatistics:
-    given = _need_object(place, form, FieldStatistics.__dataclass_fields__)
-    loaded: dict[str, Any] = {name: _load_count(f"{place}.{name}", given.get(name)) for name in _COUNTS}
+def _load_field(value: JsonValue) -> FieldStatistics:
+    given = value.children(*FieldStatistics.__dataclass_fields__)
+    loaded: dict[str, Any] = {name: value.child(name).count() for name in _COUNTS}
     for name, part in given.items():
         if name not in _COUNTS:
-            loaded[name] = _PARTS[name](f"{place}.{name}", part)
+            loaded[name] = _PARTS[name](part)
     return FieldStatistics(**loaded)
 
 
-def _load_distribution(place: str, form: object) -> Distribution:
-    given = _need_object(place, form, Distribution.__dataclass_fields__)
+def _load_distribution(value: JsonValue) -> Distribution:
+    value.object(*Distribution.__dataclass_fields__)
     loaded: dict[str, Any] = {}
     for name in ("num_values", "num_nan", "num_inf", "num_zero", "num_sampled"):
-        loaded[name] = _load_count(f"{place}.{name}", given.get(name))
+        loaded[name] = value.child(name).count()
     for name in _NUMBERS:
-        value = given.get(name)
-        loaded[name] = None if value is None else _load_number(f"{place}.{name}", value)
-    quantiles = given.get("quantiles")
-    return Distribution(
-        quantiles=None if quantiles is None else _load_quantiles(f"{place}.quantiles", quantiles), **loaded
-    )
+        loaded[name] = _load_optional_number(value.child(name))
+    return Distribution(quantiles=_load_quantiles(value.child("quantiles")), **loaded)
 
 
-def _load_quantiles(place: str, form: object) -> tuple[float, ...]:
-    given = _need_object(place, form, _LEVELS)
-    return tuple(_load_number(join_place(place, level), given.get(level)) for level in _LEVELS)
+def _load_quantiles(value: JsonValue) -> tuple[float, ...] | None:
+    if value.value is None:
+        return None
+    value.object(*_LEVELS)
+    return tuple(value.child(level).any_number() for level in _LEVELS)
 
 
-def _load_elements(place: str, form: object) -> Elements:
-    given = _need_object(place, form, ("means", "deviations"))
+def _load_elements(value: JsonValue) -> Elements:
+    value.object("means", "deviations")
     means, deviations = (
-        _load_numbers(f"{place}.{name}", given.get(name)) for name in ("means", "deviations")
+        np.array(_load_numbers(value.child(name)), np.float64) for name in ("means", "deviations")
     )
     if len(means) != len(deviations):
-        _refuse(f"{place}.deviations", f"{len(means)} numbers, as of means", str(len(deviations)))
+        expected = f"{len(means)} numbers, as many as means"
+        raise value.child("deviations").refuse(expected, len(deviations))
     return Elements(means, deviations)
 
 
-def _load_frequencies(place: str, form: object) -> Frequencies:
-    given = _need_object(place, form, ("num_distinct", "is_complete", "values", "counts"))
-    is_complete = given.get("is_complete")
-    if not isinstance(is_complete, bool):
-        _refuse(f"{place}.is_complete", "true or false", _show(is_complete))
-    values = _load_list(f"{place}.values", given.get("values"), _load_value)
-    counts = _load_list(f"{place}.counts", given.get("counts"), _load_count)
-    for i, value in enumerate(values):
-        if isinstance(value, int) != isinstance(values[0], int):
-            _refuse(f"{place}.values[{i}]", "texts or whole numbers, not both", _show(value))
+def _load_frequencies(value: JsonValue) -> Frequencies:
+    value.object("num_distinct", "is_complete", "values", "counts")
+    is_complete = value.child("is_complete").flag()
+    values = _load_entries(value.child("values"))
+    counts = _load_counts(value.child("counts"))
+    for entry, item in zip(values, value.child("values").elements(), strict=True):
+        if isinstance(entry, int) != isinstance(values[0], int):
+            raise item.refuse("strings or integers, not both")
     if len(values) != len(counts):
-        _refuse(f"{place}.counts", f"{len(values)} counts, one per value", str(len(counts)))
-    num_distinct = _load_count(f"{place}.num_distinct", given.get("num_distinct"))
-    return Frequencies(tuple(values), tuple(counts), num_distinct, is_complete)
+        raise value.child("counts").refuse(f"{len(values)} counts, one per value", len(counts))
+    return Frequencies(values, counts, value.child("num_distinct").count(), is_complete)
 
+
+_load_optional_number = optional(JsonValue.any_number)
+_load_numbers = list_of(JsonValue.any_number)
+_load_entries = list_of(JsonValue.entry)
+_load_counts = list_of(JsonValue.count)
 
 _COUNTS = ("count", "missing")
-_PARTS: dict[str, Callable[[str, object], Any]] = {
+_PARTS: dict[str, Load] = {
     "elements": _load_elements,
     "frequencies": _load_frequencies,
     "formats": _load_frequencies,
     **dict.fromkeys(("values", "lengths", "bytes", "characters", "widths", "heights"), _load_distribution),
 }
-
-
-def _load_numbers(place: str, form: object) -> NDArray[np.float64]:
-    return np.array(_load_list(place, form, _load_number), np.float64)
-
-
-def _load_list(place: str, form: object, load: Callable[[str, object], Any]) -> list[Any]:
-    if not isinstance(form, list):
-        _refuse(place, "an array", _show(form))
-    return [load(f"{place}[{i}]", item) for i, item in enumerate(form)]
-
-
-def _load_count(place: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        _refuse(place, "a count", _show(value))
-    return value
-
-
-def _load_number(place: str, value: object) -> float:
-    if isinstance(value, Mapping):
-        name = _need_object(place, value, ("float",)).get("float")
-        if not isinstance(name, str) or name not in _NON_FINITE:
-            _refuse(f"{place}.float", list_choices(_NON_FINITE), _show(name))
-        return _NON_FINITE[name]
-    if not is_finite(value):
-        _refuse(place, "a finite number", _show(value))
-    return value
-
-
-def _load_value(place: str, value: object) -> str | bytes | int:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not -(2**63) <= value < 2**63:
-            _refuse(place, "a whole number of 64 bits", _show(value))
-        return value
-    text = _need_object(place, value, ("base64",)).get("base64")
-    try:
-        return base64.b64decode(text.encode("ascii") if isinstance(text, str) else b"?", validate=True)
-    except (UnicodeEncodeError, binascii.Error):
-        _refuse(f"{place}.base64", "base64", _show(text))
-
-
-def _need_object(place: str, value: object, allowed: Iterable[str] | None = None) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        _refuse(place, "an object", _show(value))
-    for key in value:
-        if not isinstance(key, str):
-            _refuse(place, "keys that are strings", show(key))
-        if allowed is not None and key not in allowed:
-            _refuse(join_place(place, key), f"only {list_choices(allowed)}", "a key of another name")
-    return value
-
-
-def _show(value: object) -> str:
-    return "nothing" if value is None else show(value)
-
-
-def _refuse(place: str, expected: str, got: str) -> NoReturn:
-    raise SchemaError(f"statistics at {place}", field=place, expected=expected, got=got)

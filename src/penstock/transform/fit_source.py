@@ -20,8 +20,7 @@ from penstock.read.bitmap import Bitmap, choose_part
 from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.statistics.statistics import Statistics
-from penstock.statistics.summary import FieldStatistics
+from penstock.statistics.summary import FieldStatistics, load_statistics
 from penstock.transform.measuring import measure_columns
 
 _BLOCK_ROWS: Final = 1 << 14
@@ -163,7 +162,7 @@ def _find_known(split: Any) -> dict[str, FieldStatistics]:
     # A part of the shards may have been opened alone.
     if measured != split.name or manifest.statistics.get("num_rows") != len(split):
         return {}
-    known = Statistics.from_json(manifest.statistics, "$.statistics")
+    known = load_statistics(manifest.statistics, "$.statistics")
     return {
         field_name: known[field_name]
         for field_name, field in split.schema.items()

@@ -93,7 +93,7 @@ def change(place: str, value: object) -> dict:
 FAULTS = {
     "format 2": ("format", 2, "$.format 1 2"),
     "format 0": ("format", 0, "$.format 1 0"),
-    "format text": ("format", "1", "$.format 0 2^63 1 '1'"),
+    "format text": ("format", "1", "$.format 1 '1'"),
     "version": ("penstock", {}, "$.penstock.version"),
     "schema": ("schema.fields.age.dtype", "int3", "$.schema.fields.age.dtype 'int3'"),
     "no schema": ("schema", None, "$.schema object"),
