@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SANITIZED := .venv-sanitize
+TSAN := .venv-tsan
 CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc native/*/*.h)
 # The build uses cmake and ninja from PATH if they are there, and has pip bring them if not.
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint types sanitize fuzz bench clean
+.PHONY: help demo test test-long check lint types sanitize tsan fuzz bench clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -72,6 +73,23 @@ $(SANITIZED)/.installed: $(CORE)
 	  . pytest pytest-timeout hypothesis protobuf pillow
 	@touch $@
 
+# Tests in which several threads use the core at once. TensorFlow is in none of them: its own threads are not built for
+# the sanitizer.
+THREADED := $(addprefix tests/unit/native/,test_digest.py test_encoder.py test_mapping.py test_resize.py \
+  test_row_locations.py test_tokens.py test_vocabulary.py) tests/unit/decode/test_png.py tests/unit/read/test_scatter.py
+
+tsan: $(TSAN)/.installed ## The core built with the thread sanitizer, under the tests that share it between threads
+	LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66 die_after_fork=0" \
+	setarch -R $(TSAN)/bin/python -m pytest -m 'not long' $(THREADED)
+
+$(TSAN)/.installed: $(CORE)
+	$(PYTHON) -m venv $(TSAN)
+	$(TSAN)/bin/python $(INSTALL) \
+	  --config-settings=cmake.define.PENSTOCK_SANITIZE_THREADS=ON \
+	  --config-settings=cmake.define.PENSTOCK_WARNINGS_ARE_ERRORS=ON --config-settings=build-dir=build/tsan \
+	  . pytest pytest-timeout hypothesis protobuf pillow
+	@touch $@
+
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
 
@@ -84,4 +102,4 @@ bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training 
 	$(BIN)/python benchmarks/train.py
 
 clean: ## Remove what was built
-	rm -rf $(VENV) $(SANITIZED) build dist demo
+	rm -rf $(VENV) $(SANITIZED) $(TSAN) build dist demo

@@ -100,8 +100,9 @@ class Vocabulary {
   template <typename Same>
   int32_t probe(uint64_t hash, uint32_t& at, const Same& is_same) const noexcept {
     const uint32_t mask = mask_, tag = static_cast<uint32_t>(hash >> 32) & ~mask;
+    const uint32_t* const slots = slots_.data();  // no bounds check: the mask keeps `at` below the number of slots
     for (at = static_cast<uint32_t>(hash) & mask;; at = (at + 1) & mask) {
-      const uint32_t slot = slots_[at];
+      const uint32_t slot = slots[at];
       if (slot == 0) return -1;
       if ((slot & ~mask) == tag && is_same((slot & mask) - 1)) return static_cast<int32_t>((slot & mask) - 1);
     }
@@ -109,7 +110,7 @@ class Vocabulary {
   int32_t find_short(uint64_t low, uint64_t high, uint64_t size) const noexcept {
     uint32_t at;
     return probe(hash_short(low, high), at, [&](uint32_t number) {
-      const Entry& entry = entries_[number];
+      const Entry& entry = entries_.data()[number];  // no bounds check: slots hold numbers of entries alone
       return entry.low == low && entry.high == high && entry.size == size;
     });
   }
@@ -138,8 +139,9 @@ class IntVocabulary {
   IntVocabulary(const int64_t* values, size_t count);
 
   int32_t find(int64_t value) const noexcept {
+    const Slot* const slots = slots_.data();  // no bounds check: the mask keeps `at` below the number of slots
     for (uint32_t at = place_of(value);; at = (at + 1) & mask_) {
-      const Slot& slot = slots_[at];
+      const Slot& slot = slots[at];
       if (slot.number < 0 || slot.value == value) return slot.number;
     }
   }
