@@ -1,4 +1,4 @@
-// Categories as small integers: codes moved behind their reserved slots, strings and integers hashed into bins, sets of
+// Categories as small integers: codes shifted past the reserved ones, strings and integers hashed into bins, sets of
 // codes as rows of zeros and ones. Bins are part of fitted pipelines: what a value hashes to must never change.
 #pragma once
 

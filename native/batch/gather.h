@@ -16,7 +16,7 @@ struct Pieces {
 
 enum class GatherFault : uint8_t { kNone, kNoSuchRow, kOutOfItems, kTooMany };
 
-// Writes where each taken piece will begin, and behind the last where that ends: count + 1 offsets. Everything that
+// Writes where each taken piece will begin, and where the last ends: count + 1 offsets. Everything that
 // gather_pieces reads is checked here.
 GatherFault place_pieces(const Pieces& pieces, const int64_t* rows, size_t count, int64_t* offsets);
 

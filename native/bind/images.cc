@@ -55,7 +55,7 @@ ImageHeader read_one_header(nb::handle given) {
   return read_image_header(bytes.span());
 }
 
-// Pixels that Python made room for: rows any distance apart, pixels side by side.
+// Pixels that Python allocated: rows any distance apart, pixels of a row contiguous.
 class Target {
  public:
   Target(nb::handle given, size_t height, size_t width, size_t channels) {

@@ -26,7 +26,7 @@ struct DescrFields {
 constexpr int kContiguous = 0x1, kAligned = 0x100, kWriteable = 0x400;
 constexpr int kBoolNumber = 0, kDoubleNumber = 12, kHalfNumber = 23;
 
-// NumPy's functions by their places in its table.
+// NumPy's functions by their indexes in its table.
 struct Functions {
   using New = PyObject* (*)(PyTypeObject*, int, const Py_ssize_t*, int, const Py_ssize_t*, void*, int, int, PyObject*);
   using SetBase = int (*)(PyObject*, PyObject*);

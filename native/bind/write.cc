@@ -29,7 +29,7 @@ const T* data_or_null(nb::handle given, size_t count, std::vector<nb::object>& k
   return array.data();
 }
 
-// Where strings lie in an arena, checked.
+// The positions of strings in an arena, checked.
 struct Strings {
   Array<uint8_t> arena;
   Array<int64_t> starts, stops;

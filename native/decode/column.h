@@ -68,7 +68,7 @@ class Column {
   const bool strict_;
   Feature feature_;
   const uint8_t* kept_ = nullptr;
-  Span view_;  // the row at hand
+  Span view_;  // the current row
 };
 
 }  // namespace penstock

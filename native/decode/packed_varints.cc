@@ -21,7 +21,7 @@ inline uint64_t high_bits64(const uint8_t* p) {
 #else
   uint64_t result = 0;
   for (int i = 0; i < 8; i++) {
-    // Gathers the eight high bits of a word: each lands in its own place of the product's top byte.
+    // Gathers the eight high bits of a word: each becomes one bit of the product's top byte.
     const uint64_t high = (load64(p + 8 * i) & 0x8080808080808080ull) >> 7;
     result |= ((high * 0x0102040810204080ull) >> 56) << (8 * i);
   }

@@ -12,7 +12,7 @@ constexpr int kTriesPerSize = 64;
 constexpr int kSmallestBits = 6;
 constexpr size_t kMostTried = 512;
 
-// A key with bytes behind it that may be read with it.
+// A key with bytes after it that may be read with it.
 class PaddedKey {
  public:
   explicit PaddedKey(const std::string& key) : bytes_(key + std::string(16, '\0')) {}
@@ -51,7 +51,7 @@ void KeyTable::add(const std::string& key, uint32_t field, Kind kind) {
   keys_.push_back(key);
 }
 
-// Puts a slot into the table; says whether it got the place that the hash gives it.
+// Puts a slot into the table; returns whether it got the slot of its hash.
 bool KeyTable::insert(uint32_t index) {
   uint32_t at = hash(PaddedKey(keys_[index]).data(), keys_[index].size());
   const uint32_t mask = static_cast<uint32_t>(table_.size() - 1);
@@ -72,7 +72,7 @@ bool KeyTable::same_middle(const uint8_t* key, const Slot& slot) {
   return std::memcmp(key + 8, slot.middle, slot.key_size - size_t{16}) == 0;
 }
 
-// A hash of what lies between the first and the last eight bytes.
+// A hash of the bytes between the first and the last eight.
 uint64_t KeyTable::mix_middle(const uint8_t* key, size_t size) {
   uint64_t mixed = 0;
   for (size_t at = 8; at + 8 < size; at += 8) {
@@ -99,13 +99,13 @@ void KeyTable::settle() {
   num_displaced_ = 0;
   int bits = kSmallestBits;
   while ((size_t{1} << bits) < 4 * slots_.size()) bits++;
-  // A hash without collisions needs about n^2 / 2 places: worth trying while that is small.
+  // A hash without collisions needs about n^2 / 2 slots: worth trying while that is small.
   if (slots_.size() <= kMostTried) {
     for (int more = 0; more <= 3; more++) {
       if (try_hashes(bits + more)) return;
     }
   }
-  // A few keys then stand behind the place that the hash gives them, and find() walks on to them.
+  // A few keys are then in a slot after that of their hash, and find() goes on to them.
   table_.assign(size_t{1} << bits, 0);
   shift_ = 64 - bits;
   parts_ = Parts::kAll;

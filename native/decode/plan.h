@@ -1,4 +1,4 @@
-// What to decode: the fields wanted, how each lies in the output, and a table that finds a field by its key.
+// What to decode: the fields wanted, the layout of each in the output, and a table that finds a field by its key.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// How a field's values lie in the output.
+// The layout of a field's values in the output.
 enum class Layout : uint8_t {
   kScalar = 0,   // one number a row: a row of the matrix of its kind
   kFixed = 1,    // `count` numbers a row
@@ -38,14 +38,14 @@ struct FieldSpec {
 };
 
 // Finds what to do with a map entry by its key. Keys that the plan does not want are learnt as they are met, so that
-// they too are passed over at the first look.
+// they too are skipped at the first lookup.
 class KeyTable {
  public:
   // What keeps the first 0 to 8 bytes of a word.
   static constexpr uint64_t kMasks[9] = {0,           0xff,        0xffff,     0xffffff, 0xffffffff,
                                          ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
 
-  // Longest key, and longest entry, of which a single look at a slot decides.
+  // Longest key, and longest entry, of which a single lookup of a slot decides.
   static constexpr size_t kLongestShortKey = 26;
   static constexpr size_t kLongestShortEntry = 127;
 
@@ -55,8 +55,8 @@ class KeyTable {
   // list, it ends behind e-k-4. That the value reaches to the end of the entry is part of it: no second key can follow.
   struct alignas(64) Slot {
     uint64_t first = 0, last = 0;  // the first and the last eight bytes of the key, or all of it in both
-    uint8_t middle[16] = {};       // what lies between them
-    uint64_t tail = 0;             // the eight bytes behind the key, less what e adds to them
+    uint8_t middle[16] = {};       // the bytes between them
+    uint64_t tail = 0;             // the eight bytes after the key, less what e adds to them
     uint64_t tail_mask = 0;        // which of them count
     uint32_t field = 0;            // number in the plan; num_fields for an unwanted key
     uint8_t key_size = 0xff;       // 0xff: the key is too long for this
@@ -132,14 +132,14 @@ class KeyTable {
   bool try_hashes(int bits);
   bool insert(uint32_t index);
 
-  std::vector<Slot> slots_ = std::vector<Slot>(1);  // the first fits nothing: what empty places lead to
+  std::vector<Slot> slots_ = std::vector<Slot>(1);  // the first fits nothing: empty cells lead to it
   std::vector<std::string> keys_ = std::vector<std::string>(1);
   std::vector<uint32_t> table_ = std::vector<uint32_t>(2, 0);
   uint64_t multiplier_ = 0x9e3779b97f4a7c15ull;
   int shift_ = 63;
   Parts parts_ = Parts::kLast;
   size_t num_learnt_ = 0;
-  size_t num_displaced_ = 0;  // learnt keys that did not get the place that the hash gives them
+  size_t num_displaced_ = 0;  // learnt keys that did not get the slot of their hash
   size_t settle_at_ = 1;      // settle anew when there are so many
 };
 

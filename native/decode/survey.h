@@ -66,8 +66,8 @@ class Survey {
 
   struct Map {
     Names names;
-    std::vector<Found> found;         // in the record at hand
-    std::vector<FieldCounts*> usual;  // in the order of the record before: a guess that saves a look-up
+    std::vector<Found> found;         // in the current record
+    std::vector<FieldCounts*> usual;  // in the order of the record before: a guess that saves a lookup
     bool has_duplicates = false;
   };
 
@@ -80,7 +80,7 @@ class Survey {
   Status each_step(Span message, bool is_entry, FieldCounts* counts, int64_t& steps);
 
   Map field_map_, list_map_;
-  std::vector<Feature> features_;  // those of the record at hand, as in field_map_.found
+  std::vector<Feature> features_;  // those of the current record, as in field_map_.found
   Feature feature_;
   std::vector<int64_t> scratch_;
   FieldCounts discarded_;

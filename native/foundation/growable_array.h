@@ -15,7 +15,7 @@ class GrowableArray {
   size_t size() const { return size_; }
   T* data() { return buffer_.as<T>(); }
 
-  // Room for `count` more, which the caller fills and then claims with advance(). Sixteen bytes of slack lie behind,
+  // Room for `count` more, which the caller fills and then claims with advance(). Sixteen bytes of slack follow,
   // so that short copies may be made in one vector move.
   T* room(size_t count) {
     buffer_.reserve((size_ + count) * sizeof(T) + 16, size_ * sizeof(T));

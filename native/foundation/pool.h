@@ -1,5 +1,5 @@
-// Memory that is used again. A fresh page costs several times what it costs to fill a warm one, so the buffers behind
-// arrays come from a pool, and go back when the last array that shows them is gone.
+// Memory that is reused. A fresh page costs several times what it costs to fill a warm one, so the buffers of arrays
+// come from a pool, and return to it when the last array over them is gone.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@ namespace penstock {
 namespace {
 
 uint8_t byte_of(float value) {
-  constexpr float kWhole = 12582912.0f;  // 1.5 · 2^23: a float of this size has no places behind the point
+  constexpr float kWhole = 12582912.0f;  // 1.5 · 2^23: a float of this size has no fraction
   const float low = value > 0.0f ? value : 0.0f, clipped = low < 255.0f ? low : 255.0f;
   return static_cast<uint8_t>((clipped + kWhole) - kWhole);
 }

@@ -19,7 +19,7 @@ PENSTOCK_AVX2_INLINE uint64_t sum_of(__m256i v) {
   return static_cast<uint64_t>(_mm_extract_epi64(two, 0)) + static_cast<uint64_t>(_mm_extract_epi64(two, 1));
 }
 
-// Three vectors hold 96, 32 or 24 whole pixels, and the same channels at the same places each time.
+// Three vectors hold 96, 32 or 24 whole pixels, and the same channels at the same indexes each time.
 template <int kChannels>
 PENSTOCK_AVX2 size_t add_channels(const uint8_t* from, size_t pixels, uint64_t* sums) {
   __m256i masks[kChannels][3], totals[kChannels];
@@ -72,7 +72,7 @@ PENSTOCK_AVX2_INLINE __m256i bytes_of(__m256 red, __m256 green, __m256 blue, con
   return _mm256_cvtps_epi32(sum);
 }
 
-// Twelve bytes, and no more: what lies behind them is read later.
+// Twelve bytes, and no more: the bytes after them are read later.
 PENSTOCK_AVX2_INLINE void store_four(uint8_t* p, __m128i rgb) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), rgb);
   const int last = _mm_extract_epi32(rgb, 2);

@@ -9,7 +9,7 @@ namespace {
 // A JPEG has a few dozen segments before its pixels: EXIF and colour profiles come in pieces of 64 KB.
 constexpr int kMostSegments = 4096;
 
-// Numbers at places that need not be there: 0 where the bytes end before them.
+// Numbers at offsets that need not be there: 0 where the bytes end before them.
 class Fields {
  public:
   explicit Fields(Span data) : data_(data) {}
@@ -42,7 +42,7 @@ class Fields {
 constexpr uint32_t kOrientation = 0x0112, kShort = 3, kLong = 4;
 constexpr size_t kEntryBytes = 12;
 
-// Numbers of a TIFF file, which says at its beginning in what order their bytes are.
+// Numbers of a TIFF file, which states their byte order at its beginning.
 struct Tiff {
   Span data;
   bool is_big;
@@ -164,7 +164,7 @@ ImageHeader read_bmp(Span data) {
     case 64:
     case 108:
     case 124: {
-      // The height is signed: a negative one says that the rows run from top to bottom.
+      // The height is signed: a negative one means that the rows run from top to bottom.
       const int64_t width = fields.has(18, 8) ? static_cast<int32_t>(fields.little(18, 4)) : 0;
       const int64_t height = static_cast<int32_t>(fields.little(22, 4));
       set_size(header, width, height < 0 ? -height : height);

@@ -19,7 +19,7 @@ inline HuffmanEntry follow(const HuffmanEntry* table, HuffmanEntry link, uint64_
   return table[value_of(link) + (static_cast<unsigned>(bits) & ((1u << code_bits_of(link)) - 1))];
 }
 
-// Copies `length` bytes from `distance` before; up to 32 bytes behind them are written over.
+// Copies `length` bytes from `distance` before; up to 32 bytes after them are overwritten.
 inline void copy_fast(uint8_t* out, size_t distance, size_t length) {
   const uint8_t* from = out - distance;
   uint8_t* const stop = out + length;
@@ -86,7 +86,7 @@ __attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const
          out <= output.end) {
     bits.refill_fast();
     HuffmanEntry entry = literals[bits.buffer & kLiteralMask];
-    // Five entries of literals take at most 55 bits; three, and a length behind them, 53.
+    // Five entries of literals take at most 55 bits; three, and a length after them, 53.
     if (entry & kLiteral) {
       put_literals(bits, entry, out);
       entry = literals[bits.buffer & kLiteralMask];
@@ -160,7 +160,7 @@ inline bool read_symbol(BitReader& in, const Table& table, HuffmanEntry& entry, 
   return true;
 }
 
-// The same, one symbol at a time with every limit looked at, up to the end of the block.
+// The same, one symbol at a time with every limit checked, up to the end of the block.
 InflateFault run_careful(BitReader& in, const BlockCodes& codes, Inflated& output) {
   HuffmanEntry entry = 0;
   uint64_t bits = 0;

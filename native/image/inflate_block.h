@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// A deflate stream as bits, the first one lowest. `buffer` may hold more bits of the stream than `count` says: they are
+// A deflate stream as bits, the first one lowest. `buffer` may hold more bits of the stream than `count`: they are
 // or-ed in again when they are due.
 struct BitReader {
   const uint8_t* at;
@@ -56,7 +56,7 @@ struct Inflated {
   uint8_t* room_end;  // of what may be written
 };
 
-// Runs the symbols of a block up to its end. What comes out may end behind `output.end`: the caller looks at that.
+// Runs the symbols of a block up to its end. The output may end after `output.end`: the caller checks that.
 InflateFault run_symbols(BitReader& in, const BlockCodes& codes, Inflated& output);
 
 }  // namespace penstock

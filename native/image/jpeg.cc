@@ -11,7 +11,7 @@ bool tidy_jpeg(Span data, std::vector<uint8_t>& out) {
   JpegMarkers markers(data);
   bool is_sequential = false, in_header = true, is_changed = false;
   size_t taken = 0;  // bytes of the file that are in `out`, or left out
-  size_t stray = 0;  // of those left out, what lies before the next segment
+  size_t stray = 0;  // of those left out, the bytes before the next segment
   out.reserve(data.size);
   const auto take_until = [&](size_t end) {
     out.insert(out.end(), data.data + taken, data.data + end);

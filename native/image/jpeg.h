@@ -11,9 +11,9 @@ inline constexpr unsigned kJpegEnd = 0xd9, kJpegScan = 0xda, kJpegStuffing = 0x0
 
 struct JpegMarker {
   unsigned code = 0;
-  size_t from = 0;    // where the marker or segment before it ended: what lies between are stray bytes, or pixels
+  size_t from = 0;    // where the marker or segment before it ended: the bytes between are stray bytes, or pixels
   size_t mark = 0;    // the first 0xff of the marker
-  size_t at = 0;      // behind the marker
+  size_t at = 0;      // after the marker
   uint32_t size = 0;  // of the segment there, its own two bytes among them; 0 for a marker without one
 
   // Whether a frame of pixels follows: its size, and how they are coded.
@@ -28,7 +28,7 @@ class JpegMarkers {
  public:
   explicit JpegMarkers(Span file) : file_(file) {}
 
-  // False at the end of the file. Among pixels, the stuffing behind each 0xff is a marker, too.
+  // False at the end of the file. Among pixels, the stuffing after each 0xff is a marker, too.
   bool next(JpegMarker& marker) {
     if (at_ >= file_.size) return false;
     marker.from = at_;
@@ -49,7 +49,7 @@ class JpegMarkers {
 
  private:
   Span file_;
-  size_t at_ = 2;  // behind the marker that all files begin with
+  size_t at_ = 2;  // after the marker that all files begin with
 };
 
 // Copies a JPEG into `out` without what decoders warn of though it costs no pixel: a few stray bytes between the

@@ -16,7 +16,7 @@ PENSTOCK_AVX2_INLINE __m128i load(const uint8_t* p) { return _mm_loadu_si128(rei
 
 PENSTOCK_AVX2_INLINE void store(uint8_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
 
-// The pixels of sixteen bytes in reverse. Of three channels there are five, and the first byte is none of theirs.
+// The pixels of sixteen bytes in reverse. Of three channels there are five, and the first byte belongs to none of them.
 template <int kChannels>
 PENSTOCK_AVX2_INLINE __m128i reversed(__m128i v) {
   if constexpr (kChannels == 1) {

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Where the pixels of a pass lie in the image: an interlaced one has seven, any other has one.
+// The positions of the pixels of a pass in the image: an interlaced one has seven passes, any other has one.
 struct Pass {
   uint32_t left, top, across, down;
 

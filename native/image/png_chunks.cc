@@ -65,7 +65,7 @@ std::string read_palette(const PngChunk& chunk, PngLayout& layout) {
   return {};
 }
 
-// Of what says how transparent pixels are, only what libpng or Pillow would use is looked at.
+// Of the data on transparency, only what libpng or Pillow would use is read.
 std::string read_transparency(const PngChunk& chunk, PngLayout& layout) {
   const ColourType colour = layout.form.colour;
   if (!layout.streams.empty() || colour == ColourType::kGreyAlpha || colour == ColourType::kRgba) return {};

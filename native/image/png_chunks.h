@@ -1,4 +1,4 @@
-// The chunks of a PNG: what its header says, and where the parts lie that its pixels are made of.
+// The chunks of a PNG: its header, and where the data of its pixels are.
 #pragma once
 
 #include <string>
@@ -27,11 +27,11 @@ struct PngChunk {
   uint32_t name = 0;
   Span data;
 
-  // Whether the CRC behind the data fits; reads all of it.
+  // Whether the CRC after the data fits; reads all of it.
   bool is_sound() const;
 };
 
-// Walks the chunks of a file from behind its signature.
+// Goes through the chunks of a file after its signature.
 class PngChunks {
  public:
   explicit PngChunks(Span file) : at_(file.data + sizeof kPngSignature), end_(file.end()) {}

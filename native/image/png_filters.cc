@@ -8,7 +8,7 @@ namespace {
 
 using detail::kMostPixelBytes;
 
-// What lies nearest to left + above - corner; the left one, then the one above, if two are as near.
+// The one nearest to left + above - corner; the left one, then the one above, if two are equally near.
 inline uint8_t paeth(int left, int above, int corner) {
   const int by_left = std::abs(above - corner), by_above = std::abs(left - corner);
   const int by_corner = std::abs(left + above - 2 * corner);

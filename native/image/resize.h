@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Rows of pixels whose channels lie side by side; rows lie anywhere.
+// Rows of pixels whose channels are contiguous; rows may be anywhere.
 template <typename Byte>
 struct Rows {
   Byte* data;
@@ -35,7 +35,7 @@ namespace detail {
 inline constexpr uint32_t kRowTotal = 65535;  // weights of rows: 16 bits for each
 inline constexpr uint32_t kRowHalf = 127;     // what is added before a sum of rows loses its low byte
 inline constexpr unsigned kColumnBits = 14;   // weights of columns: 15 bits and a sign
-inline constexpr size_t kRowPadding = 64;     // bytes behind a row that vector code reads and does not use
+inline constexpr size_t kRowPadding = 64;     // bytes after a row that vector code reads and does not use
 
 // `num` rows of `bytes` bytes with weights that add up to kRowTotal; the `num_next` rows from `next` on come soon.
 struct RowBlend {
@@ -47,8 +47,8 @@ struct RowBlend {
   size_t num_next;
 };
 
-// The sums of bytes from `begin`, an even place, on. Products lose their low bytes, halves on average. A byte at an odd
-// place is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
+// The sums of bytes from `begin`, an even index, on. Products lose their low bytes, halves on average. A byte at an odd
+// index is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
 // Halves are rounded down, as those of columns are rounded up: where an image shrinks to its half, all would get
 // brighter.
 inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out) {
@@ -72,7 +72,7 @@ struct ColumnLanes {
   ColumnLanes(const ResizeFilter& filter, size_t channels);
 
   size_t channels, num_out, most;
-  size_t steps;                 // vectors of one place
+  size_t steps;                 // vectors of one output pixel
   std::vector<uint32_t> place;  // first byte that each output pixel reads
   std::vector<int16_t> weights;
 };

@@ -16,13 +16,13 @@ constexpr size_t kBlock = 8;  // output pixels that are blended together: four v
 
 PENSTOCK_AVX2_INLINE __m256i load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
-// Sixteen bytes at each of two places, a lane each.
+// Sixteen bytes at each of two addresses, one lane each.
 PENSTOCK_AVX2_INLINE __m256i load_two(const uint8_t* low, const uint8_t* high) {
   const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(low));
   return _mm256_inserti128_si256(_mm256_castsi128_si256(a), _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
 }
 
-// Bytes at even and at odd places apart, as the high bytes of words: the high half of a product with a weight is then
+// Bytes at even and at odd indexes apart, as the high bytes of words: the high half of a product with a weight is then
 // the product without its low byte. Odd ones keep the byte before them below, whose sum is taken off at the end.
 template <size_t kNum>
 PENSTOCK_AVX2_INLINE void blend_bytes(const uint8_t* rows, ptrdiff_t stride, const __m256i* weights, size_t some,
@@ -68,7 +68,7 @@ PENSTOCK_AVX2 void blend_rows(const RowBlend& blend, uint8_t* out) {
     blend_at(i);
     i += 32;
   }
-  // The last vector begins at an even place as well.
+  // The last vector begins at an even index as well.
   if (bytes >= 32 && i < bytes) {
     const size_t last = (bytes - 32) & ~size_t{1};
     blend_at(last);
@@ -81,7 +81,7 @@ struct alignas(32) Mask {
   int8_t places[32];
 };
 
-// In each lane, the bytes of pixels `first` and `first` + 1 as words side by side, for each of four channels: -1 for
+// In each lane, the bytes of pixels `first` and `first` + 1 as adjacent words, for each of four channels: -1 for
 // what is not there.
 constexpr Mask pair_mask(int channels, int first, bool is_single) {
   Mask mask{};
@@ -116,7 +116,7 @@ PENSTOCK_AVX2_INLINE __m256i blend_pairs(const uint8_t* low, const uint8_t* high
   return _mm256_srai_epi32(sum, kColumnBits);
 }
 
-// Writes as many of the eight pixels as are left of the row, and nothing behind it.
+// Writes as many of the eight pixels as are left of the row, and nothing after it.
 template <int kChannels>
 PENSTOCK_AVX2_INLINE void store_pixels(__m256i pixels, size_t left, uint8_t* out) {
   if (kChannels == 4 && left >= kBlock) {

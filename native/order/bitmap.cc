@@ -17,7 +17,7 @@ uint64_t count_by_bytes(uint64_t word) {
   return word * 0x0101010101010101ull;
 }
 
-// The place of the k-th one, which is there.
+// The position of the k-th one, which exists.
 int select_in_word(uint64_t word, uint64_t counts, int64_t k) {
   int place = 0;
   int64_t before = 0;

@@ -1,4 +1,4 @@
-// Where the k-th one of a bitmap is: the row that stands at place k of those which a filter leaves.
+// The position of the k-th one in a bitmap: row k of those that a filter keeps.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Hashes that run side by side: one alone waits for its multiplications most of the time.
+// Hashes that are computed in parallel: one alone waits for its multiplications most of the time.
 constexpr size_t kLanes = 4;
 
 inline uint64_t high_product(uint64_t a, uint64_t b) {

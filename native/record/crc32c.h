@@ -39,7 +39,7 @@ class ZeroShift {
   uint32_t table_[4][256];
 };
 
-// The instruction has a latency of three cycles and a throughput of one: three stretches run side by side.
+// The instruction has a latency of three cycles and a throughput of one: three stretches are computed in parallel.
 inline constexpr size_t kLongStretch = 2048;
 inline constexpr size_t kShortStretch = 128;
 

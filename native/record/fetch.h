@@ -65,7 +65,7 @@ class Fetcher {
   int64_t read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out);
 
   Buffer arena_;
-  size_t start_ = 0;  // of the chunk at hand in the arena
+  size_t start_ = 0;  // of the current chunk in the arena
   size_t stop_ = 0;   // of all that is kept
   bool keeps_ = false;
 };

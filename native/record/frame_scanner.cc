@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Whatever limit was given: a frame's size and a place in a file can be added up without overflow.
+// Whatever limit was given: a frame's size and an offset in a file can be added up without overflow.
 constexpr uint64_t kLargestRecord = uint64_t{1} << 40;
 
 }  // namespace
@@ -41,14 +41,14 @@ void FrameScanner::end_damage(uint64_t end) {
   state_ = State::kHeader;
 }
 
-// Counts bytes as part of the damage at hand.
+// Counts bytes as part of the current damage.
 void FrameScanner::pass(const uint8_t* p, size_t size) {
   if (size == 0) return;
   for (size_t i = 0; only_zeros_ && i < size; i++) only_zeros_ = p[i] == 0;
   visitor_.damaged_bytes(Span{p, size});
 }
 
-// Each of these looks at the bytes at position_ and returns how many it is done with; 0 asks for more.
+// Each of these reads the bytes at position_ and returns how many it has consumed; 0 asks for more.
 
 size_t FrameScanner::at_header(const uint8_t* p, size_t size) {
   if (size < kHeaderBytes) return 0;
@@ -140,7 +140,7 @@ size_t FrameScanner::consume(const uint8_t* p, size_t size) {
 void FrameScanner::feed(Span bytes) {
   const uint8_t* p = bytes.data;
   size_t size = bytes.size;
-  // What was left over comes first. Frames that are handed out lie in pending_, for the parsers' padding.
+  // What was left over comes first. Frames that are handed out are in pending_, for the parsers' padding.
   const bool through_pending = pending_.size() != 0 || options_.with_payloads;
   if (through_pending) {
     std::memcpy(pending_.room(size + kReadablePadding), p, size);

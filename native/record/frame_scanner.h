@@ -86,7 +86,7 @@ class FrameScanner {
   uint64_t position_ = 0;
   uint64_t end_ = 0;
   uint64_t skip_ = 0;    // bytes of a payload or of known damage still to be jumped over
-  uint64_t length_ = 0;  // of the record at hand
+  uint64_t length_ = 0;  // of the current record
   int64_t number_ = 0;
   Damage damage_;
   bool only_zeros_ = false;  // the damage so far

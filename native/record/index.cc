@@ -27,7 +27,7 @@ int scan_headers(int fd, const ScanOptions& options, FrameScanner& scanner) {
     if (got == 0) break;  // the file has shrunk; finish() finds out
     scanner.feed(Span{buffer.data(), static_cast<size_t>(got)});
     const uint64_t next = scanner.jump();
-    // A jump far past what was read says that records are large here.
+    // A jump far past what was read means that records are large here.
     size = next - at > 2 * kLargeRead ? kSmallRead : kLargeRead;
     at = next;
   }

@@ -12,7 +12,7 @@ namespace penstock {
 // Collects where records and damage begin. They tile the file: each ends where the next begins.
 class IndexVisitor : public FrameVisitor {
  public:
-  // A list longer than this says that there are too many to read around.
+  // A list longer than this means that there are too many to read around.
   static constexpr size_t kMostDamages = 100000;
 
   void record(int64_t, uint64_t offset, const uint8_t*, uint64_t) override { begins.push(offset); }

@@ -20,7 +20,7 @@ inline constexpr int kInEntry = 98;    // an entry of either map
 inline constexpr int kInFeature = 97;  // a Feature; a FeatureList
 inline constexpr int kInStep = 96;     // a Feature in a FeatureList
 
-// A place in a message. Readers advance it and return kOk, or leave it at the fault and return what is wrong.
+// A position in a message. Readers advance it and return kOk, or leave it at the fault and return what is wrong.
 struct Cursor {
   const uint8_t* p;
   const uint8_t* end;

@@ -60,7 +60,7 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
 }  // namespace
 
 void TokenSplitter::load(const uint8_t* p, size_t size) {
-  uint64_t before = 1;  // a window begins as if behind white space
+  uint64_t before = 1;  // a window begins as if after white space
   const uint64_t strip = form_.strip ? ~uint64_t{0} : 0;
   for (size_t word = 0; word < kWords; word++) {
     uint64_t spaces = 0, marks = 0;

@@ -35,7 +35,7 @@ class TokenSplitter {
   void load(const uint8_t* p, size_t size);
   // What is left of bytes [begin, end) of the window, at most 64; empty if that is nothing.
   Span pick(size_t begin, size_t end);
-  // Puts what is left of the text up to the first white space (or its end, if it is not split) behind what is in
+  // Puts what is left of the text up to the first white space (or its end, if it is not split) after what is in
   // `long_`. Returns how many bytes of the text that took.
   size_t gather(Span text);
   Span gathered();

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// What hashes of values are keyed by. Who knew it could write values that all fall into one place.
+// The secret key of hashes of values. With it, one could write values that all fall into one slot.
 struct Seeds {
   uint64_t first = 0, second = 0;
 
@@ -26,7 +26,7 @@ struct Seeds {
 class Vocabulary {
  public:
   static constexpr size_t kMostValues = size_t{1} << 30;
-  static constexpr size_t kShort = 16;  // strings up to here lie in the table itself, as two words
+  static constexpr size_t kShort = 16;  // strings of up to this many bytes are stored in the table itself, as two words
 
   Vocabulary();
   // Numbers the values in their order. Throws std::invalid_argument if one is there twice.
@@ -58,14 +58,14 @@ class Vocabulary {
   int32_t add(Span value);
   void reserve(size_t num_values);
 
-  // How far from its own place the value lies that is hardest to find.
+  // The largest distance of a value from the slot of its hash.
   size_t longest_probe() const noexcept { return longest_; }
 
  private:
   struct Words {
     uint64_t low, high;
   };
-  // A short string with zeros behind it; of a long one its hash, and where it begins in the arena.
+  // A short string padded with zeros; of a long one its hash, and where it begins in the arena.
   struct Entry {
     uint64_t low, high, size;
   };
@@ -80,7 +80,7 @@ class Vocabulary {
   };
   static const Masks kMasks;
 
-  // Up to 16 bytes as two words with zeros behind them; by loads that overlap rather than by a call.
+  // Up to 16 bytes as two words padded with zeros; by loads that overlap rather than by a call.
   static Words load_short(Span value) noexcept {
     const uint8_t* const p = value.data;
     const size_t size = value.size;
@@ -95,7 +95,7 @@ class Vocabulary {
   uint64_t hash_short(uint64_t low, uint64_t high) const noexcept { return seeds_.fold(low, high); }
   uint64_t hash_long(Span value) const noexcept;
 
-  // Walks along the slots from the place of a hash; calls `is_same` with the numbers that may be the right one. Returns
+  // Goes through the slots from that of a hash; calls `is_same` with the numbers that may be the right one. Returns
   // that number, or -1; `at` is then the empty slot.
   template <typename Same>
   int32_t probe(uint64_t hash, uint32_t& at, const Same& is_same) const noexcept {

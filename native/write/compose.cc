@@ -16,7 +16,7 @@ constexpr size_t kPrefetched = 1024;  // bytes of each; the processor finds the 
 constexpr size_t kRoomBehind = 64;    // so that prefixes of entries are copied whole
 constexpr int kChanged = 0;
 
-// Reads a whole file of a known size into its place. Returns -1, an errno, or kChanged if it has another size or
+// Reads a whole file of a known size into memory. Returns -1, an errno, or kChanged if it has another size or
 // content.
 int read_file(const LateValue& value, uint8_t* out) {
   const int fd = open(value.path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -19,7 +19,7 @@ struct Digest {
   bool operator!=(const Digest& other) const { return !(*this == other); }
 };
 
-// Where a hash stands in a tree of hashes: the defaults are those of a hash by itself.
+// The position of a hash in a tree of hashes: the defaults are those of a hash by itself.
 struct Blake2bNode {
   uint8_t output_bytes = kDigestBytes, fanout = 1, depth = 1, node_depth = 0, inner_bytes = 0;
   uint64_t offset = 0;

@@ -58,7 +58,7 @@ uint8_t* put_ints(uint8_t* out, const uint8_t* end, const int64_t* values, int64
   return out;
 }
 
-// `end` is where the row ends: what lies behind it was written already.
+// `end` is where the row ends: the bytes after it were written already.
 uint8_t* put_values(uint8_t* out, const uint8_t* end, const EncodeField& field, const EncodeColumn& column,
                     Values range) {
   if (field.source == Source::kInts) return put_ints(out, end, column.ints + range.first, range.second - range.first);
@@ -87,7 +87,7 @@ size_t step_size(const EncodeField& field, const EncodeColumn& column, int64_t s
 }
 
 // Works on a block of rows in two passes, column by column: how much each entry takes, then its bytes. One kind of
-// value at a time keeps the loops short, and a row's place is known before the first byte is written.
+// value at a time keeps the loops short, and a row's position is known before the first byte is written.
 class BlockEncoder {
  public:
   BlockEncoder(const std::vector<EncodeField>& fields, const std::vector<EncodeColumn>& columns, bool sequence_example)
@@ -169,7 +169,7 @@ class BlockEncoder {
     return plain_entry_size(field, values);
   }
 
-  // Gives every row its place; of a SequenceExample, with the tags and lengths of its two maps.
+  // Gives every row its position; of a SequenceExample, with the tags and lengths of its two maps.
   void place(GrowableArray<uint8_t>& out, GrowableArray<int64_t>& offsets) {
     size_t total = 0;
     for (int64_t r = 0; r < count_; r++) {

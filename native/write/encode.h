@@ -31,7 +31,7 @@ struct EncodeColumn {
   int64_t step_count = 1;
 
   bool has(int64_t row) const { return present == nullptr || present[row]; }
-  // The values (steps) of a row, and the values of a step: from first to behind the last.
+  // The values (steps) of a row, and the values of a step: from the first to the exclusive end.
   std::pair<int64_t, int64_t> values_of(int64_t row) const {
     if (row_offsets == nullptr) return {row * count, (row + 1) * count};
     return {row_offsets[row], row_offsets[row + 1]};
@@ -44,8 +44,8 @@ struct EncodeColumn {
   Span raw(int64_t row) const { return Span{bytes + row * count, static_cast<size_t>(count)}; }
 };
 
-// A field that counts in the digest of a row. `is_large` says that a string of it goes in by its own digest, so that a
-// value in memory and a deferred one are alike.
+// A field that counts in the digest of a row. With `is_large`, a string of it is represented by its own digest, so that
+// a value in memory and a deferred one are alike.
 struct DigestField {
   size_t number;
   bool is_large;

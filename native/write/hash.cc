@@ -14,7 +14,7 @@ uint64_t fold(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Less than eight bytes as a word, with zeros behind them; by loads that overlap rather than by a call.
+// Less than eight bytes as a word, padded with zeros; by loads that overlap rather than by a call.
 uint64_t load_part(const uint8_t* p, size_t size) {
   if (size >= 4) return load32(p) | static_cast<uint64_t>(load32(p + size - 4)) << (8 * (size - 4));
   if (size == 0) return 0;
@@ -29,7 +29,7 @@ uint64_t hash_bytes(Span bytes) {
   size_t left = bytes.size;
   uint64_t state = kFirst ^ mix(left);
   for (; left > 16; left -= 16, p += 16) state = fold(load64(p) ^ kFirst, load64(p + 8) ^ state);
-  // The length is in the state, so zeros behind the end are no bytes of another string.
+  // The length is in the state, so zeros after the end are no bytes of another string.
   uint64_t low, high = 0;
   if (left < 8) {
     low = load_part(p, left);

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// How a field's values lie in the input.
+// The layout of a field's values in the input.
 enum class Source : uint8_t {
   kInts = 0,      // int64
   kFloats = 1,    // float

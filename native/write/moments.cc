@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kPiece = 2048;  // doubles that stay in the first-level cache between two passes
-constexpr size_t kLanes = 8;     // sums that run side by side: an addition has a latency of four cycles
+constexpr size_t kLanes = 8;     // sums that are computed in parallel: an addition has a latency of four cycles
 
 template <typename Term>
 double add_up(size_t count, const Term& term) {

@@ -4,7 +4,7 @@
 namespace penstock {
 namespace {
 
-// A word for all values of one field in one row. Lists of numbers are hashed as they lie in memory.
+// A word for all values of one field in one row. Lists of numbers are hashed as their bytes in memory.
 class RowWords {
  public:
   RowWords(const EncodeField& field, const EncodeColumn& column) : field_(field), column_(column) {}
