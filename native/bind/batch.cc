@@ -48,7 +48,7 @@ struct Offsets {
     bool goes_back = false;
     for (size_t i = 0; i < rows; i++) goes_back |= data[i] > data[i + 1];
     need(!goes_back, "offsets", "one is less than the one before it");
-    need(static_cast<uint64_t>(data[rows]) <= num_items, "offsets", "they reach out of the values");
+    need(static_cast<uint64_t>(data[rows]) <= num_items, "offsets", "they are not inside the values");
   }
 };
 
@@ -146,7 +146,7 @@ nb::object hash_strings(nb::handle bytes, nb::handle begins, nb::handle ends, nb
   for (size_t i = 0; i < rows; i++) {
     all_inside &= at.starts[i] >= 0 && at.starts[i] <= at.stops[i] && at.stops[i] <= at.num_items;
   }
-  need(all_inside, "stops", "a string reaches out of the arena");
+  need(all_inside, "stops", "a string is not inside the arena");
   NewArray out(DType::kInt32, {rows});
   const Bins bins(static_cast<uint32_t>(num_bins), salt);
   Unlocked unlocked(rows * 20);
@@ -248,7 +248,7 @@ nb::tuple take_pieces(const ArrayView& items, const Pieces& pieces, nb::handle w
   NewArray offsets(DType::kInt64, {count + 1});
   const GatherFault fault = place_pieces(pieces, rows.as<int64_t>(), count, offsets.as<int64_t>());
   need(fault != GatherFault::kNoSuchRow, "rows", "there is no such row");
-  need(fault != GatherFault::kOutOfItems, "rows", "one reaches out of its values");
+  need(fault != GatherFault::kOutOfItems, "rows", "one is not inside its values");
   need(fault != GatherFault::kTooMany, "rows", "more values than any memory has");
   std::vector<size_t> shape(items.dimensions, items.dimensions + items.rank);
   shape[0] = static_cast<size_t>(offsets.as<int64_t>()[count]);

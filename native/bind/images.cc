@@ -29,7 +29,7 @@ nb::tuple read_image_headers(nb::handle bytes, nb::handle begins, nb::handle end
   size_t num_bytes = 0;
   for (size_t i = 0; i < rows; i++) {
     const bool fits = start[i] >= 0 && start[i] <= stop[i] && static_cast<uint64_t>(stop[i]) <= arena.rows();
-    need(fits, "stops", "an image reaches out of the arena");
+    need(fits, "stops", "an image is not inside the arena");
     num_bytes += static_cast<size_t>(stop[i] - start[i]);
   }
   NewArray formats(DType::kInt8, {rows}), widths(DType::kInt64, {rows}), heights(DType::kInt64, {rows});

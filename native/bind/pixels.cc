@@ -126,7 +126,7 @@ Box box_of(nb::handle given, size_t height, size_t width) {
   need(box.top >= 0 && box.left >= 0 && box.top < rows && box.left < columns &&
            box.top + box.height <= rows + kRounding && box.left + box.width <= columns + kRounding,
        "box",
-       "it reaches out of the source of " + std::to_string(height) + " rows and " + std::to_string(width) + " columns");
+       "it is not inside the source of " + std::to_string(height) + " rows and " + std::to_string(width) + " columns");
   return box;
 }
 

@@ -40,7 +40,7 @@ struct Texts {
       all_inside &= 0 <= starts[i] && starts[i] <= stops[i] && stops[i] <= static_cast<int64_t>(arena_bytes);
       num_bytes += static_cast<size_t>(stops[i]) - static_cast<size_t>(starts[i]);
     }
-    need(all_inside, "stops", "a text reaches out of its arena");
+    need(all_inside, "stops", "a text is not inside its arena");
   }
   Span operator[](size_t i) const { return Span{arena + starts[i], static_cast<size_t>(stops[i] - starts[i])}; }
   bool has(size_t i) const { return present == nullptr || present[i] != 0; }

@@ -42,7 +42,7 @@ struct Strings {
     const auto size = static_cast<int64_t>(arena.shape(0));
     for (size_t i = 0; i < starts.shape(0); i++) {
       const int64_t a = starts.data()[i], b = stops.data()[i];
-      need(0 <= a && a <= b && b <= size, "a string reaches out of its arena");
+      need(0 <= a && a <= b && b <= size, "a string is not inside its arena");
     }
   }
   size_t size() const { return starts.shape(0); }
@@ -147,8 +147,8 @@ const int64_t* offsets_of(nb::handle given, size_t count, int64_t limit, std::ve
   need(array.shape(0) != 0 && array.shape(0) - 1 == count,
        "offsets have another length than what they divide, plus one");
   const int64_t* const offsets = array.data();
-  need(offsets[0] >= 0 && offsets[count] <= limit, "offsets reach out of the values");
-  for (size_t i = 0; i < count; i++) need(offsets[i] <= offsets[i + 1], "offsets go back");
+  need(offsets[0] >= 0 && offsets[count] <= limit, "offsets are not inside the values");
+  for (size_t i = 0; i < count; i++) need(offsets[i] <= offsets[i + 1], "offsets decrease");
   kept.push_back(nb::borrow(given));
   return offsets;
 }
@@ -159,7 +159,7 @@ struct Columns {
   std::vector<nb::object> kept;
 
   Columns(const std::vector<EncodeField>& fields, nb::sequence given, size_t num_rows) {
-    need(nb::len(given) == fields.size(), "there is not one column for each field");
+    need(nb::len(given) == fields.size(), "the number of columns is not that of the fields");
     size_t i = 0;
     for (nb::handle each : given) items.push_back(column_of(fields[i++], tuple_of(each, 7, "a column"), num_rows));
   }
@@ -208,7 +208,7 @@ struct Columns {
     if (field.source == Source::kRaw) {
       // Marked by the caller: one double per row is a number, and hashed as one.
       if (!parts[4].is_none()) {
-        need(column.count == sizeof(double), "a column that is marked as doubles has not eight bytes for each row");
+        need(column.count == sizeof(double), "a column that is marked as doubles does not have eight bytes per row");
         need(is_aligned<double>(bytes.data()), "doubles do not lie at a multiple of eight");
         column.doubles = reinterpret_cast<const double*>(bytes.data());
       }
@@ -343,7 +343,7 @@ std::vector<Span> spans_of(const std::vector<Array<uint8_t>>& blocks, const Arra
     need(arena_of.data()[i] < blocks.size(), "there is no such arena");
     const Array<uint8_t>& block = blocks[arena_of.data()[i]];
     const int64_t begin = begins.data()[i], size = sizes.data()[i], end = static_cast<int64_t>(block.shape(0));
-    need(0 <= begin && begin <= end && 0 <= size && size <= end - begin, "a string reaches out of its arena");
+    need(0 <= begin && begin <= end && 0 <= size && size <= end - begin, "a string is not inside its arena");
     spans[i] = Span{block.data() + begin, static_cast<size_t>(size)};
   }
   return spans;
@@ -362,7 +362,7 @@ LateValue late_value(nb::handle given, std::vector<std::unique_ptr<BytesView>>& 
     const auto size = value_of<size_t>(parts[1], "the size of a file");
     need(size <= kLargestFile, "a file is larger than any record");
     const auto digest_bytes = value_of<nb::bytes>(parts[2], "the digest of a file");
-    need(digest_bytes.size() == kDigestBytes, "a digest has not 16 bytes");
+    need(digest_bytes.size() == kDigestBytes, "a digest does not have 16 bytes");
     Digest digest;
     std::memcpy(digest.words, digest_bytes.c_str(), kDigestBytes);
     return LateValue::in_file(std::move(path), size, digest);
@@ -389,7 +389,7 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
     for (nb::handle value : value_of<nb::sequence>(parts[1], "the values of a late field")) {
       fields.back().values.push_back(late_value(value, views));
     }
-    need(fields.back().values.size() == rows, "a late field has not one value for each row");
+    need(fields.back().values.size() == rows, "a late field does not have one value per row");
   }
   GrowableArray<uint8_t> out;
   GrowableArray<int64_t> frame_sizes;

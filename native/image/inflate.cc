@@ -113,11 +113,11 @@ InflateFault run_blocks(BitReader& in, Inflated& output) {
 const char* words_of(InflateFault fault) {
   static constexpr const char* kWords[] = {
       "is sound",
-      "is no zlib stream",
-      "has a block of a type that there is not",
+      "is not a zlib stream",
+      "has a block of an unknown type",
       "has a stored block whose size is damaged",
-      "has a block whose code lengths make no code",
-      "has a code that stands for nothing",
+      "has a block whose code lengths are not a valid code",
+      "has a code without a symbol",
       "copies from before its beginning",
       "is cut short",
       "gives more bytes than expected",

@@ -76,11 +76,11 @@ class Painter {
       } else if (*raw < kNumFilters) {
         unfilter(*raw, raw + 1, above, row, size, pixel_bytes);
       } else {
-        return "a row has filter " + std::to_string(*raw) + ", which there is not";
+        return "a row has the unknown filter " + std::to_string(*raw);
       }
       for (raw += undone * (size + 1); undone > 0; undone--, y++) {
         above = row_of(pass, y);
-        if (!is_direct() && !place(above, width, pass, y)) return "a pixel has a colour that its palette has not";
+        if (!is_direct() && !place(above, width, pass, y)) return "a pixel has a colour that is not in its palette";
       }
     }
     return {};

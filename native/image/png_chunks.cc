@@ -48,7 +48,7 @@ std::string read_header(const uint8_t* header, uint64_t max_pixels, PngLayout& l
     return "there is no colour type " + std::to_string(header[9]) + " with " + std::to_string(header[8]) + " bits";
   }
   if (header[10] != 0 || header[11] != 0 || header[12] > 1) {
-    return "the header is damaged: it names a compression, filter or interlace method that there is not";
+    return "the header is damaged: it names an unknown compression, filter or interlace method";
   }
   layout.interlaced = header[12] == 1;
   return {};
