@@ -73,19 +73,21 @@ $(SANITIZED)/.installed: $(CORE)
 	  . pytest pytest-timeout hypothesis protobuf pillow
 	@touch $@
 
-# Tests in which several threads use the core at once. TensorFlow is in none of them: its own threads are not built for
-# the sanitizer.
-THREADED := $(addprefix tests/unit/native/,test_digest.py test_encoder.py test_mapping.py test_resize.py \
-  test_row_locations.py test_tokens.py test_vocabulary.py) tests/unit/decode/test_png.py tests/unit/read/test_scatter.py
+# The tests in which several threads use the core at once. Not those of mappings: they return from a signal inside a
+# copy, which the sanitizer makes itself and does not return from. TensorFlow is in none of these: its own threads are
+# not built for the sanitizer.
+THREADED := -k thread --deselect tests/unit/native/test_mapping.py tests/unit/native tests/unit/decode/test_png.py \
+  tests/unit/read/test_scatter.py tests/unit/read/test_shard.py tests/unit/test_dataset.py
 
+# Without randomized addresses: of those, the runtime of older compilers finds some in the way.
 tsan: $(TSAN)/.installed ## The core built with the thread sanitizer, under the tests that share it between threads
-	LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66 die_after_fork=0" \
+	LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" \
 	setarch -R $(TSAN)/bin/python -m pytest -m 'not long' $(THREADED)
 
 $(TSAN)/.installed: $(CORE)
 	$(PYTHON) -m venv $(TSAN)
 	$(TSAN)/bin/python $(INSTALL) \
-	  --config-settings=cmake.define.PENSTOCK_SANITIZE_THREADS=ON \
+	  --config-settings=cmake.define.PENSTOCK_SANITIZE_THREADS=ON --config-settings=install.strip=false \
 	  --config-settings=cmake.define.PENSTOCK_WARNINGS_ARE_ERRORS=ON --config-settings=build-dir=build/tsan \
 	  . pytest pytest-timeout hypothesis protobuf pillow
 	@touch $@
