@@ -80,7 +80,7 @@ def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_p
     monkeypatch.setattr(ShardFile, "__enter__", enter)
     monkeypatch.setattr(ShardFile, "__exit__", leave)
     monkeypatch.setattr(row_store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
-    monkeypatch.setattr(conversion, "_MOST_WRITERS", 2)
+    monkeypatch.setattr(conversion, "_MAX_WRITERS", 2)
     ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, workers=8)
     assert 1 <= most <= 2
 
@@ -94,7 +94,7 @@ def test_x14_statistics_of_written_shards_are_taken_with_one_index_at_a_time(tmp
         return open_files(paths, *options)
 
     monkeypatch.setattr(convert, "open_files", watch)
-    monkeypatch.setattr(conversion, "_MOST_HELD_BYTES", 0)
+    monkeypatch.setattr(conversion, "_MAX_HELD_BYTES", 0)
     rows = {"age": list(range(300)), "kind": ["cat", "dog", "cow"] * 100}
     data = ps.convert(rows, tmp_path / "out", stratify="kind", num_shards=3)
     assert opened == [1, 1, 1]

@@ -314,7 +314,7 @@ def test_x01_what_another_request_has_begun_stays_when_the_finished_one_is_confi
     out = tmp_path / "out"
     ps.convert(table(), out)
     with monkeypatch.context() as patch:
-        patch.setattr(Conversion, "_write_beside", cut_off)
+        patch.setattr(Conversion, "_write_metadata", cut_off)
         with pytest.raises(WriteError):
             ps.convert(table(), out, overwrite=True, seed=1)
     left = fingerprint(tmp_path / ".out.partial")
@@ -360,7 +360,7 @@ def unfinished(tmp_path, monkeypatch):
     """A conversion that ended when its shards were complete, before the data set was."""
     heights = np.arange(NUM_ROWS) / 8
     with monkeypatch.context() as patch:
-        patch.setattr(Conversion, "_write_beside", cut_off)
+        patch.setattr(Conversion, "_write_metadata", cut_off)
         with pytest.raises(WriteError):
             ps.convert(table(height=heights), tmp_path / "out", num_shards=3)
     return tmp_path / "out"

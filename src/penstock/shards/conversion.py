@@ -1,8 +1,8 @@
-"""The engine of every conversion: blocks of rows in, a complete data set out.
+"""The engine of every conversion: writes blocks of rows as a complete data set.
 
-In: blocks, in the order of the source, from a reader or a program. Out: `Manifest`. Rows are worked on by
-several threads and kept in order; when all have come, splits are made, shards are written by several threads,
-and the folder is put in its place. How many threads there are changes nothing.
+In: blocks of rows, in the order of the source. Out: `Manifest`. Several threads encode the blocks and keep
+their order; after the last block the rows are assigned to splits, several threads write the shards, and the
+folder gets its final name. The number of threads does not affect the output.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from penstock.shards.tfds import describe_tfds
 from penstock.statistics.statistics import Statistics
 
 Settle: TypeAlias = Callable[[Mapping[str, int]], Schema]
-"""Returns the schema that is written, once it is known how many rows lack each field."""
-UNLABELLED: Final = "kept in the data set, left out by training"
-"""How the note ends that counts rows without a target; training gives counts of its own."""
+"""Returns the final schema, given the number of rows in which each field is missing."""
+UNLABELLED: Final = "kept in the data set, skipped in training"
+"""End of the note that counts rows without a target; training reports its own counts."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a conversion has come.
+    """Progress of a conversion.
 
     Attributes:
         stage: "reading" or "writing".
-        num_rows: Rows read so far, of `total_rows` if that is known.
-        num_bytes: Bytes of the source read, or of the shards written, so far.
-        total_bytes: … of so many, if that is known.
-        num_rejects: Rows left out so far.
-        splits: Rows of each split, as far as that is known.
+        num_rows: Number of rows read so far.
+        num_bytes: Number of bytes read from the source, or written to shards, so far.
+        total_bytes: Total number of bytes to read or write, or None if unknown.
+        num_rejects: Number of rows rejected so far.
+        splits: Number of rows per split; an estimate while rows are read.
     """
 
     stage: str
@@ -70,26 +70,26 @@ class Progress:
     splits: Mapping[str, int] = field(default_factory=dict)
 
 
-_MOST_HELD_BYTES = 64 << 20
+_MAX_HELD_BYTES = 64 << 20
 _MANY_SPLITS = 10
-# Shards that are written at once where rows are on disk, each with an estimated 60 MB in memory. Their
-# frames are composed by as many threads as there are workers.
-_MOST_WRITERS = 6
-_BLOCKS_BETWEEN = 32  # after which freed memory is given back, where there is much of it
+# Shards that are written at the same time where rows are on disk: each takes about 60 MB of memory. All
+# workers compose their frames.
+_MAX_WRITERS = 6
+_BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 MeasureShards: TypeAlias = Callable[[Path, SplitEntry, Schema, int], dict[str, Any]]
-"""Returns the statistics of a split whose shards are written; the stages that read shards provide it."""
+"""Returns the statistics of a split from its written shards; provided by the stages that read shards."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the manifest says beside what the engine knows.
+    """Parts of the manifest that the caller of the engine provides.
 
     Attributes:
-        request: What the conversion was asked for.
-        plan: What became of each column, and how it was read; or None.
-        source: Where the rows come from.
+        request: Request of the conversion.
+        plan: Plan by which columns became fields, or None.
+        source: Description of each file or table that the rows come from.
     """
 
     request: Request
@@ -98,11 +98,12 @@ class Facts:
 
 
 class Conversion:
-    """One data set being written; used by one thread, which gives it the blocks in order.
+    """A data set that is being written. One thread adds the blocks in order.
 
     Attributes:
-        num_rows: How many rows have come, rejected ones among them.
-        notes: What the summary should say beside the manifest, complete when it is finished.
+        num_rows: Number of rows added so far, rejected rows included.
+        notes: Notes for the summary that is shown to the user; complete after `finish`.
+        rejects: Rows that were rejected so far.
     """
 
     def __init__(
@@ -155,14 +156,14 @@ class Conversion:
         self._record_bytes = 0
 
     def add(self, incoming: Incoming) -> None:
-        """Take the next block.
+        """Add the next block.
 
         Raises:
-            PenstockError: A row of it, or of an earlier block, does not fit.
+            PenstockError: A row of this block or of an earlier one does not fit.
         """
         self._pending.append(self._pool.submit(self._work, incoming))
         self.num_rows = incoming.first_row + incoming.num_rows
-        # So many blocks are in memory at once: enough to keep every thread busy while this one reads.
+        # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
         while len(self._pending) > self._options.num_workers + 1:
             self._take(self._pending.popleft().result())
 
@@ -187,19 +188,19 @@ class Conversion:
         self._record_bytes += worked.num_bytes
         self._num_blocks += 1
         if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
-            _give_back()
+            _release_memory()
         self._read_bytes += worked.incoming.num_bytes
-        self._tell("reading", self._read_bytes, self._expected_bytes)
+        self._report_progress("reading", self._read_bytes, self._expected_bytes)
 
     def _hold(self, worked: WorkedRows) -> None:
-        """Keep the columns of a small source until its splits are known, which then go by rank."""
+        """Keep the columns of a small source until its splits are known: those are made by rank."""
         self._held_bytes += worked.num_bytes
         self._held.append(worked)
-        if self._store.num_rows >= RANK_BELOW or self._held_bytes > _MOST_HELD_BYTES:
+        if self._store.num_rows >= RANK_BELOW or self._held_bytes > _MAX_HELD_BYTES:
             self._merge_held()
 
     def _merge_held(self) -> None:
-        """Measure the rows that were kept by the splits that their keys give, and let go of them."""
+        """Measure the rows that were kept, by the splits that their keys give, and release them."""
         for worked in self._held:
             self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
         self._held.clear()
@@ -208,8 +209,8 @@ class Conversion:
         """Write the data set.
 
         Args:
-            settle: Says what the schema is, now that all rows were seen.
-            facts: What else the manifest says.
+            settle: Returns the final schema, given the number of missing values per field.
+            facts: Parts of the manifest that the caller provides.
 
         Raises:
             PenstockError: A row does not fit, there are no rows, or the disk is full.
@@ -232,7 +233,7 @@ class Conversion:
             payload="sequence_example" if self._work.encoder.is_sequence else "example",
             compression=self._options.compression,
             splits=splits,
-            split=self._account_split(assignment),
+            split=self._describe_split(assignment),
             order=self._options.describe_order(),
             rejects=self.rejects.to_json(),
             plan=facts.plan,
@@ -241,7 +242,7 @@ class Conversion:
             version=version("penstock"),
             request=facts.request.seal(content, facts.source),
         )
-        self._write_beside(manifest)
+        self._write_metadata(manifest)
         self._staging.commit()
         return manifest
 
@@ -249,7 +250,7 @@ class Conversion:
         """Return the split of every row.
 
         Raises:
-            OptionError: A split that the user named would have no row.
+            OptionError: A split that the user named would be empty.
         """
         keys = self._work.keys
         names = self._names.in_order() or None
@@ -260,7 +261,7 @@ class Conversion:
             raise OptionError(
                 "split",
                 expected=f"at least one row in {' and '.join(map(repr, assignment.names))}",
-                got=f"none in {' and '.join(map(repr, empty))}",
+                got=f"no row in {' and '.join(map(repr, empty))}",
                 advice=_advise_empty(self._split, keys.key, self._store.num_rows),
             )
         can_stratify = self._split.is_by_key and self._split.stratify is None
@@ -274,8 +275,8 @@ class Conversion:
     def _write_shards(self, assignment: Assignment) -> dict[str, SplitEntry]:
         self._store.finish(assignment.codes)
         if self._store.is_on_disk:
-            _native.empty_pool()  # what reading has used, writing has no use for
-            _give_back()
+            _native.empty_pool()  # writing does not use the buffers of reading
+            _release_memory()
         counts = assignment.counts
         tasks = plan_shards(
             assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
@@ -289,7 +290,7 @@ class Conversion:
             self._staging,
             self._options.compression,
             self._helpers if self._options.num_workers > 1 else None,
-            BoundedSemaphore(_MOST_WRITERS) if self._store.is_on_disk else nullcontext(),
+            BoundedSemaphore(_MAX_WRITERS) if self._store.is_on_disk else nullcontext(),
         )
         shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
         written = 0
@@ -298,12 +299,12 @@ class Conversion:
             shards[task.split].append(entry)
             written += entry.num_bytes
             if self._store.is_on_disk:
-                _give_back()
-            self._tell("writing", written, max(written, self._record_bytes), totals)
+                _release_memory()
+            self._report_progress("writing", written, max(written, self._record_bytes), totals)
         self.notes += assignment.notes
         if len(assignment.names) > _MANY_SPLITS:
-            named = f"does {self._split.split_by!r} name them?"
-            self.notes.append(f"there are {len(assignment.names)} splits: {named}")
+            check = f"check that the column {self._split.split_by!r} contains names of splits"
+            self.notes.append(f"there are {len(assignment.names)} splits: {check}")
         return {
             name: SplitEntry(tuple(entries))
             for name, entries in zip(assignment.names, shards, strict=True)
@@ -315,8 +316,9 @@ class Conversion:
     ) -> dict[str, Any] | None:
         """Return the statistics of the train split.
 
-        They were taken on the way, of the rows that the hash alone would have put there. Where the splits
-        have become others, they are taken of the columns, if those are few, or else the shards are read.
+        While rows are added, statistics are taken of the rows that the hash alone assigns to that split. If
+        the final splits differ, they are computed from the columns of a small source, otherwise from the
+        shards.
         """
         name = "train" if "train" in splits else next(iter(splits))
         if assignment.is_by_hash and name == assignment.names[self._work.measured]:
@@ -332,7 +334,7 @@ class Conversion:
             return statistics.to_json()
         return self._measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
 
-    def _account_split(self, assignment: Assignment) -> dict[str, Any]:
+    def _describe_split(self, assignment: Assignment) -> dict[str, Any]:
         return {
             "method": assignment.method,
             "shares": dict(self._split.shares),
@@ -346,32 +348,32 @@ class Conversion:
             "notes": list(assignment.notes),
         }
 
-    def _write_beside(self, manifest: Manifest) -> None:
+    def _write_metadata(self, manifest: Manifest) -> None:
         if self.rejects.has_file:
             self._staging.write(REJECTS_NAME, self.rejects.lines())
         described = describe_tfds(manifest.schema, manifest)
         if isinstance(described, str):
-            self.notes.append(f"dataset_info.json and features.json are left out: {described}")
+            self.notes.append(f"dataset_info.json and features.json are not written: {described}")
         else:
             for name, data in zip(("dataset_info.json", "features.json"), described, strict=True):
                 self._staging.write(name, data)
         self._staging.write(MANIFEST_NAME, dump(manifest))
 
-    def _tell(
+    def _report_progress(
         self, stage: str, num_bytes: int, total: int | None, splits: Mapping[str, int] | None = None
     ) -> None:
         if self._on_progress is not None:
-            told = (
+            num_rows = (
                 splits
                 if splits is not None
                 else dict(zip(self._split.shares, self._counts.tolist(), strict=True))
             )
             self._on_progress(
-                Progress(stage, self._store.num_rows, num_bytes, total, self.rejects.count, told)
+                Progress(stage, self._store.num_rows, num_bytes, total, self.rejects.count, num_rows)
             )
 
     def close(self) -> None:
-        """End the threads, and let go of what was kept."""
+        """Stop the threads and release the rows."""
         for pool in (self._pool, self._helpers):
             pool.shutdown(wait=True, cancel_futures=True)
         self._store.close()
@@ -379,14 +381,14 @@ class Conversion:
 
 
 def _advise_empty(split: SplitOptions, key: str | None, num_rows: int) -> str:
-    """Say what to change where a split has no row."""
+    """Return advice for a split that would be empty."""
     by = split.time or key
     what = "Identical rows" if by is None else f"Rows of one value of {by!r}"
     advice = "Name fewer splits, or give a larger share to those that are empty."
-    return f"There are {num_rows} rows. {what} go to one split. {advice}"
+    return f"There are {num_rows} rows. {what} always go to the same split. {advice}"
 
 
-def _give_back() -> None:
-    """Give freed memory back to the system: allocators keep it, more of it the longer they run."""
+def _release_memory() -> None:
+    """Return freed memory to the system: allocators keep more of it the longer they run."""
     _native.trim_memory()
     pa.default_memory_pool().release_unused()

@@ -1,7 +1,7 @@
-"""Whether a data set may be written to a place, told before any work is done.
+"""The output folder of a conversion, checked before any work is done.
 
-In: the path that somebody named. Out: the folder it means, or a `PathError`. Only files that a manifest there
-lists are ever given up to `overwrite`: never a file of somebody else's.
+In: the path that a user passed. Out: the folder it refers to, or a `PathError`. `overwrite` replaces a folder
+only if all files in it belong to a data set: other files are never deleted.
 """
 
 from __future__ import annotations
@@ -24,90 +24,94 @@ from penstock.storage.paths import PathLike
 
 REJECTS_NAME: Final = "rejects.jsonl"
 _OWN_NAMES = (MANIFEST_NAME, REJECTS_NAME, "dataset_info.json", "features.json")
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
-def find_place(out: PathLike) -> Path:
-    """Return the folder that a path means: of a link to one, where it leads.
+def resolve_folder(out: PathLike) -> Path:
+    """Return the folder that a path refers to, with links resolved.
 
     Raises:
-        OptionError: It is no path.
+        OptionError: The value is not a path.
     """
     if not isinstance(out, str | os.PathLike) or not os.fspath(out):
         raise OptionError("out", expected="the path of a folder", got=show(out))
     return Path(os.path.realpath(out))
 
 
-def find_staging(place: Path) -> Path:
-    """Return the hidden folder in which the data set of a folder is written until it is complete."""
-    return place.parent / f".{place.name}.partial"
+def find_staging(folder: Path) -> Path:
+    """Return the hidden folder in which a data set is written until it is complete."""
+    return folder.parent / f".{folder.name}.partial"
 
 
-def check_place(place: Path, *, overwrite: bool) -> bool:
-    """Tell whether a data set is there that the new one replaces.
+def check_folder(folder: Path, *, overwrite: bool) -> bool:
+    """Return whether the folder contains a data set that the new one replaces.
 
     Raises:
-        PathError: The place cannot be written to: it is no folder, or holds what must not be lost.
+        PathError: The folder cannot be written: it is not a folder, or contains files that must not be lost.
     """
     try:
-        is_folder = stat.S_ISDIR(place.lstat().st_mode)
+        is_folder = stat.S_ISDIR(folder.lstat().st_mode)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise refuse_place(place, error) from error
+        raise refuse_folder(folder, error) from error
     if not is_folder:
-        raise PathError("not a folder", path=place, advice="Name a folder for the output.")
-    _refuse_fixed(place)
+        raise PathError("not a folder", path=folder, advice="Choose a folder for the output.")
+    _refuse_fixed(folder)
     try:
-        return _check_contents(place, overwrite=overwrite)
+        return _check_contents(folder, overwrite=overwrite)
     except PathError:
         raise
     except OSError as error:
-        raise refuse_place(place, error) from error
+        raise refuse_folder(folder, error) from error
 
 
-def refuse_place(place: Path, error: OSError) -> PathError:
-    """Make the error for a place that the system refuses."""
+def refuse_folder(folder: Path, error: OSError) -> PathError:
+    """Return the error for a folder that the operating system refuses to write."""
     advice = "Choose a folder that you may write to."
-    return PathError(f"cannot be written ({error.strerror or error})", path=place, advice=advice)
+    return PathError(f"cannot be written ({error.strerror or error})", path=folder, advice=advice)
 
 
-def _refuse_fixed(place: Path) -> None:
-    """Refuse a folder that another cannot take the place of."""
-    advice = f"Name a folder inside it, such as {os.fspath(place / 'data')!r}."
-    if place.is_mount():
-        raise PathError("the root of a file system, which cannot be replaced", path=place, advice=advice)
+def _refuse_fixed(folder: Path) -> None:
+    """Refuse a folder that cannot be replaced by another."""
+    advice = f"Choose a folder inside it, such as {os.fspath(folder / 'data')!r}."
+    if folder.is_mount():
+        raise PathError("is the root of a file system, which cannot be replaced", path=folder, advice=advice)
     with contextlib.suppress(FileNotFoundError):  # the current folder may have been removed
-        if place.samefile(os.curdir):
-            # Whoever stands in it would go on standing in the folder that was there before.
-            raise PathError("the current folder, which cannot be replaced", path=place, advice=advice)
+        if folder.samefile(os.curdir):
+            # A shell in it would stay in the old folder.
+            raise PathError("is the current folder, which cannot be replaced", path=folder, advice=advice)
 
 
-def _check_contents(place: Path, *, overwrite: bool) -> bool:
-    if next(place.iterdir(), None) is None:
+def _check_contents(folder: Path, *, overwrite: bool) -> bool:
+    if next(folder.iterdir(), None) is None:
         return False
-    is_data_set = os.path.lexists(place / MANIFEST_NAME)
+    is_data_set = os.path.lexists(folder / MANIFEST_NAME)
     if is_data_set and not overwrite:
-        refuse_existing(place)
-    own = _name_own_files(place) if is_data_set else frozenset()
-    foreign = list(itertools.islice((name for name in _walk(place) if name not in own), _MOST_NAMED + 1))
+        refuse_existing(folder)
+    own = _name_own_files(folder) if is_data_set else frozenset()
+    foreign = list(itertools.islice((name for name in _walk(folder) if name not in own), _MAX_NAMED + 1))
     if foreign:
-        named = ", ".join(show(name) for name in foreign[:_MOST_NAMED])
-        more = " and more" if len(foreign) > _MOST_NAMED else ""
-        what = "has other files beside its data set" if is_data_set else "holds files, and is no data set"
+        named = ", ".join(show(name) for name in foreign[:_MAX_NAMED])
+        more = " and more" if len(foreign) > _MAX_NAMED else ""
+        what = (
+            "contains files that do not belong to its data set"
+            if is_data_set
+            else "contains files, but is not a data set"
+        )
         advice = "Move them elsewhere, or choose another folder."
-        raise PathError(f"{what}: {named}{more}", path=place, advice=advice)
+        raise PathError(f"{what}: {named}{more}", path=folder, advice=advice)
     return True
 
 
-def _name_own_files(place: Path) -> frozenset[str]:
-    """Return the paths, in the folder, of all files that its manifest lists, and of those beside it."""
+def _name_own_files(folder: Path) -> frozenset[str]:
+    """Return the relative paths of all files that the manifest lists, and of the metadata files."""
     try:
-        manifest = load_manifest(place)
+        manifest = load_manifest(folder)
     except ManifestError as error:
         raise PathError(
-            "has a manifest that cannot be read, so that its files cannot be told from others",
-            path=place,
+            "has a manifest that cannot be read, so that it is unknown which files belong to the data set",
+            path=folder,
             advice="Remove the folder yourself, or choose another.",
         ) from error
     shards = [] if manifest is None else manifest.shards()

@@ -1,7 +1,7 @@
-"""The manifest `penstock.json`: what a data set is, how it was made, and of which files it consists.
+"""The manifest `penstock.json`: the schema of a data set, how it was made, and its files.
 
-In: a `Manifest`, or a folder from anywhere. Out: the bytes of the file, or the `Manifest` in it. Nothing in
-it depends on time or machine. Loading trusts nothing: a fault is a `ManifestError` that names its place.
+In: a `Manifest`, or a folder from an untrusted source. Out: the bytes of the file, or the `Manifest`. Its
+content does not depend on time or machine. Every fault in it is a `ManifestError` with the path of the value.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from penstock.storage.open_file import OpenFile
 
 MANIFEST_NAME: Final = "penstock.json"
 FORMAT: Final = 1
-"""The version of this layout; a higher one is refused."""
+"""Version of the format; higher versions are refused."""
 
 MAX_MANIFEST_BYTES: Final = 256 << 20
-"""A hundred times the manifest of a data set of 10 000 shards: more is an attack or a mistake."""
+"""Maximum size: a hundred times the manifest of a data set of 10,000 shards."""
 
-_MAX_RATIO = 1032  # of deflate, which no stream exceeds
+_MAX_RATIO = 1032  # maximum compression ratio of deflate
 
 ManifestPayload: TypeAlias = Literal["example", "sequence_example"]
 ManifestCompression: TypeAlias = Literal["none", "gzip"]
@@ -38,20 +38,20 @@ ManifestCompression: TypeAlias = Literal["none", "gzip"]
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a data set is and how it was made.
+    """Description of a data set, and of how it was made.
 
     Attributes:
-        schema: What its records hold.
-        payload: What its records are.
-        compression: How its shards are compressed.
-        splits: The files of each split, by its name.
+        schema: Schema of the records.
+        payload: Message type of the records.
+        compression: Compression of the shards.
+        splits: Files of each split, by split name.
         split: How the splits were made: `method`, `shares`, `seed`, `group`, `duplicates`, ….
-        order: How the records are ordered: `shuffled`, `seed`.
-        rejects: The rows that were left out: `count`, `file`, `by_column`.
-        plan: How columns became fields, or None where samples were written as they are.
-        source: Where the rows come from, an object for each file or table.
-        statistics: Of the train split, as `statistics/statistics.py` writes them, or None.
-        version: The version of Penstock that wrote the data set.
+        order: Order of the records: `shuffled`, `seed`.
+        rejects: Rows that were rejected: `count`, `file`, `by_column`.
+        plan: Plan by which columns became fields, or None if samples were written as they are.
+        source: Description of the source, one object per file or table.
+        statistics: Statistics of the train split, as `statistics/statistics.py` writes them, or None.
+        version: Version of Penstock that wrote the data set.
         request: Everything that affected the output: `digest`, `rows`, `content`, `options`, as
             `shards/request.py` writes them; None in data sets of earlier versions.
     """
@@ -71,12 +71,12 @@ class Manifest:
 
     @property
     def num_records(self) -> int:
-        """The records of all splits."""
+        """Number of records in all splits."""
         return sum(split.num_records for split in self.splits.values())
 
     @property
     def num_bytes(self) -> int:
-        """What all shards take on disk."""
+        """Size of all shards on disk, in bytes."""
         return sum(split.num_bytes for split in self.splits.values())
 
     def shards(self) -> Iterator[ShardEntry]:
@@ -86,7 +86,7 @@ class Manifest:
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Return the bytes of the file: the same for equal manifests."""
+    """Return the bytes of the file, which are the same for equal manifests."""
     form = {
         "penstock": {"version": manifest.version},
         "format": FORMAT,
@@ -102,17 +102,17 @@ def dump(manifest: Manifest) -> bytes:
         **({} if manifest.request is None else {"request": manifest.request}),
     }
     text = write_json(form, 1)
-    # Statistics have thousands of numbers: on one line they are ten times faster to write, and to pass over.
+    # Statistics contain thousands of numbers: one line is ten times as fast to write, and easier to skip.
     statistics = json.dumps(manifest.statistics, allow_nan=False)
     return f'{text[:-2]},\n "statistics": {statistics}\n}}\n'.encode("ascii")
 
 
 def load_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of a folder, or None if it has none.
+    """Return the manifest of a folder, or None if there is no manifest.
 
     Raises:
-        ManifestError: The file is no manifest, or one of a newer format.
-        PathError: It cannot be read.
+        ManifestError: The file is not a valid manifest, or has a newer format.
+        PathError: The file cannot be read.
     """
     path = folder / MANIFEST_NAME
     try:
@@ -131,13 +131,13 @@ def load_manifest(folder: Path) -> Manifest | None:
 
 
 def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
-    """Return what the bytes of a manifest say.
+    """Return the manifest that the bytes of a file contain.
 
-    Keys at the top that this version does not know are passed over, so that a later one may add some; what
-    changes the meaning of those that are there changes the format's number.
+    Unknown keys at the top level are ignored, so that later versions can add keys. A change in the meaning of
+    an existing key requires a new format version.
 
     Raises:
-        ManifestError: They are no manifest, or one of a newer format.
+        ManifestError: The bytes are not a valid manifest, or have a newer format.
     """
     root = JsonValue(_parse(data, path), Document("manifest", ManifestError, path))
     root.child("format").version(FORMAT)
@@ -169,28 +169,28 @@ def _parse(data: bytes, path: Path | None) -> Any:
     try:
         return json.loads(data, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        reason = "too many nested levels" if isinstance(error, RecursionError) else str(error)
         raise ManifestError(
-            "the manifest is no JSON",
+            "the manifest is not valid JSON",
             path=path,
             field="$",
             expected="a JSON object",
             got=show(data[:40]) if not data.startswith(b"{") else reason,
-            advice="Get the file anew; without it the shards can be opened one by one.",
+            advice="Restore the file, or open the shards without it: penstock.open('*.tfrecord').",
         ) from None
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in made if keys.count(key) > 1)
-        raise ValueError(f"the key {show(twice)} twice in one object")
-    return made
+        duplicate = next(key for key in result if keys.count(key) > 1)
+        raise ValueError(f"the key {show(duplicate)} twice in one object")
+    return result
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name}, which is no number in JSON")
+    raise ValueError(f"{name}, which is not a JSON number")
 
 
 def _load_schema(value: JsonValue) -> Schema:
@@ -231,7 +231,7 @@ _KNOWN_OF_SOURCE: Final = {
 
 
 def _check_known(value: JsonValue, kinds: Mapping[str, Callable[[JsonValue], object]]) -> None:
-    """Refuse known keys of a wrong type; others are passed over, so that a later version may add some."""
+    """Refuse known keys of a wrong type; unknown keys are ignored, so that later versions can add keys."""
     if value.optional_object() is None:
         return
     for key, check in kinds.items():
@@ -268,8 +268,8 @@ def _check_statistics(value: JsonValue, schema: Schema) -> None:
             continue
         if isinstance(frequencies.values[0], int) != (dtype == "int64"):
             values = value.child("fields").child(name).child("frequencies").child("values")
-            expected = "whole numbers" if dtype == "int64" else "texts"
-            raise values.refuse(f"{expected}, as the field has", show(frequencies.values[0]))
+            expected = "whole numbers" if dtype == "int64" else "strings"
+            raise values.refuse(f"{expected}, the type of the field", show(frequencies.values[0]))
 
 
 def _refuse_inside(value: JsonValue, inner: str, error: SchemaError) -> PenstockError:
@@ -291,13 +291,13 @@ def _load_splits(value: JsonValue, max_ratio: int) -> dict[str, SplitEntry]:
     seen: set[str] = set()
     for name, child in value.children().items():
         if not name or not name.isprintable():
-            raise child.refuse("a name that can be printed", show(name))
+            raise child.refuse("a name of printable characters", show(name))
         splits[name] = SplitEntry.from_json(child)
         for shard, each in zip(splits[name].shards, child.child("shards").elements(), strict=True):
             most = shard.num_bytes * max_ratio // FRAME_BYTES
-            if shard.num_records > most:  # memory for an index is taken by this number
+            if shard.num_records > most:  # an index of this size is allocated
                 raise each.child("records").refuse(f"at most {most}, in {shard.num_bytes} bytes")
-            if shard.name in seen:  # its records would count twice
-                raise each.child("file").refuse("a file of its own", f"{shard.name!r} a second time")
+            if shard.name in seen:  # its records would be counted twice
+                raise each.child("file").refuse("a different file for each shard", f"{shard.name!r} twice")
             seen.add(shard.name)
     return splits

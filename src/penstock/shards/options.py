@@ -1,6 +1,6 @@
-"""How to convert: every choice with its default, checked when made. One class, one group of flags.
+"""Options of a conversion, with their defaults, checked when they are created.
 
-In: what a caller chose. Out: `ConvertOptions`, and the options of each stage made from it.
+In: the keywords of a caller. Out: `ConvertOptions`, and from it the options of each stage.
 """
 
 from __future__ import annotations
@@ -24,37 +24,39 @@ ShardCompression = Literal["none", "gzip"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions:
-    """Choices of a conversion.
+    """Options of a conversion.
 
     Attributes:
-        split: Shares of the splits, as `{"train": 0.8, …}` or `"train=0.8,…"`. They add up to 1. If not said,
-            80 % train, 10 % validate, 10 % test; but TFRecords that have splits keep them.
-        group: A column whose equal values all go to one split.
-        stratify: Whether each value of the target gets the same shares; or the name of another field.
-        split_by: A column whose values name the splits; it is not written.
-        time: A column by which the oldest rows go to the first split and the newest to the last.
-        seed: Of everything random: the splits and the order.
-        shuffle: Whether records are written in random order. Readers that cannot shuffle well need it.
-        shard_bytes: About how large a shard is. 128 MB are read in a second and copied without trouble.
-        num_shards: How many shards the largest split has instead; the others get their share.
-        compression: Of the shards. Images are compressed already, and compressed files cannot be read in any
-            order without being inflated first.
-        workers: How many threads; as many as there are cores, if not said. The result is the same.
-        on_error: What a row gets that does not fit: "raise" its error, "skip" it with a line in the log, or
-            "collect" it in `rejects.jsonl`.
-        max_rejects: How many rows may be rejected before the run gives up.
-        overwrite: Whether a data set that is there may be replaced. It stays until the new one is complete.
-        resume: Whether to go on where a run that was cut off has stopped.
+        split: Shares of the splits, as `{"train": 0.8, …}` or `"train=0.8,…"`. They must add up to 1.
+            Default: 80 % train, 10 % validation, 10 % test; TFRecords that have splits keep them.
+        group: Name of a column; all rows with the same value in it go to the same split.
+        stratify: Whether the rows of each value of the target are divided by the shares; or the name of
+            another field.
+        split_by: Name of a column that contains the split of each row; the column is not written.
+        time: Name of a column; the oldest rows go to the first split and the newest to the last.
+        seed: Random seed of the splits and of the order of records.
+        shuffle: Whether records are written in random order, for readers that cannot shuffle well.
+        shard_bytes: Approximate size of a shard. 128 MB are read in a second and are easy to copy.
+        num_shards: Number of shards of the largest split, instead of `shard_bytes`; other splits get a
+            proportional number.
+        compression: Compression of the shards. Images are already compressed, and random access to compressed
+            files requires decompressing them first.
+        workers: Number of threads; default: the number of cores. It does not affect the output.
+        on_error: What happens to a row that does not fit: "raise" raises the error, "skip" leaves the row out
+            and logs a line, "collect" writes the row to `rejects.jsonl`.
+        max_rejects: Maximum number of rejected rows; more are an error.
+        overwrite: Whether an existing data set may be replaced. It is kept until the new one is complete.
+        resume: Whether to continue an interrupted conversion.
         drop: Columns that are not written.
-        rename: Names of fields that are not those of their columns, by column.
-        plan: A plan as `penstock convert --plan` prints it, or what is in it.
-        resize: Shrink images so that their shorter side has so many pixels.
-        delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
-        encoding: Of a CSV.
-        missing: Cells of a CSV that mean a missing value; in other sources texts, but for the empty one.
-        nan: What NaN means in a column of single numbers: "missing", like an empty cell, or "value", which is
-            stored, and which training refuses unless its transform takes it: `Scale(nan="missing")`.
-        short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".
+        rename: New names of fields, by column name.
+        plan: Path of a plan file, as `penstock convert --plan` prints it, or its content.
+        resize: Number of pixels of the shorter side; larger images are shrunk to it.
+        delimiter: Delimiter of a CSV file; default: a comma, or a tab for `.tsv` files.
+        encoding: Encoding of a CSV file.
+        missing: Texts that mark a missing value. Outside CSV files, the empty text is always a value.
+        nan: Meaning of NaN in a column of single numbers: "missing", like an empty cell, or "value", which is
+            stored; training refuses it unless its transform accepts it: `Scale(nan="missing")`.
+        short_rows: What happens to a row of a CSV file that has too few cells: "raise" or "fill".
 
     Example:
         >>> ConvertOptions(split="train=0.9,test=0.1", seed=7).split
@@ -93,12 +95,12 @@ class ConvertOptions:
             given = getattr(self, name)
             words = (given,) if isinstance(given, str) else given
             if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-                raise OptionError(name, expected="a list of texts", got=show(given))
+                raise OptionError(name, expected="a list of strings", got=show(given))
             object.__setattr__(self, name, tuple(words))
         for name, kind, example in (
             ("split", Mapping | None, "{'train': 0.9, …}"),
             ("rename", Mapping, "{'old': 'new', …}"),
-            ("plan", str | os.PathLike | Mapping | None, "the path of a plan, or what is in it"),
+            ("plan", str | os.PathLike | Mapping | None, "the path of a plan file, or its content"),
         ):
             if not isinstance(getattr(self, name), kind):
                 raise OptionError(name, expected=example, got=show(getattr(self, name)))
@@ -116,20 +118,20 @@ class ConvertOptions:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(name, expected="True or False", got=show(getattr(self, name)))
         if self.split is not None and self.split_by is not None:
-            advice = "The column says where each row goes: leave out the shares."
+            advice = "The column of split_by decides the split of each row: remove the shares."
             raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
-        object.__setattr__(self, "delimiter", self.source.delimiter)  # a tab has two spellings
-        # What the stages check is checked now, before any work.
+        object.__setattr__(self, "delimiter", self.source.delimiter)  # a tab can be written in two ways
+        # The stages check their options now, before any work.
         _ = self.source, self.encode, self._split_options(self.stratify or None)
 
     @property
     def num_workers(self) -> int:
-        """How many threads."""
+        """Number of threads."""
         return self.workers or len(os.sched_getaffinity(0))
 
     @property
     def source(self) -> SourceOptions:
-        """The choices that reading raw data needs."""
+        """Options for reading raw data."""
         return SourceOptions(
             delimiter=self.delimiter,
             encoding=self.encoding,
@@ -139,18 +141,18 @@ class ConvertOptions:
 
     @property
     def encode(self) -> EncodeOptions:
-        """The choices that encoding needs."""
+        """Options for encoding."""
         return EncodeOptions(resize=self.resize)
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each split."""
+        """Share of each split, by split name."""
         if isinstance(self.split, str):
             return parse_shares(self.split)
         return dict(DEFAULT_SHARES if self.split is None else self.split)
 
     def describe_order(self) -> dict[str, Any]:
-        """Return what the manifest says of the order of records, and of their shards."""
+        """Return the description of the order of records and of the shards for the manifest."""
         return {
             "shuffled": self.shuffle,
             "seed": self.seed if self.shuffle else None,
@@ -159,10 +161,10 @@ class ConvertOptions:
         }
 
     def splits(self, schema: Schema) -> SplitOptions:
-        """Return the choices that splitting needs.
+        """Return the options for splitting.
 
         Raises:
-            OptionError: Strata by the target were asked for, and there is not one target.
+            OptionError: `stratify` is True, and the schema does not have exactly one target.
         """
         if self.stratify is not True:
             return self._split_options(self.stratify or None)
@@ -171,7 +173,7 @@ class ConvertOptions:
                 "stratify",
                 expected="one target",
                 got=f"{len(schema.targets)}",
-                advice="Name the field: stratify='breed', on the command line --stratify breed.",
+                advice="Give the name of the field: stratify='breed', on the command line --stratify breed.",
             )
         return self._split_options(schema.targets[0])
 
@@ -216,10 +218,10 @@ class ConvertChoices(TypedDict, total=False):
 
 
 def make_options(**choices: Unpack[ConvertChoices]) -> ConvertOptions:
-    """Return the options for some keywords.
+    """Return the options that keywords specify.
 
     Raises:
-        OptionError: There is no such option, or it has a value that it cannot have.
+        OptionError: An option does not exist, or its value is not valid.
     """
     check_keywords(choices, (each.name for each in fields(ConvertOptions)), "convert")
     return ConvertOptions(**choices)

@@ -1,7 +1,7 @@
-"""Rows that do not fit: raised, or left out, counted and named.
+"""Rows that do not fit: raised as errors, or left out, counted and listed.
 
-In: the faults of each block, in order. Out: an error, or the account of what was left out, and the lines of
-`rejects.jsonl` for those who want the rows themselves.
+In: the faults of each block, in order. Out: an error, or the counts for the manifest and the lines of
+`rejects.jsonl`, one per rejected row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _log = logging.getLogger("penstock")
 
 
 class Rejects:
-    """What was left out so far.
+    """The rows that were rejected so far.
 
     Attributes:
-        count: How many rows.
-        by_column: How many of them by the column that did not fit; a row may count in several.
-        first: The error of the first of them.
+        count: Number of rejected rows.
+        by_column: Number of rejected rows per column that did not fit; a row can count for several columns.
+        first: Error of the first rejected row.
     """
 
     def __init__(self, on_error: OnError, max_rejects: int) -> None:
@@ -40,11 +40,11 @@ class Rejects:
         self._lines: list[bytes] = []
 
     def add(self, incoming: Incoming, faults: Iterable[CellFault]) -> None:
-        """Take down the faults of a block.
+        """Add the faults of a block.
 
         Raises:
-            PenstockError: The first of them, if that is the policy.
-            TooManySkippedError: There are more than the ceiling allows.
+            PenstockError: The error of the first fault, if `on_error` is "raise".
+            TooManySkippedError: There are more than `max_rejects` rejected rows.
         """
         in_order = sorted(faults, key=lambda fault: fault.row)
         for row, group in groupby(in_order, key=lambda fault: fault.row):
@@ -56,24 +56,24 @@ class Rejects:
             self.first = self.first or errors[0]
             self.by_column.update(fault.column for fault in found)
             if self.count > self._max:
-                raise self._give_up(errors[0])
+                raise self._refuse_more(errors[0])
             if self._on_error == "skip":
-                _log.warning("row left out: %s", errors[0])
+                _log.warning("row skipped: %s", errors[0])
             else:
-                self._lines.append(_account(incoming, row, found, errors))
+                self._lines.append(_write_line(incoming, row, found, errors))
 
-    def _give_up(self, last: PenstockError) -> TooManySkippedError:
+    def _refuse_more(self, last: PenstockError) -> TooManySkippedError:
         return TooManySkippedError(
             "rows rejected",
             path=last.path,
             field=last.field,
             expected=f"at most {self._max}",
-            got=f"{self.count} and more, the last because: {str(last).rstrip('.')}",
+            got=f"{self.count} or more; the last one: {str(last).rstrip('.')}",
             advice="Fix the plan or the data, or raise max_rejects (--max-rejects).",
         )
 
     def refuse_all(self, num_rows: int) -> PenstockError:
-        """Return the error for a source of which no row is left."""
+        """Return the error for a source without rows, or whose rows were all rejected."""
         if self.first is None:
             return OptionError("source", expected="at least one row that fits", got=f"{num_rows} rows")
         return SourceError(
@@ -81,21 +81,21 @@ class Rejects:
             path=self.first.path,
             field=self.first.field,
             expected="at least one row that fits",
-            got=f"none, the first because: {str(self.first).rstrip('.')}",
+            got=f"none; the first error: {str(self.first).rstrip('.')}",
             advice="Fix the plan or the data; 'penstock convert --plan' shows the types of the columns.",
         )
 
     @property
     def has_file(self) -> bool:
-        """Whether there are rows to write down."""
+        """Whether `rejects.jsonl` is written."""
         return bool(self._lines)
 
     def lines(self) -> bytes:
-        """Return what `rejects.jsonl` holds."""
+        """Return the content of `rejects.jsonl`."""
         return b"".join(self._lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the account for the manifest."""
+        """Return the JSON form for the manifest."""
         return {
             "count": self.count,
             "by_column": dict(sorted(self.by_column.items())),
@@ -103,7 +103,7 @@ class Rejects:
         }
 
 
-def _account(incoming: Incoming, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
+def _write_line(incoming: Incoming, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
     form = {
         "row": incoming.first_row + row,
         "reasons": [

@@ -1,6 +1,7 @@
-"""Where two requests differ, named by the path of the option.
+"""The request of a conversion: every option that affects the output, under one digest.
 
-In: two JSON values. Out: the paths at which they differ with both values, and the error that names them.
+In: options, plan and source of a conversion; the manifest of a finished data set. Out: a `Request` for the
+manifest and the journal, or an error that names the option in which a resumed run differs from the first.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from penstock.foundation.wording import show
 from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
 from penstock.shards.content import Content
-from penstock.shards.destination import find_place
+from penstock.shards.destination import resolve_folder
 from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.shards.options import ConvertOptions
 from penstock.shards.shard_file import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike, write_name
 
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 def refuse_difference(
@@ -37,10 +38,10 @@ def refuse_difference(
 
     Args:
         before: The earlier request.
-        now: The present one.
-        what: Begin of the message; the path of the first difference follows.
-        path: The folder that the earlier request belongs to.
-        advice: What to do about it.
+        now: The present request.
+        what: Start of the message; the path of the first difference follows.
+        path: Folder that the earlier request belongs to.
+        advice: Advice at the end of the message.
 
     Raises:
         OptionError: They differ; `field` is the path of the first difference.
@@ -48,21 +49,21 @@ def refuse_difference(
     found = list(find_differences(before, now))
     if not found:
         return
-    place, expected, got = found[0]
-    others = [place for place, _, _ in found[1:_MOST_NAMED]]
-    if len(found) > _MOST_NAMED:
+    location, expected, got = found[0]
+    others = [location for location, _, _ in found[1:_MAX_NAMED]]
+    if len(found) > _MAX_NAMED:
         others.append("…")
     more = f" (and {', '.join(others)})" if others else ""
     raise OptionError(
-        f"{what} {place}{more}", path=path, field=place, expected=expected, got=got, advice=advice
+        f"{what} {location}{more}", path=path, field=location, expected=expected, got=got, advice=advice
     )
 
 
-def find_differences(before: Any, now: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield the paths at which two JSON values differ, each with both values there in a few words."""
+def find_differences(before: Any, now: Any, location: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield the paths at which two JSON values differ, each with short texts for both values."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in [*before, *(key for key in now if key not in before)]:
-            inner = f"{place}.{key}" if place else key
+            inner = f"{location}.{key}" if location else key
             if key in before and key in now:
                 yield from find_differences(before[key], now[key], inner)
             else:
@@ -70,64 +71,64 @@ def find_differences(before: Any, now: Any, place: str = "") -> Iterator[tuple[s
                 yield inner, was, is_now
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for i, (one, other) in enumerate(zip(before, now, strict=True)):
-            yield from find_differences(one, other, f"{place}[{i}]")
+            yield from find_differences(one, other, f"{location}[{i}]")
     elif before != now or type(before) is not type(now):
-        yield place, show(before), show(now)
+        yield location, show(before), show(now)
 
 
 WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume"})
 """Options that do not affect the output; all others are part of the request."""
 
 IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})
-"""Options whose effect is in the plan, or in the schema, which are part of the request as a whole."""
+"""Options whose effect is in the plan or in the schema; the request contains both."""
 
-_ELSEWHERE: Final = ("plan", "schema")
-"""Parts that the manifest has elsewhere: of these its request has the digests alone."""
+_DIGESTED_PARTS: Final = ("plan", "schema")
+"""Parts that the manifest stores elsewhere; its request stores only their digests."""
 
-_MOST_CHARACTERS: Final = 1000
-"""Of a part in the manifest; of a longer one, such as the names of many columns, it has the digest."""
+_MAX_CHARACTERS: Final = 1000
+"""Maximum length of a part in the manifest; longer parts, such as many column names, become a digest."""
 
 _ADVICE: Final = (
-    "Ask for the same again, choose another folder, or replace the data set: --overwrite, "
-    "in Python overwrite=True."
+    "Use the same options and source as before, choose another folder, or replace the data set: "
+    "--overwrite, in Python overwrite=True."
 )
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a conversion was asked for.
+    """The request of a conversion.
 
     Attributes:
-        form: Everything that affects the output, except for the content of the source, as JSON.
+        json_form: Everything that affects the output, except the content of the source, as JSON.
     """
 
-    form: Mapping[str, Any]
+    json_form: Mapping[str, Any]
 
     @property
     def journal_form(self) -> dict[str, Any]:
-        """The form for an unfinished run, whose shards all have to be written by one version."""
-        return {"version": version("penstock"), **self.form}
+        """JSON form for the journal, with the version: one version must write all shards of a data set."""
+        return {"version": version("penstock"), **self.json_form}
 
     @cached_property
     def outline(self) -> dict[str, Any]:
-        """The form with digests in place of its large parts, which keeps a manifest compact."""
-        return {name: _shorten(name, value) for name, value in self.form.items()}
+        """JSON form with digests instead of its large parts, which keeps a manifest compact."""
+        return {name: _shorten(name, value) for name, value in self.json_form.items()}
 
     def seal(self, content: Content, source: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what the manifest records: the request and the content of the source, under one digest.
+        """Return the JSON form for the manifest: the request and the content of the source, under one digest.
 
         Args:
-            content: What was read.
-            source: Where it comes from, as the manifest describes it.
+            content: Content of the source.
+            source: Description of the source in the manifest.
         """
-        facts = {"rows": content.num_rows, "content": content.digest, "options": self.outline}
-        return {"digest": _digest({**facts, "source": list(source)}), **facts}
+        parts = {"rows": content.num_rows, "content": content.digest, "options": self.outline}
+        return {"digest": _digest({**parts, "source": list(source)}), **parts}
 
     def check_options(self, manifest: Manifest, path: Path) -> None:
-        """Compare the options with those that a finished data set was made with.
+        """Compare the options with those of a finished data set.
 
         Raises:
-            OptionError: They differ, or the data set does not record them.
+            OptionError: The options differ, or the data set does not record them.
         """
         if manifest.request is None:
             raise OptionError(
@@ -135,26 +136,26 @@ class Request:
                 path=path,
                 field="request",
                 expected="a data set that records its request",
-                got="one of an earlier version, which does not",
+                got="a data set of an earlier version of Penstock, without one",
                 advice="Choose another folder, or replace it: --overwrite, in Python overwrite=True.",
             )
         before = dict(manifest.request["options"])
         now = dict(self.outline)
         for name, value in (("plan", manifest.plan), ("schema", manifest.schema.to_json())):
-            # The data set has the part itself: the difference can be named by its own path.
+            # The manifest contains the part itself, so that the error can name the path of the difference.
             if before.get(name) != now.get(name) and _digest(value) == before.get(name):
-                before[name], now[name] = value, self.form.get(name)
+                before[name], now[name] = value, self.json_form.get(name)
         refuse_difference(
-            before, _as_json(now), what="the data set was made with another", path=path, advice=_ADVICE
+            before, _as_json(now), what="the data set was made with a different", path=path, advice=_ADVICE
         )
 
     def check_content(
         self, manifest: Manifest, path: Path, content: Content, source: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Compare request and content with those that a finished data set was made with, by the digest.
+        """Compare the digest of request and content with that of a finished data set.
 
         Raises:
-            OptionError: They differ.
+            OptionError: The request or the content of the source differs.
         """
         self.check_options(manifest, path)
         before, now = dict(manifest.request or {}), self.seal(content, source)
@@ -167,7 +168,7 @@ class Request:
             field, expected, got = next(found, (field, expected, got))
             what += "" if field == "source" else f" ({field})"
         raise OptionError(
-            f"{what} is not what the data set was made from",
+            f"{what} differs from what the data set was made from",
             path=path,
             field=field,
             expected=expected,
@@ -177,50 +178,52 @@ class Request:
 
 
 def find_finished(out: PathLike, options: ConvertOptions) -> Path | None:
-    """Return the folder of a finished data set that is to be resumed, or None where one is to be written."""
-    place = find_place(out)
-    is_wanted = options.resume and not options.overwrite and (place / MANIFEST_NAME).is_file()
-    return place if is_wanted else None
+    """Return the folder of a finished data set that `resume` refers to, or None if one must be written."""
+    folder = resolve_folder(out)
+    is_wanted = options.resume and not options.overwrite and (folder / MANIFEST_NAME).is_file()
+    return folder if is_wanted else None
 
 
-def load_finished(place: Path) -> Manifest:
+def load_finished(folder: Path) -> Manifest:
     """Return the manifest of a finished data set.
 
     Raises:
-        ManifestError: It is damaged.
-        NoSuchPathError: It was removed meanwhile.
+        ManifestError: The manifest is damaged.
+        NoSuchPathError: The data set was removed in the meantime.
     """
-    manifest = load_manifest(place)
+    manifest = load_manifest(folder)
     if manifest is None:
-        raise NoSuchPathError("the data set was removed while its source was read", path=place)
+        raise NoSuchPathError("the data set was removed while its source was being read", path=folder)
     return manifest
 
 
-def check_shards(place: Path, manifest: Manifest) -> None:
+def check_shards(folder: Path, manifest: Manifest) -> None:
     """Compare the shards of a finished data set with its manifest, byte by byte.
 
     Raises:
-        CorruptRecordError: A shard is missing, or has other bytes than when it was written.
+        CorruptRecordError: A shard is missing, or its bytes changed since it was written.
     """
     shards = list(manifest.shards())
     with ThreadPoolExecutor() as pool:
-        for shard, is_same in zip(shards, pool.map(lambda each: has_bytes(place, each), shards), strict=True):
+        for shard, is_same in zip(
+            shards, pool.map(lambda each: has_bytes(folder, each), shards), strict=True
+        ):
             if not is_same:
                 raise CorruptRecordError(
-                    "the shard is not what its data set was made with",
-                    path=place / shard.name,
+                    "the shard is missing, or was changed after it was written",
+                    path=folder / shard.name,
                     expected=f"{shard.num_bytes} bytes with SHA-256 {shard.sha256}",
-                    got="other bytes, or no file",
-                    advice=f"Run 'penstock verify {place}', or replace the data set: --overwrite, in Python "
+                    got="different bytes, or no file",
+                    advice=f"Run 'penstock verify {folder}', or replace the data set: --overwrite, in Python "
                     "overwrite=True.",
                 )
 
 
-def refuse_unrepeatable(name: str, place: Path) -> OptionError:
+def refuse_unrepeatable(name: str, folder: Path) -> OptionError:
     """Return the error for a source that can be read only once, where a finished data set is resumed."""
     return OptionError(
         "resume of a finished data set",
-        path=place,
+        path=folder,
         field="source",
         expected="a source that can be read twice, to compare its content",
         got=name,
@@ -230,9 +233,9 @@ def refuse_unrepeatable(name: str, place: Path) -> OptionError:
 
 
 def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
-    """Return what new rows need to become fields as these did: the plan, and options that change values.
+    """Return what is needed to convert new rows in the same way: the plan, and options that change values.
 
-    The words that mean *missing* are listed where they are not the default.
+    The texts that mark a missing value are listed if they are not the default.
     """
     words = sorted(set(options.missing))
     missing = {} if words == [""] else {"missing": words}
@@ -240,24 +243,24 @@ def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
 
 
 def request_raw(
-    plan: Plan, options: ConvertOptions, split: SplitOptions, late: Sequence[str], source: str
+    plan: Plan, options: ConvertOptions, split: SplitOptions, deferred: Sequence[str], source: str
 ) -> Request:
     """Return the request for a conversion of raw data.
 
     Args:
-        plan: What becomes of each column.
-        options: The options of the conversion.
-        split: How the splits are made.
-        late: Fields whose values are fetched when their record is written, which come first in a record.
+        plan: Plan by which columns become fields.
+        options: Options of the conversion.
+        split: Options of the splits.
+        deferred: Fields whose values are read when their record is written; they come first in a record.
         source: Name of the source.
     """
     return _request(
         options,
         split,
         source=write_name(source),
-        late=list(late),
+        late=list(deferred),
         plan=describe_plan(plan, options),
-        # What the form of a plan does not have, because a plan file does not need it.
+        # Not in the JSON form of a plan, because a plan file does not need it.
         absent=Schema({each.name: each.field for each in plan if each.is_absent}).to_json()["fields"],
         cautious=[each.name for each in plan if each.is_cautious],
     )
@@ -269,22 +272,22 @@ def request_stored(
     """Return the request for a conversion of TFRecords or of a data set.
 
     Args:
-        schema: The fields that are written.
-        names: The new name of each field, by its present one.
-        options: The options of the conversion.
-        split: How the splits are made.
+        schema: Schema of the fields that are written.
+        names: New name of each field, by its present name.
+        options: Options of the conversion.
+        split: Options of the splits.
     """
     return _request(options, split, source="TFRecords", names=dict(names), schema=schema.to_json())
 
 
 def _request(options: ConvertOptions, split: SplitOptions, **parts: Any) -> Request:
-    """Return a request with every option, those of the stages included, under the name of the option."""
+    """Return a request with every option, including those of the stages, by option name."""
     form: dict[str, Any] = {"format": FORMAT}
     for stage in (options, options.source, options.encode, split):
         form |= {each.name: getattr(stage, each.name) for each in fields(stage)}
     for name in (*WITHOUT_EFFECT, *IN_THE_PLAN, "shares"):
         del form[name]
-    # As text, for the order of the splits counts.
+    # As text, because the order of the splits matters.
     form["split"] = ",".join(f"{name}={share!r}" for name, share in split.shares.items())
     form["missing"] = sorted(set(options.missing))
     return Request(_as_json({**form, **parts}))
@@ -292,7 +295,7 @@ def _request(options: ConvertOptions, split: SplitOptions, **parts: Any) -> Requ
 
 def _shorten(name: str, value: Any) -> Any:
     is_nested = isinstance(value, dict | list)
-    is_large = name in _ELSEWHERE or (is_nested and len(json.dumps(value)) > _MOST_CHARACTERS)
+    is_large = name in _DIGESTED_PARTS or (is_nested and len(json.dumps(value)) > _MAX_CHARACTERS)
     return _digest(value) if is_nested and is_large else value
 
 

@@ -1,7 +1,7 @@
-"""How rows are divided into splits: what is asked for, and what came of it.
+"""Options of splits, the split of every row, and splits by hash.
 
-In: options by a user, hashes of rows. Out: `SplitOptions`, checked when made, and the split that a hash alone
-gives.
+In: options of a user, hashes of rows. Out: `SplitOptions`, checked when created, and the split that the hash
+of a row alone determines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.foundation.wording import show
 
 DEFAULT_SHARES: Final = MappingProxyType({"train": 0.8, "validation": 0.1, "test": 0.1})
 MAX_SPLITS: Final = 255
-"""A row's split is kept in a byte."""
+"""Maximum number of splits: the split of a row is stored in one byte."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _TOLERANCE = 1e-6  # thirds are written 0.3333333
@@ -30,15 +30,16 @@ _TOLERANCE = 1e-6  # thirds are written 0.3333333
 
 @dataclass(frozen=True, kw_only=True)
 class SplitOptions:
-    """What the splits of a data set are made by.
+    """Options of the splits of a data set.
 
     Attributes:
-        shares: The share of each split, in their order. They must add up to 1.
-        group: A column; rows that are equal in it go to one split, unless `split_by` or `time` decides.
-        stratify: A column; each of its values gets the shares by itself.
-        split_by: A column that names each row's split.
-        time: A column; the oldest rows go to the first split, the newest to the last.
-        seed: Seed of the hash that decides.
+        shares: Share of each split, in order. The shares must add up to 1.
+        group: Name of a column; rows with the same value in it go to the same split, unless `split_by` or
+            `time` decides.
+        stratify: Name of a column; the rows of each of its values are divided by the shares.
+        split_by: Name of a column that contains the split of each row.
+        time: Name of a column; the oldest rows go to the first split, the newest to the last.
+        seed: Seed of the hash that decides the splits.
 
     Example:
         >>> SplitOptions(shares={"train": 0.9, "test": 0.1}).names
@@ -62,9 +63,11 @@ class SplitOptions:
                 given.append(name)
         _check_column("group", self.group)
         if len(given) > 1:
-            advice = "Each of them decides where a row goes; only group can be given beside them."
+            advice = (
+                "Each of these options decides the split of a row: use one of them, with or without group."
+            )
             raise OptionError(
-                "the split", expected="one way to make it", got=" and ".join(given), advice=advice
+                "the split", expected="one option that decides it", got=" and ".join(given), advice=advice
             )
         is_whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
         if not is_whole or not 0 <= self.seed < 2**64:
@@ -72,12 +75,12 @@ class SplitOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The splits, in their order."""
+        """Names of the splits, in order."""
         return tuple(self.shares)
 
     @property
     def is_by_key(self) -> bool:
-        """Whether a key or the content decides the split, rather than a time or a column of names."""
+        """Whether a key or the content of a row decides its split, and not a time or a column of names."""
         return self.split_by is None and self.time is None
 
 
@@ -86,15 +89,15 @@ class Assignment:
     """The split of every row.
 
     Attributes:
-        names: The splits.
-        codes: The number of each row's split in `names`, in source order; it may lie on disk.
-        counts: How many rows each split has.
-        method: How they were made, in words.
-        num_duplicates: Rows that equal a row of another split, and were moved to it, unless `notes` say why
-            not.
-        num_equal: Rows that equal an earlier row, whatever split they would have been in.
-        is_by_hash: Whether each row is where its hash alone puts it.
-        notes: What else a person should know.
+        names: Names of the splits.
+        codes: Index into `names` of each row's split, in source order; possibly a memory-mapped file.
+        counts: Number of rows per split.
+        method: Description of how the splits were made.
+        num_duplicates: Number of rows that equal a row of another split, and were moved to it unless `notes`
+            give a reason why not.
+        num_equal: Number of rows that equal an earlier row, in any split.
+        is_by_hash: Whether each row is in the split that its hash alone determines.
+        notes: Notes for the user.
     """
 
     names: tuple[str, ...]
@@ -108,10 +111,10 @@ class Assignment:
 
 
 def parse_shares(text: str) -> dict[str, float]:
-    """Return the shares that a text such as `train=0.8,validation=0.1,test=0.1` gives.
+    """Return the shares of a text such as `train=0.8,validation=0.1,test=0.1`.
 
     Raises:
-        OptionError: It gives none.
+        OptionError: The text is not valid.
     """
     shares: dict[str, float] = {}
     for item in text.split(","):
@@ -129,28 +132,28 @@ def parse_shares(text: str) -> dict[str, float]:
 
 
 def check_split_names(names: Sequence[str]) -> None:
-    """Refuse names that no file can have, or too many.
+    """Refuse names that cannot be part of a file name, and too many names.
 
     Raises:
-        OptionError: They are such.
+        OptionError: A name is not valid, or there are too many names.
     """
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            advice = "It becomes part of the names of files."
+            advice = "The name becomes part of file names."
             raise OptionError(
                 "the name of a split", expected="letters, digits and _", got=show(name), advice=advice
             )
     if not 1 <= len(names) <= MAX_SPLITS:
-        raise OptionError("splits", expected=f"1 to {MAX_SPLITS} of them", got=str(len(names)))
+        raise OptionError("number of splits", expected=f"1 to {MAX_SPLITS}", got=str(len(names)))
 
 
 def split_hashes(hashes: NDArray[np.uint64], options: SplitOptions) -> NDArray[np.uint8]:
-    """Return the number of the split that each hash gives by itself, whatever other rows there are."""
+    """Return the index of the split that each hash determines, independently of other rows."""
     return split_positions(_native.mix_hashes(options.seed, hashes), options)
 
 
 def split_positions(positions: NDArray[np.uint64], options: SplitOptions) -> NDArray[np.uint8]:
-    """Return the number of the split that each position (a hash mixed with the seed) belongs to."""
+    """Return the index of the split that each position (a hash mixed with the seed) belongs to."""
     codes = np.zeros(len(positions), np.uint8)
     for bound in split_bounds(options):
         codes += positions >= bound
@@ -158,7 +161,7 @@ def split_positions(positions: NDArray[np.uint64], options: SplitOptions) -> NDA
 
 
 def split_bounds(options: SplitOptions) -> list[np.uint64]:
-    """Return where, of 2**64 places, each split but the first begins."""
+    """Return the first position, from 0 to 2**64 - 1, of each split except the first."""
     shares = list(options.shares.values())
     total = math.fsum(shares)
     bounds = []
@@ -176,15 +179,18 @@ def _check_column(name: str, column: object) -> None:
 def _check_shares(shares: object) -> None:
     if not isinstance(shares, Mapping):
         raise OptionError(
-            "shares", expected="a share by name, such as {'train': 0.8, 'test': 0.2}", got=show(shares)
+            "shares", expected="a share per name, such as {'train': 0.8, 'test': 0.2}", got=show(shares)
         )
     check_split_names(list(shares))
     for name, share in shares.items():
         is_number = isinstance(share, int | float) and not isinstance(share, bool)
         if not is_number or not 0 < share <= 1 + _TOLERANCE:
-            advice = "Leave a split out to have none of it."
+            advice = "To have no such split, leave out its name."
             raise OptionError(
-                f"share of {name!r}", expected="a number above 0, up to 1", got=show(share), advice=advice
+                f"share of {name!r}",
+                expected="a number above 0 and at most 1",
+                got=show(share),
+                advice=advice,
             )
     total = math.fsum(shares.values())
     if abs(total - 1) > _TOLERANCE:

@@ -1,7 +1,8 @@
-"""The hidden folder in which a data set is written until it is whole, and becomes the one that was asked for.
+"""The hidden folder in which a data set is written until it is complete.
 
-In: the place. Out: `.NAME.partial` beside it, with the data set in `data/`, what is needed to resume in
-`journal.jsonl`, who writes in `owner.json`; at the end `data/` takes the place, in one step.
+In: the output folder. Out: `.NAME.partial` next to it, with the data set in `data/`, the journal for resuming
+in `journal.jsonl`, and the process that writes in `owner.json`. At the end `data/` is renamed to the output
+folder in one step.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import BusyError, PathError, WriteError
-from penstock.shards.destination import check_place, find_place, find_staging, refuse_place
+from penstock.shards.destination import check_folder, find_staging, refuse_folder, resolve_folder
 from penstock.shards.entry import ShardEntry
 from penstock.shards.journal import JOURNAL_NAME, Journal
 from penstock.shards.lock import OWNER_NAME, WriterLock
@@ -30,18 +31,18 @@ from penstock.storage.paths import PathLike
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-# The C library, the kernel or the file system (NFS, some overlays) does not offer it.
-_NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+# The C library, the kernel or the file system (NFS, some overlays) does not support it.
+_NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def exchange(new: Path, old: Path, aside: Path) -> None:
-    """Make `new` take the name of `old`, which lies at `new` or at `aside` afterwards.
+    """Give the folder `new` the name of `old`; afterwards the old folder is at `new` or at `aside`.
 
-    `aside` is used only where two names cannot be exchanged in one step. Then there is a moment in which
-    nothing has the name of `old`; after a crash in it, `put_back` restores it.
+    `aside` is used only where two names cannot be exchanged in one step. Then, for a moment, no folder has
+    the name of `old`; after a crash at that moment, `restore_folder` restores it.
 
     Raises:
-        OSError: They cannot be renamed; both are where they were.
+        OSError: The folders cannot be renamed; both keep their names.
     """
     if _exchange_names(new, old):
         return
@@ -53,14 +54,14 @@ def exchange(new: Path, old: Path, aside: Path) -> None:
         raise
 
 
-def put_back(aside: Path, old: Path) -> None:
-    """Give a folder that a crash has left aside its name again, unless something else has it now."""
+def restore_folder(aside: Path, old: Path) -> None:
+    """Restore the name of a folder after a crash, unless something else has that name now."""
     with contextlib.suppress(OSError):
         aside.rename(old)  # an empty folder is replaced, anything else is not
 
 
 def _exchange_names(one: Path, other: Path) -> bool:
-    """Exchange two names; False, with nothing done, if that is not offered here."""
+    """Exchange two names and return True; return False, with nothing done, if that is not supported."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
@@ -75,7 +76,7 @@ def _exchange_names(one: Path, other: Path) -> bool:
     if code == 0:
         return True
     number = ctypes.get_errno()
-    if number in _NOT_OFFERED:
+    if number in _NOT_SUPPORTED:
         return False
     raise OSError(number, os.strerror(number), os.fspath(other))
 
@@ -86,12 +87,12 @@ _OWN_NAMES = {OWNER_NAME, JOURNAL_NAME, _DATA, _SCRATCH, _ASIDE}
 
 
 class Staging:
-    """A data set being written; `with` leaves what is complete for a resumed run, unless it was committed.
+    """A data set that is being written. Without a commit, `with` keeps complete shards for a resumed run.
 
     Attributes:
-        out: The folder that it becomes.
-        folder: Where its files are written.
-        journal: What is complete so far; there once the staging was entered.
+        out: Output folder.
+        folder: Folder in which the files are written.
+        journal: Journal of the shards that are complete; set when the staging is entered.
 
     Example:
         >>> with Staging("toys") as staging:
@@ -105,23 +106,23 @@ class Staging:
     journal: Journal
 
     def __init__(self, out: PathLike, *, overwrite: bool = False, resume: bool = False) -> None:
-        """Check the place; nothing is written yet.
+        """Check the output folder; nothing is written yet.
 
         Args:
-            out: The folder to be. A link stands for the folder that it leads to.
-            overwrite: Whether a data set that is there may be replaced; it stays until the new one is whole.
-            resume: Whether to keep what an earlier run has completed.
+            out: Output folder. Links are resolved.
+            overwrite: Whether an existing data set may be replaced. It is kept until the new one is complete.
+            resume: Whether to keep the shards that an earlier run completed.
 
         Raises:
-            PathError: The place is taken, or cannot be a data set.
+            PathError: The folder exists and may not be replaced, or cannot be written.
         """
-        self.out = find_place(out)
+        self.out = resolve_folder(out)
         self.folder = self._hidden / _DATA
         self._overwrite = overwrite
         self._resume = resume
         self._lock: WriterLock | None = None
         self._is_committed = False
-        check_place(self.out, overwrite=overwrite)
+        check_folder(self.out, overwrite=overwrite)
 
     @property
     def _hidden(self) -> Path:
@@ -129,10 +130,10 @@ class Staging:
 
     @property
     def scratch(self) -> Path:
-        """A folder on the same disk for what is needed only while writing.
+        """Folder on the same disk for temporary files.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         folder = self._hidden / _SCRATCH
         try:
@@ -142,12 +143,12 @@ class Staging:
         return folder
 
     def __enter__(self) -> Staging:
-        """Take the place.
+        """Lock the output folder for this process.
 
         Raises:
-            BusyError: Another process is writing there.
-            PathError: The folder cannot be made, or the place was taken meanwhile.
-            WriteError: The disk is full, or fails.
+            BusyError: Another process is writing to the folder.
+            PathError: The folder cannot be created, or was created by another process in the meantime.
+            WriteError: The disk is full or fails.
         """
         try:
             self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +159,7 @@ class Staging:
         except OSError as error:
             if error.errno in _NO_ROOM:
                 raise write_failure(self._hidden, error) from error
-            raise refuse_place(self.out, error) from error
+            raise refuse_folder(self.out, error) from error
         try:
             self._prepare()
         except BaseException:
@@ -167,14 +168,14 @@ class Staging:
         return self
 
     def _prepare(self) -> None:
-        put_back(self._hidden / _ASIDE, self.out)
-        check_place(self.out, overwrite=self._overwrite)
+        restore_folder(self._hidden / _ASIDE, self.out)
+        check_folder(self.out, overwrite=self._overwrite)
         journal = Journal(self._hidden, resume=self._resume)
         _drop_incomplete(journal.shards, self.folder)
         try:
             _clear(self._hidden, keep=self._name_kept(journal))
             self.folder.mkdir(exist_ok=True)
-            if self.out.exists():  # who could not look into the old one shall not look into the new one
+            if self.out.exists():  # the new folder has the permissions of the old one
                 self.folder.chmod(stat.S_IMODE(self.out.stat().st_mode))
             for folder in (self._hidden, self.out.parent):
                 sync_folder(folder)
@@ -184,56 +185,56 @@ class Staging:
         self.journal = journal
 
     def begin(self, request: Mapping[str, Any]) -> None:
-        """Say what is asked for: all that decides the bytes, as JSON; a resumed run must ask for the same.
+        """Record the request: all that affects the output, as JSON. A resumed run must have the same request.
 
         Raises:
-            OptionError: It asks for something else; the error says where.
+            OptionError: The request differs; the error names the path of the difference.
         """
         self.journal.begin(request)
 
     def shard(
         self, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
     ) -> ShardFile:
-        """Begin a shard; see `ShardFile`."""
+        """Create a shard; see `ShardFile`."""
         return ShardFile(self.folder, name, compression, planned_bytes=planned_bytes)
 
     def finish(self, shard: ShardFile) -> ShardEntry:
-        """Commit a shard, so that a resumed run finds it complete.
+        """Commit a shard, so that a resumed run reuses it.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         entry = shard.commit()
         self.journal.add_shard(entry)
         return entry
 
     def write(self, name: str, data: bytes) -> None:
-        """Write any other file of the data set.
+        """Write another file of the data set.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         with AtomicFile(self.folder / name, syncs_folder=False) as file:
             file.write(data)
 
     def commit(self) -> None:
-        """Put the data set in its place, with all of it on the disk; a second time does nothing.
+        """Flush all files to disk and give the data set its final name. A second call does nothing.
 
         Raises:
-            PathError: Something else has taken the place.
-            WriteError: The disk is full, or fails; or the staging is closed.
+            PathError: The output folder was created by another process.
+            WriteError: The disk is full or fails, or the staging is closed.
         """
         if self._is_committed:
             return
         if self._lock is None:
-            raise WriteError("is closed already", path=self.out)
-        replaces = check_place(self.out, overwrite=self._overwrite)
+            raise WriteError("is already closed", path=self.out)
+        replaces = check_folder(self.out, overwrite=self._overwrite)
         try:
             _sync_tree(self.folder)
             if replaces:
                 exchange(self.folder, self.out, self._hidden / _ASIDE)
             else:
-                self.folder.rename(self.out)  # in the place of an empty folder, too
+                self.folder.rename(self.out)  # also replaces an empty folder
             for folder in (self.out.parent, self._hidden):
                 sync_folder(folder)
         except OSError as error:
@@ -244,7 +245,7 @@ class Staging:
         self.close()
 
     def close(self) -> None:
-        """End the work; what is not committed stays for a resumed run, if there is any of it."""
+        """Release the folder. Complete shards that were not committed are kept for a resumed run."""
         if self._lock is None:
             return
         lock, self._lock = self._lock, None
@@ -269,22 +270,22 @@ class Staging:
 
     def __del__(self) -> None:
         if getattr(self, "_lock", None) is not None:
-            what = f"{self.out}: neither committed nor closed; there is no data set"
+            what = f"{self.out}: neither committed nor closed: no data set was written"
             warnings.warn(what, ResourceWarning, source=self, stacklevel=1)
             self.close()
 
 
 def clear_leftover(out: Path, request: Mapping[str, Any]) -> None:
-    """Remove what a run has left beside its finished data set, if it was killed at its very end.
+    """Remove the hidden folder of a run that was killed after its data set was complete.
 
-    What another request has begun stays.
+    The hidden folder of a different request is kept.
 
     Args:
-        out: The data set.
-        request: The request that it was made by.
+        out: Folder of the data set.
+        request: Request that the data set was made by.
 
     Raises:
-        BusyError: Another process is writing there.
+        BusyError: Another process is writing to the folder.
         PathError: The folder cannot be cleared.
     """
     if not find_staging(out).exists():
@@ -297,20 +298,20 @@ def clear_leftover(out: Path, request: Mapping[str, Any]) -> None:
 
 
 def _refuse_foreign(hidden: Path) -> None:
-    """Refuse to work in a folder of that name that is somebody else's."""
+    """Refuse a hidden folder that contains files that no conversion wrote."""
     if not os.path.lexists(hidden):
         return
     what = ""
     if hidden.is_symlink() or not hidden.is_dir():
         what = "not a folder"
     elif foreign := sorted(path.name for path in hidden.iterdir() if path.name not in _OWN_NAMES):
-        what = f"holds {foreign[0]!r}, which no conversion put there"
+        what = f"contains {foreign[0]!r}, which was not written by a conversion"
     if what:
         raise PathError(what, path=hidden, advice="Remove it, or choose another output folder.")
 
 
 def _drop_incomplete(shards: dict[str, ShardEntry], folder: Path) -> None:
-    """Forget the shards that are not on the disk as their entries say."""
+    """Remove the entries of shards whose files are missing or differ."""
     entries = list(shards.values())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for entry, is_there in zip(
@@ -321,7 +322,7 @@ def _drop_incomplete(shards: dict[str, ShardEntry], folder: Path) -> None:
 
 
 def _clear(folder: Path, keep: Collection[str]) -> None:
-    """Remove all files below a folder but some, and the folders that are empty then."""
+    """Remove all files below a folder except `keep`, and then all empty folders."""
     for where, folders, files in os.walk(folder, topdown=False):
         for name in files:
             path = Path(where) / name
@@ -337,7 +338,7 @@ def _clear(folder: Path, keep: Collection[str]) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    """Bring all below a folder to the disk."""
+    """Flush all files below a folder to disk."""
     for where, _, files in os.walk(folder):
         for name in files:
             _sync_file(Path(where) / name)

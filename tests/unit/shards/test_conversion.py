@@ -41,7 +41,7 @@ def cut_off(monkeypatch):
         raise WriteError("cut off")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Conversion, "_write_beside", fail)
+        patch.setattr(Conversion, "_write_metadata", fail)
         yield patch
 
 

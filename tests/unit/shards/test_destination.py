@@ -8,7 +8,7 @@ import pytest
 
 from manifest_folders import write_dataset
 from penstock.errors import PathError
-from penstock.shards.destination import check_place, find_place
+from penstock.shards.destination import check_folder, resolve_folder
 from penstock.shards.staging import Staging
 from raising import containing, raises_with
 
@@ -21,21 +21,21 @@ def pets(tmp_path):
 
 
 def test_place_that_is_not_there_or_empty_is_free(tmp_path):
-    assert check_place(tmp_path / "a" / "b", overwrite=False) is False
+    assert check_folder(tmp_path / "a" / "b", overwrite=False) is False
     (tmp_path / "empty").mkdir()
-    assert check_place(tmp_path / "empty", overwrite=False) is False
+    assert check_folder(tmp_path / "empty", overwrite=False) is False
 
 
 def test_place_of_a_data_set_is_refused_without_overwrite(pets):
     with raises_with(PathError, advice=containing("folder", "--overwrite")):
-        check_place(pets, overwrite=False)
-    assert check_place(pets, overwrite=True) is True
+        check_folder(pets, overwrite=False)
+    assert check_folder(pets, overwrite=True) is True
 
 
 def test_place_of_a_data_set_with_all_that_may_belong_to_it_can_be_overwritten(pets):
     for name in ("dataset_info.json", "features.json", "rejects.jsonl"):
         (pets / name).write_text("{}")
-    assert check_place(pets, overwrite=True) is True
+    assert check_folder(pets, overwrite=True) is True
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_place_with_somebody_elses_file_is_refused_even_with_overwrite(pets, tmp
     else:
         path.symlink_to(tmp_path if kind == "link to a folder" else tmp_path / "nowhere")
     with raises_with(PathError, f"'{name}"):
-        check_place(pets, overwrite=True)
+        check_folder(pets, overwrite=True)
 
 
 def test_place_without_a_manifest_names_a_few_files(tmp_path):
@@ -69,39 +69,39 @@ def test_place_without_a_manifest_names_a_few_files(tmp_path):
         (tmp_path / "photos" / name).write_text("")
     for overwrite in (False, True):
         with raises_with(PathError, "'a' 'b' 'c'"):
-            check_place(tmp_path / "photos", overwrite=overwrite)
+            check_folder(tmp_path / "photos", overwrite=overwrite)
 
 
 def test_place_with_a_manifest_that_cannot_be_read_is_not_overwritten(pets):
     (pets / "penstock.json").write_text("{")
     with raises_with(PathError, "manifest") as caught:
-        check_place(pets, overwrite=True)
+        check_folder(pets, overwrite=True)
     assert "penstock.json" in str(caught.value.__cause__)
 
 
 def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with raises_with(PathError, "folder", path=str(tmp_path / "file")):
-        check_place(tmp_path / "file", overwrite=True)
+        check_folder(tmp_path / "file", overwrite=True)
     with raises_with(PathError, "file/below"):
-        check_place(tmp_path / "file" / "below", overwrite=True)
+        check_folder(tmp_path / "file" / "below", overwrite=True)
 
 
 def test_place_that_is_a_mount_point_is_refused_with_advice():
     with raises_with(PathError, "folder"):
-        check_place(Path("/proc"), overwrite=True)
+        check_folder(Path("/proc"), overwrite=True)
 
 
 def test_place_that_is_the_current_folder_is_refused_with_advice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with raises_with(PathError, "current folder", path=str(tmp_path)):
-        check_place(find_place("."), overwrite=False)
+        check_folder(resolve_folder("."), overwrite=False)
 
 
 def test_place_behind_a_link_is_where_the_link_leads(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "pets").symlink_to(tmp_path / "disk")
-    assert find_place(tmp_path / "pets") == tmp_path / "disk"
+    assert resolve_folder(tmp_path / "pets") == tmp_path / "disk"
 
 
 def test_place_in_a_folder_that_is_read_only_is_refused_before_any_work():

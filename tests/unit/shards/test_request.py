@@ -86,7 +86,7 @@ def request(told=None, options=None):
 def test_every_option_changes_the_request_or_is_listed_as_without_effect(name):
     assert name in OTHER_OPTIONS, f"add a value of the new option {name!r} to this test"
     changed = request(options=ConvertOptions(**{name: OTHER_OPTIONS[name]}))
-    assert (changed.form == request().form) == (name in WITHOUT_EFFECT)
+    assert (changed.json_form == request().json_form) == (name in WITHOUT_EFFECT)
     assert (changed.outline == request().outline) == (name in WITHOUT_EFFECT)
 
 
@@ -94,12 +94,12 @@ def test_every_option_changes_the_request_or_is_listed_as_without_effect(name):
 def test_everything_declared_of_columns_changes_the_request(name):
     assert name in OTHER_OVERRIDES, f"add a value of the new attribute {name!r} to this test"
     changed = request(PlanOverrides(**{name: OTHER_OVERRIDES[name]}))
-    assert changed.form != request().form
+    assert changed.json_form != request().json_form
     assert changed.outline != request().outline
 
 
 def test_options_of_every_stage_are_in_the_request():
-    form = request().form
+    form = request().json_form
     for stage in (SourceOptions, EncodeOptions):
         assert {each.name for each in fields(stage)} <= set(form)
     assert {each.name for each in fields(SplitOptions)} - {"shares"} <= set(form)
@@ -139,18 +139,20 @@ def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
     ],
 )
 def test_options_that_mean_the_same_are_the_same_request(one, other):
-    assert request(options=ConvertOptions(**one)).form == request(options=ConvertOptions(**other)).form
+    assert (
+        request(options=ConvertOptions(**one)).json_form == request(options=ConvertOptions(**other)).json_form
+    )
 
 
 def test_stratify_by_the_target_is_the_same_as_by_its_name():
     told = PlanOverrides(target="b")
     by_target = request(told, ConvertOptions(stratify=True))
-    assert by_target.form == request(told, ConvertOptions(stratify="b")).form
+    assert by_target.json_form == request(told, ConvertOptions(stratify="b")).json_form
 
 
 def test_order_of_the_splits_is_part_of_the_request():
     one, other = ConvertOptions(split="train=0.5,test=0.5"), ConvertOptions(split="test=0.5,train=0.5")
-    assert request(options=one).form != request(options=other).form
+    assert request(options=one).json_form != request(options=other).json_form
 
 
 def content(table, block_rows=None, told=None, **options):
@@ -237,6 +239,6 @@ def test_request_of_many_columns_is_short_in_the_manifest():
     plans = tuple(ColumnPlan(f"column {i}", f"column {i}", Number(), is_cautious=True) for i in range(500))
     found = request_raw(Plan(plans), ConvertOptions(), SplitOptions(), (), "table")
     fewer = request_raw(Plan(plans[:-1]), ConvertOptions(), SplitOptions(), (), "table")
-    assert len(str(found.outline)) < 2000 < len(str(found.form))
+    assert len(str(found.outline)) < 2000 < len(str(found.json_form))
     assert found.outline["plan"] != fewer.outline["plan"]
     assert found.outline["cautious"] != fewer.outline["cautious"]

@@ -61,14 +61,14 @@ def test_exchange_on_a_file_system_that_does_not_offer_it_renames(folders, monke
 def test_put_back_restores_what_a_crash_left_aside(folders):
     _, old, aside = folders
     old.rename(aside)
-    staging.put_back(aside, old)
+    staging.restore_folder(aside, old)
     assert (old / "who").read_text() == "old"
-    staging.put_back(aside, old)
+    staging.restore_folder(aside, old)
     assert (old / "who").read_text() == "old"
 
 
 def test_put_back_leaves_what_has_the_name_now(folders):
     new, old, _ = folders
-    staging.put_back(new, old)
+    staging.restore_folder(new, old)
     assert (old / "who").read_text() == "old"
     assert (new / "who").read_text() == "new"

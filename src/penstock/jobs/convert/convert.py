@@ -253,7 +253,7 @@ def _prepare_raw(
         describe_source=peeked.provenance,
         list_notes=lambda: (*peeked.notes, *list_losses(plan), *plan.warnings),
         plan=plan,
-        form=request.form["plan"],
+        form=request.json_form["plan"],
     )
 
 
