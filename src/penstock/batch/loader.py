@@ -18,7 +18,7 @@ from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderStats, Meter
-from penstock.batch.supply import Supply
+from penstock.batch.supply import PlannedRows, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
@@ -85,13 +85,13 @@ class Loader:
         self._parts = parts
         self._meter = Meter()
         self._maker = Maker(
-            parts.plan,
-            parts.supply,
+            PlannedRows(parts.plan, parts.supply),
             parts.pipeline,
             parts.options.seed,
-            pads=parts.options.last == "pad",
+            self._meter,
             augments=parts.options.augment is True,
-            meter=self._meter,
+            pads=parts.options.last == "pad",
+            slots=parts.plan.slots,
         )
         self.last_error: BaseException | None = None
         self._position = (0, 0)

@@ -6,19 +6,18 @@ In: a ticket. Out: the arrays that a consumer gets. Any number of threads may ma
 from __future__ import annotations
 
 import time
-from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
+from penstock.batch.batch_plan import Ticket, cut_picks
 from penstock.batch.stats import Meter
-from penstock.batch.supply import Supplied, Supply
+from penstock.batch.supply import RowSource
 from penstock.columns import Bytes, CodedColumns, Dictionary, Ragged
 from penstock.decode.gather import take_columns
-from penstock.errors import FieldError, PenstockError
+from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
@@ -28,13 +27,39 @@ from penstock.transform.output import Output
 Arrays: TypeAlias = dict[str, Any]
 Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
 
-_E = TypeVar("_E", bound=Exception)
 
-# So many records can hardly all be bad by chance.
-_MANY_ROWS = 8
+class AnyTicket(Protocol):
+    """A batch that is to be made, whatever its rows come from."""
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch."""
 
 
-class Transforming(Protocol):
+_K = TypeVar("_K", bound=AnyTicket)
+
+
+class ArrayMaker(Protocol):
+    """What the making of a batch needs of a pipeline."""
+
+    @property
+    def targets(self) -> dict[str, Output]:
+        """What the targets will be."""
+
+    @property
+    def weights(self) -> dict[str, Output]:
+        """What the weights will be."""
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Do the expensive part of `apply`; return the columns, and what is wrong with rows."""
+
+    def apply(
+        self, columns: CodedColumns, num_rows: int, draws: Draws | None
+    ) -> tuple[Arrays, Arrays, Arrays]:
+        """Return inputs, targets and weights of some records."""
+
+
+class Transforming(ArrayMaker, Protocol):
     """What a loader needs of a pipeline."""
 
     @property
@@ -44,14 +69,6 @@ class Transforming(Protocol):
     @property
     def inputs(self) -> dict[str, Output]:
         """What the inputs will be."""
-
-    @property
-    def targets(self) -> dict[str, Output]:
-        """What the targets will be."""
-
-    @property
-    def weights(self) -> dict[str, Output]:
-        """What the weights will be."""
 
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
         """Return the tables against which the core codes strings while it decodes."""
@@ -70,134 +87,109 @@ class Transforming(Protocol):
     def prepares(self) -> bool:
         """Whether `prepare` does anything."""
 
-    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the dear part of `apply`; return the columns, and what is wrong with rows."""
-
     def prepare_to_keep(
         self, columns: CodedColumns, *, augments: bool, room_bytes: int
     ) -> tuple[CodedColumns, Faults]:
         """Do of it what is the same in every epoch."""
 
-    def apply(
-        self, columns: CodedColumns, num_rows: int, draws: Draws | None
-    ) -> tuple[Arrays, Arrays, Arrays]:
-        """Return inputs, targets and weights of some records."""
 
-
-class MadeBatch(NamedTuple):
+class MadeRows(NamedTuple, Generic[_K]):
     """A batch that is ready.
 
     Attributes:
         ticket: Which one it is.
         batch: What the consumer gets.
         num_records: How many records are in it, without padding.
+        rows: Their rows in the source, in order.
     """
 
-    ticket: Ticket
+    ticket: _K
     batch: Batch
     num_records: int
+    rows: NDArray[np.int64]
 
 
-class Maker:
+MadeBatch: TypeAlias = MadeRows[Ticket]
+
+
+class Maker(Generic[_K]):
     """Makes batches.
 
     Args:
-        plan: Which records each batch holds.
-        supply: Gets their columns.
-        pipeline: Turns them into arrays.
-        seed: Of the pipeline's random draws.
-        pads: Whether a batch that is not full is padded with records of weight 0.
+        source: Gets the rows of each batch, and decides what becomes of rows that do not fit.
+        pipeline: Turns their columns into arrays.
+        seed: Seed of the pipeline's random draws; None for no draws.
+        meter: Adds up the time of each part.
         augments: Whether the batches are for training.
-        meter: Is told what each part takes.
+        pads: Whether a batch that is not full is padded with records of weight 0.
+        slots: Number of records that it is padded to.
     """
 
     def __init__(
         self,
-        plan: BatchPlan,
-        supply: Supply,
-        pipeline: Transforming,
-        seed: int,
-        *,
-        pads: bool,
-        augments: bool,
+        source: RowSource[_K],
+        pipeline: ArrayMaker,
+        seed: int | None,
         meter: Meter,
+        *,
+        augments: bool = False,
+        pads: bool = False,
+        slots: int | None = None,
     ) -> None:
-        self._plan = plan
-        self._supply = supply
+        self._source = source
         self._pipeline = pipeline
         self._seed = seed
-        self._slots = plan.slots if pads else None
+        self._slots = slots if pads else None
         self._augments = augments
         self._meter = meter
         self.has_weights = bool(pipeline.weights) or pads
         self._targets = tuple(pipeline.targets)
 
-    def make(self, ticket: Ticket) -> tuple[MadeBatch, int]:
+    def make(self, ticket: _K) -> tuple[MadeRows[_K], int]:
         """Return a batch, and how many bytes its arrays have."""
         begin = time.perf_counter()
-        picks = self._plan.picks(ticket)
-        self._announce(ticket)
+        picks: Picks | None = None
         try:
-            supplied = self._supply.columns(picks)
+            columns, picks, faults = self._source.fetch(ticket)
             middle = time.perf_counter()
-            if supplied.kept is not None:
-                picks = cut_picks(picks, supplied.kept)
-            parts, picks = self._transform(supplied, picks, ticket.epoch)
+            parts, picks = self._transform(columns, picks, faults, ticket)
         except Exception as error:
-            named = self._name_record(error, picks)
-            if not isinstance(named, PenstockError) or named.path is None:
-                named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._name_records(picks)}")
+            named = self._source.name_error(error, ticket, picks)
             if named is error:
                 raise
             raise named from error.__cause__
         batch = self._assemble(parts, len(picks.rows))
         self._meter.made(middle - begin, time.perf_counter() - middle)
-        return MadeBatch(ticket, batch, len(picks.rows)), _count_bytes(batch)
+        return MadeRows(ticket, batch, len(picks.rows), picks.rows), _count_bytes(batch)
 
     def _transform(
-        self, supplied: Supplied, picks: Picks, epoch: int
+        self, columns: CodedColumns, picks: Picks, faults: Faults, ticket: _K
     ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
         """Return the arrays of some records but those that a transform refuses, and which are in them."""
         num_rows = len(picks.rows)
-        columns, picks = self._leave_out(supplied.columns, picks, supplied.faults, num_rows)
-        columns, faults = self._pipeline.prepare(columns, self._draws(picks, epoch))
-        columns, picks = self._leave_out(columns, picks, faults, num_rows)
+
+        def leave_out(faults: Faults) -> None:
+            nonlocal columns, picks
+            if faults:
+                self._source.refuse(ticket, picks, faults, num_rows)
+                rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
+                columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
+
+        leave_out(faults)
+        columns, faults = self._pipeline.prepare(columns, self._draws(picks, ticket))
+        leave_out(faults)
         while True:
             try:
-                return self._pipeline.apply(columns, len(picks.rows), self._draws(picks, epoch)), picks
+                return self._pipeline.apply(columns, len(picks.rows), self._draws(picks, ticket)), picks
             except FieldError as error:
                 if error.path is not None or error.record is None or not 0 <= error.record < len(picks.rows):
                     raise
-                columns, picks = self._leave_out(columns, picks, {error.record: error}, num_rows)
+                leave_out({error.record: error})
 
-    def _draws(self, picks: Picks, epoch: int) -> Draws:
-        return Draws(self._seed, epoch, record_keys(picks), augments=self._augments)
-
-    def _leave_out(
-        self, columns: CodedColumns, picks: Picks, faults: Faults, num_rows: int
-    ) -> tuple[CodedColumns, Picks]:
-        """Count bad rows and return the others, or raise the first one's error: as the policy says."""
-        if not faults:
-            return columns, picks
-        for at in sorted(faults):
-            source = self._supply.sources[0 if picks.sources is None else int(picks.sources[at])]
-            row = int(picks.rows[at])
-            error = source.locate(row, faults[at])
-            source.losses.add(row, error)
-        if len(faults) == len(picks.rows) and num_rows >= _MANY_ROWS:
-            # No record of many: what is wrong is the pipeline.
-            raise error from faults[at].__cause__
-        rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
-        return take_columns(columns, rest), cut_picks(picks, rest)
-
-    def _announce(self, ticket: Ticket) -> None:
-        """Tell the kernel what is read soon, where that is not in memory anyway."""
-        if self._plan.reads_stretches or self._supply.is_slow:
-            ahead = self._plan.ahead(ticket)
-            if ahead is not None:
-                # What is wrong there shows in its own batch.
-                with suppress(PenstockError):
-                    self._supply.announce(ahead)
+    def _draws(self, picks: Picks, ticket: _K) -> Draws | None:
+        if self._seed is None:
+            return None
+        return Draws(self._seed, ticket.epoch, record_keys(picks), augments=self._augments)
 
     def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], num_rows: int) -> Batch:
         inputs, targets, weights = parts
@@ -213,26 +205,6 @@ class Maker:
             weight = _pad(weight, self._slots)
         # By target, as Keras wants them; a batch without targets has but one weight.
         return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
-
-    def _name_record(self, error: _E, picks: Picks) -> _E:
-        """Say which record of which file it was, where a transform knows only the row of the batch."""
-        if not isinstance(error, FieldError) or error.path is not None or error.record is None:
-            return error
-        if not 0 <= error.record < len(picks.rows):
-            return error
-        number = 0 if picks.sources is None else int(picks.sources[error.record])
-        return self._supply.sources[number].locate(int(picks.rows[error.record]), error)
-
-    def _name_records(self, picks: Picks) -> str:
-        if not len(picks.rows):
-            return "no records"
-        path, record = self._locate(picks, 0)
-        return f"{len(picks.rows)} records, the first of them record {record} of {path}"
-
-    def _locate(self, picks: Picks, at: int) -> tuple[str, int]:
-        number = 0 if picks.sources is None else int(picks.sources[at])
-        shard, record = self._supply.sources[number].scatter.rows.locate(int(picks.rows[at]))
-        return str(shard.path), record
 
 
 def record_keys(picks: Picks) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The columns of any records, from disk or from a cache.
+"""The rows of batches, as columns: any records of splits, from disk or from a cache.
 
 In: which records. Out: their columns in that order, without those that could not be read.
 """
@@ -6,6 +6,7 @@ In: which records. Out: their columns in that order, without those that could no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -13,24 +14,72 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
 from penstock.columns import CodedColumns, Mask
 from penstock.decode.gather import join_columns, take_columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
-from penstock.errors import FieldError
+from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
 
 _E = TypeVar("_E", bound=FieldError)
+_K_contra = TypeVar("_K_contra", contravariant=True)
 
 _NO_FAULTS: Final[Faults] = MappingProxyType({})
+
+# So many records can hardly all be bad by chance.
+_MANY_ROWS = 8
 
 # A record that takes longer than this to read was not in memory: the kernel is then told what comes next.
 _SLOW_SECONDS = 20e-6
 _FAST_SECONDS = 5e-6
+
+
+class FetchedRows(NamedTuple):
+    """The rows of a batch.
+
+    Attributes:
+        columns: Their columns.
+        picks: Which rows these are.
+        faults: What is wrong with rows of them, by number.
+    """
+
+    columns: CodedColumns
+    picks: Picks
+    faults: Faults
+
+
+class RowSource(Protocol[_K_contra]):
+    """Where the rows of batches come from: records of splits, or a stream of rows that is read once.
+
+    Any number of threads may call it.
+    """
+
+    def fetch(self, ticket: _K_contra) -> FetchedRows:
+        """Return the rows of a batch."""
+
+    def refuse(self, ticket: _K_contra, picks: Picks, faults: Faults, num_rows: int) -> None:
+        """Count rows of a batch that do not fit, or raise an error: as the policy says.
+
+        Args:
+            ticket: The batch.
+            picks: Rows of the batch.
+            faults: What is wrong with some of them, by number.
+            num_rows: How many rows were fetched for the batch.
+        """
+
+    def name_error(self, error: Exception, ticket: _K_contra, picks: Picks | None) -> Exception:
+        """Return an error with the path and the record that it is about, where these are known.
+
+        Args:
+            error: The error, which may know only the number of the row in the batch.
+            ticket: The batch.
+            picks: The rows of the batch; None if fetching them raised the error.
+        """
 
 
 class Supplied(NamedTuple):
@@ -203,3 +252,62 @@ class Supply:
         """
         for source in self.sources:
             source.scatter.check(is_strict=source.losses.on_error == "raise")
+
+
+class PlannedRows:
+    """The rows of batches that a plan cuts from the records of splits."""
+
+    def __init__(self, plan: BatchPlan, supply: Supply) -> None:
+        self._plan = plan
+        self._supply = supply
+
+    def fetch(self, ticket: Ticket) -> FetchedRows:
+        """Return the rows of a batch, without records that cannot be read."""
+        picks = self._plan.picks(ticket)
+        self._announce(ticket)
+        supplied = self._supply.columns(picks)
+        if supplied.kept is not None:
+            picks = cut_picks(picks, supplied.kept)
+        return FetchedRows(supplied.columns, picks, supplied.faults)
+
+    def refuse(self, ticket: Ticket, picks: Picks, faults: Faults, num_rows: int) -> None:  # noqa: ARG002
+        """Count records that do not fit, or raise the error of the first: as the policy says."""
+        for at in sorted(faults):
+            source = self._source(picks, at)
+            row = int(picks.rows[at])
+            error = source.locate(row, faults[at])
+            source.losses.add(row, error)
+        if len(faults) == len(picks.rows) and num_rows >= _MANY_ROWS:
+            # No record of many: what is wrong is the pipeline.
+            raise error from faults[at].__cause__
+
+    def name_error(self, error: Exception, ticket: Ticket, picks: Picks | None) -> Exception:
+        """Return an error that names its record; a note names the batch, if no file is known."""
+        if picks is None:
+            picks = self._plan.picks(ticket)
+        named = error
+        if isinstance(error, FieldError) and error.path is None and error.record is not None:
+            at = error.record
+            if 0 <= at < len(picks.rows):
+                named = self._source(picks, at).locate(int(picks.rows[at]), error)
+        if not isinstance(named, PenstockError) or named.path is None:
+            named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._describe(picks)}")
+        return named
+
+    def _source(self, picks: Picks, at: int) -> SplitSource:
+        return self._supply.sources[0 if picks.sources is None else int(picks.sources[at])]
+
+    def _describe(self, picks: Picks) -> str:
+        if not len(picks.rows):
+            return "no records"
+        shard, record = self._source(picks, 0).scatter.rows.locate(int(picks.rows[0]))
+        return f"{len(picks.rows)} records, the first of them record {record} of {shard.path}"
+
+    def _announce(self, ticket: Ticket) -> None:
+        """Announce what is read soon to the kernel, where that is not in memory anyway."""
+        if self._plan.reads_stretches or self._supply.is_slow:
+            ahead = self._plan.ahead(ticket)
+            if ahead is not None:
+                # What is wrong there shows in its own batch.
+                with suppress(PenstockError):
+                    self._supply.announce(ahead)
