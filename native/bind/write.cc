@@ -159,7 +159,7 @@ struct Columns {
   std::vector<nb::object> kept;
 
   Columns(const std::vector<EncodeField>& fields, nb::sequence given, size_t num_rows) {
-    need(nb::len(given) == fields.size(), "the number of columns is not that of the fields");
+    need(nb::len(given) == fields.size(), "expected one column per field");
     size_t i = 0;
     for (nb::handle each : given) items.push_back(column_of(fields[i++], tuple_of(each, 7, "a column"), num_rows));
   }
