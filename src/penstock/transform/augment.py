@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OptionError
+from penstock.foundation.json_form import JsonValue
 from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.foundation.wording import find_nearest, show
 from penstock.transform.cast import convert
 from penstock.transform.draws import Draws
-from penstock.transform.form import fault_at, load_value, need_object
 
 ColourMaps: TypeAlias = NDArray[np.float64]
 
@@ -168,18 +168,17 @@ class Augment:
         return cls(flip=0.5, crop=0.1, brightness=0.1, contrast=0.1, saturation=0.1)
 
     @classmethod
-    def load(cls, place: str, form: object) -> Augment:
+    def load(cls, value: JsonValue) -> Augment:
         """Read a mapping of options.
 
         Raises:
-            SchemaError: It is none; the message says where.
+            SchemaError: It is not one; the message gives the path of the fault.
         """
-        names = tuple(each.name for each in dataclasses.fields(cls))
-        given = need_object(place, form, names)
+        given = value.children(*(each.name for each in dataclasses.fields(cls)))
         try:
-            return cls(**{name: load_value(f"{place}.{name}", value) for name, value in given.items()})
+            return cls(**{name: option.any_value() for name, option in given.items()})
         except OptionError as error:
-            raise fault_at(f"{place}.{error.field}", error.expected, error.got, error.advice) from None
+            raise value.refuse(error.expected, error.got, error.advice, at=f".{error.field}") from None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON has them."""

@@ -9,7 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import CodedColumn, Column, Ragged
 from penstock.errors import FieldError, OptionError
+from penstock.foundation.json_form import Document, JsonValue, Load, dump_value
 from penstock.foundation.wording import show
 from penstock.schema.field import Field
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.draws import Draws
-from penstock.transform.form import Load, dump_value, fault_at, load_value, need_object
 from penstock.transform.output import Output
 
 MeasureLengths: TypeAlias = Callable[[Column], NDArray[np.int64]]
@@ -45,6 +45,10 @@ class FitSource(Protocol):
         """Yield a field's values in order, block by block: a pass over the split."""
 
 
+PIPELINE: Final = Document("pipeline")
+"""What errors name where the JSON form of a transform is not valid."""
+
+
 @dataclass(frozen=True)
 class Fitted:
     """Base of what transforms learn: a frozen dataclass of scalars and tuples.
@@ -59,15 +63,14 @@ class Fitted:
         return {name: dump_value(getattr(self, name)) for name in self.LOADERS}
 
     @classmethod
-    def from_json(cls, form: object, place: str) -> Self:
+    def load(cls, value: JsonValue) -> Self:
         """Read the form that `to_json` makes.
 
         Raises:
             SchemaError: The form is not such a one; the message says where.
         """
-        given = need_object(place, form, tuple(cls.LOADERS))
-        loaded = {name: load(f"{place}.{name}", given.get(name)) for name, load in cls.LOADERS.items()}
-        return cls(**loaded)
+        value.object(*cls.LOADERS)
+        return cls(**{name: load(value.child(name)) for name, load in cls.LOADERS.items()})
 
 
 class Prepared(NamedTuple):
@@ -150,7 +153,7 @@ class Transform(ABC):
             OptionError: The transform does not fit such a field.
         """
 
-    def check_fitted(self, name: str, field: Field, place: str) -> None:
+    def check_fitted(self, name: str, field: Field, value: JsonValue) -> None:
         """Refuse a fitted state that is not that of such a field; `place` is where the form was found.
 
         Raises:
@@ -160,12 +163,12 @@ class Transform(ABC):
             derived = self.derive(name, field)
         except OptionError as error:
             inner = "" if error.field in (None, name) else f".{error.field}"
-            raise fault_at(f"{place}{inner}", error.expected, error.got, error.advice) from None
+            raise value.refuse(error.expected, error.got, error.advice, at=inner) from None
         fitted: Fitted | None = getattr(self, "fitted", None)
         for key, expected in derived.items():
             got = getattr(fitted, key, None)
             if got != expected:
-                raise fault_at(f"{place}.fitted.{key}", f"{show(expected)}, as the field is", show(got))
+                raise value.refuse(f"{show(expected)}, as the field has", show(got), at=f".fitted.{key}")
 
     def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002 - most have nothing to say
         """Return what a user should know of the numbers of such a field, or nothing."""
@@ -213,13 +216,13 @@ class Transform(ABC):
         return tuple(item.name for item in dataclasses.fields(cls) if item.init and item.name != "fitted")
 
     @classmethod
-    def load_option(cls, place: str, name: str, form: object) -> Any:  # noqa: ARG003 - most are alike
+    def load_option(cls, name: str, value: JsonValue) -> Any:  # noqa: ARG003 - most are alike
         """Read one option from JSON or YAML.
 
         Raises:
             SchemaError: It has another form; the message says where.
         """
-        return load_value(place, form)
+        return value.any_value()
 
     def to_json(self) -> dict[str, Any]:
         """Return options and fitted state as dicts, lists and scalars, for `json.dumps`."""
@@ -229,28 +232,30 @@ class Transform(ABC):
         return form if fitted is None else {**form, "fitted": fitted.to_json()}
 
     @classmethod
-    def from_json(cls, form: object, place: str = "$") -> Self:
-        """Read the form that `to_json` makes, or some of its options; `place` is where the form was found.
+    def from_json(cls, form: object) -> Self:
+        """Return the transform that `to_json` has described, or one with some of its options.
 
         Raises:
-            SchemaError: The form is not such a one; the message says where.
+            SchemaError: The JSON form is not valid; the message gives the path of the fault.
         """
-        given = need_object(place, form, ("kind", *cls.option_names(), "fitted"))
-        if given.get("kind", cls.kind) != cls.kind:
-            raise fault_at(f"{place}.kind", repr(cls.kind), show(given.get("kind")))
-        options = {
-            name: cls.load_option(f"{place}.{name}", name, value)
-            for name, value in given.items()
-            if name not in ("kind", "fitted")
-        }
-        if given.get("fitted") is not None:
-            options["fitted"] = cls.fitted_type.from_json(given["fitted"], f"{place}.fitted")
+        return cls.load(JsonValue(form, PIPELINE))
+
+    @classmethod
+    def load(cls, value: JsonValue) -> Self:
+        """Read a transform from a value of a larger JSON form."""
+        given = value.children("kind", *cls.option_names(), "fitted")
+        kind = given.pop("kind", None)
+        if kind is not None and kind.value != cls.kind:
+            raise kind.refuse(repr(cls.kind))
+        fitted = given.pop("fitted", None)
+        options = {name: cls.load_option(name, option) for name, option in given.items()}
+        if fitted is not None and fitted.value is not None:
+            options["fitted"] = cls.fitted_type.load(fitted)
         try:
             return cls(**options)
         except OptionError as error:
-            raise fault_at(
-                f"{place}.{error.field or 'fitted'}", error.expected, error.got, error.advice
-            ) from None
+            inner = f".{error.field or 'fitted'}"
+            raise value.refuse(error.expected, error.got, error.advice, at=inner) from None
 
     def _keep(self, **attributes: object) -> None:
         # Frozen is what the object is to others; __post_init__ alone normalises what was given.

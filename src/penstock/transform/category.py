@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from penstock import _native
 from penstock.columns import CodedColumn, Ragged
+from penstock.foundation.json_form import JsonValue
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
@@ -175,13 +176,13 @@ class Encode(Padded):
             "default": None if isinstance(field, Sequence) else field.default,
         }
 
-    def check_fitted(self, name: str, field: Field, place: str) -> None:
+    def check_fitted(self, name: str, field: Field, value: JsonValue) -> None:
         """Refuse a fitted state that is not that of such a field."""
-        super().check_fitted(name, field, place)
+        super().check_fitted(name, field, value)
         # A form has all options: those that the field would get anyway are not shown.
         usual = Encode(output=self.output, num_bins=self.num_bins, ragged=self.ragged)._find_usual(field)
         self._keep(
-            _resolved=tuple(option for option, value in usual.items() if getattr(self, option) == value)
+            _resolved=tuple(option for option, given in usual.items() if getattr(self, option) == given)
         )
 
     def outputs(self, name: str) -> tuple[Output, ...]:

@@ -17,17 +17,9 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Bytes, CodedColumn, Dense, Dictionary, Mask, Pictures, Ragged
 from penstock.errors import FieldError
+from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.wording import show
 from penstock.transform.base import Fitted
-from penstock.transform.form import (
-    Load,
-    load_choice,
-    load_count,
-    load_entry,
-    load_flag,
-    load_list,
-    load_optional,
-)
 from penstock.transform.vocabulary import Entry, Table, as_text, make_table
 
 _Find: TypeAlias = Callable[..., NDArray[np.int32]]
@@ -57,11 +49,11 @@ class EncodeFit(Fitted):
     values: tuple[Entry, ...]
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_choice("string", "int64"),
-        "num_levels": load_count,
-        "can_lack": load_flag,
-        "default": load_optional(load_entry),
-        "values": load_list(load_entry),
+        "dtype": choice_of("string", "int64"),
+        "num_levels": JsonValue.count,
+        "can_lack": JsonValue.flag,
+        "default": optional(JsonValue.entry),
+        "values": list_of(JsonValue.entry),
     }
 
 

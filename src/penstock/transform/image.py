@@ -17,6 +17,7 @@ from penstock import _native
 from penstock.columns import Bytes, CodedColumn, Dense
 from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, has_turned
 from penstock.errors import FieldError, OptionError
+from penstock.foundation.json_form import JsonValue, Load, list_of
 from penstock.foundation.option_checks import (
     advise_nearest,
     check_choice,
@@ -36,7 +37,6 @@ from penstock.transform.base import Arrays, FitSource, Fitted, Prepared, Transfo
 from penstock.transform.cast import align
 from penstock.transform.crop import Resizing, Size
 from penstock.transform.draws import Draws
-from penstock.transform.form import Load, load_count, load_flag, load_list, load_text
 from penstock.transform.image_pixels import Drawing
 from penstock.transform.output import Output
 
@@ -61,9 +61,9 @@ class ImageFit(Fitted):
     can_lack: bool
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
-        "size": load_list(load_count),
-        "formats": load_list(load_text),
-        "can_lack": load_flag,
+        "size": list_of(JsonValue.count),
+        "formats": list_of(JsonValue.text),
+        "can_lack": JsonValue.flag,
     }
 
 
@@ -145,11 +145,11 @@ class Image(Transform):
             self._keep(_drawing=self._make_drawing(self.fitted))
 
     @classmethod
-    def load_option(cls, place: str, name: str, form: object) -> Any:
+    def load_option(cls, name: str, value: JsonValue) -> Any:
         """Read one option from JSON or YAML."""
-        if name == "augment" and isinstance(form, Mapping):
-            return Augment.load(place, form)
-        return super().load_option(place, name, form)
+        if name == "augment" and isinstance(value.value, Mapping):
+            return Augment.load(value)
+        return super().load_option(name, value)
 
     def to_json(self) -> dict[str, Any]:
         """Return options and fitted state as dicts, lists and scalars."""

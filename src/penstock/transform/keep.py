@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.errors import FieldError
+from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.option_checks import check_dtype_name, check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
@@ -26,15 +27,6 @@ from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
 from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
-from penstock.transform.form import (
-    Load,
-    load_choice,
-    load_count,
-    load_flag,
-    load_list,
-    load_number,
-    load_optional,
-)
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
 
@@ -61,11 +53,11 @@ class KeepFit(Fitted):
     spread: tuple[float, float, float, float] | None = None
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_choice(*DTYPES),
-        "shape": load_list(load_optional(load_count)),
-        "is_sequence": load_flag,
-        "can_lack": load_flag,
-        "spread": load_optional(load_list(load_number)),
+        "dtype": choice_of(*DTYPES),
+        "shape": list_of(optional(JsonValue.count)),
+        "is_sequence": JsonValue.flag,
+        "can_lack": JsonValue.flag,
+        "spread": optional(list_of(JsonValue.any_number)),
     }
 
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from penstock.errors import OptionError, SchemaError
+from penstock.foundation.json_form import JsonValue
 from penstock.foundation.wording import list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.scalar import Image as ImageField
-from penstock.transform.base import Transform
+from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
-from penstock.transform.form import fault_at, need_object
 from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
@@ -119,33 +119,29 @@ def load_override(name: str, field: Field, given: object) -> Transform | None:
         raise OptionError(what, field=name, **facts) from None  # type: ignore[arg-type]
 
 
-def load_transform(form: object, place: str) -> Transform:
+def load_transform(value: JsonValue) -> Transform:
     """Read the form that a transform's `to_json` makes.
 
     Raises:
         SchemaError: The form is not such a one; the message says where.
     """
-    kind = need_object(place, form).get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise fault_at(f"{place}.kind", list_choices(KINDS), "nothing" if kind is None else show(kind))
-    return KINDS[kind].from_json(form, place)
+    return KINDS[value.child("kind").choice(KINDS)].load(value)
 
 
 def _load_options(name: str, field: Field, given: Mapping[str, object]) -> Transform:
+    value = JsonValue(given, PIPELINE)
     if "kind" in given:
-        return load_transform(given, "$")
+        return load_transform(value)
     usual = choose_transform(name, field)
     if isinstance(usual, str):
-        raise fault_at("$.kind", list_choices(KINDS), "nothing")
-    allowed = usual.option_names()
+        raise value.child("kind").refuse(list_choices(KINDS))
     options = {
-        key: usual.load_option(f"$.{key}", key, value)
-        for key, value in need_object("$", given, allowed).items()
+        key: usual.load_option(key, option) for key, option in value.children(*usual.option_names()).items()
     }
     try:
         return dataclasses.replace(usual, **options)
     except OptionError as error:
-        raise fault_at(f"$.{error.field}", error.expected, error.got, error.advice) from None
+        raise value.refuse(error.expected, error.got, error.advice, at=f".{error.field}") from None
 
 
 def _choose_weight(name: str, field: Field) -> Transform:

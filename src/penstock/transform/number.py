@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumn, Dense, Mask, Ragged
+from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.option_checks import check_choice, check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
@@ -26,15 +27,6 @@ from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
-from penstock.transform.form import (
-    Load,
-    load_choice,
-    load_count,
-    load_flag,
-    load_list,
-    load_number,
-    load_optional,
-)
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 from penstock.transform.scale_range import Span, find_span
@@ -78,15 +70,15 @@ class ScaleFit(Fitted):
     high: float
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_choice(*DTYPES),
-        "shape": load_list(load_optional(load_count)),
-        "is_sequence": load_flag,
-        "has_default": load_flag,
-        "shift": load_list(load_number),
-        "factor": load_list(load_number),
-        "fill": load_list(load_number),
-        "low": load_number,
-        "high": load_number,
+        "dtype": choice_of(*DTYPES),
+        "shape": list_of(optional(JsonValue.count)),
+        "is_sequence": JsonValue.flag,
+        "has_default": JsonValue.flag,
+        "shift": list_of(JsonValue.any_number),
+        "factor": list_of(JsonValue.any_number),
+        "fill": list_of(JsonValue.any_number),
+        "low": JsonValue.any_number,
+        "high": JsonValue.any_number,
     }
 
     def check(self) -> None:

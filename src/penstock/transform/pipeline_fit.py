@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
+from penstock.foundation.json_form import JsonValue, list_of
 from penstock.foundation.wording import join_place, unknown_name
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
-from penstock.transform.base import Transform
+from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
 from penstock.transform.fit_source import SplitFit, find_source
-from penstock.transform.form import load_list, load_text, need_object
 from penstock.transform.keep import Keep
 from penstock.transform.kinds import IDENTIFIES, choose_transform, load_override
 from penstock.transform.number import Scale
@@ -44,12 +44,15 @@ def load_settings(form: object) -> Settings:
     Raises:
         SchemaError: The form is not such a one; `field` and the message give the place.
     """
-    root = need_object("$", {} if form is None else form, ("fields", "groups"))
-    fields = need_object("$.fields", root.get("fields") or {})
-    groups = need_object("$.groups", root.get("groups") or {})
-    read_names = load_list(load_text)
+    given = JsonValue({} if form is None else form, PIPELINE).children("fields", "groups")
+    fields, groups = (
+        {} if name not in given or given[name].value is None else given[name].children()
+        for name in ("fields", "groups")
+    )
+    load_names = list_of(JsonValue.text)
     return Settings(
-        fields, {name: read_names(join_place("$.groups", name), members) for name, members in groups.items()}
+        {name: value.value for name, value in fields.items()},
+        {name: load_names(value) for name, value in groups.items()},
     )
 
 

@@ -8,35 +8,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
+from penstock.foundation.json_form import JsonValue, list_of
 from penstock.foundation.json_text import write_json
-from penstock.foundation.wording import join_place, list_choices, show, unknown_name
+from penstock.foundation.wording import list_choices, show, unknown_name
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.transform.assembly import Assembly
-from penstock.transform.base import Transform
-from penstock.transform.form import (
-    fault_at,
-    load_flag,
-    load_list,
-    load_text,
-    load_value,
-    need_object,
-)
+from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.kinds import load_transform
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
 
 VERSION: Final = 1
 
-_load_names = load_list(load_text)
+_load_names = list_of(JsonValue.text)
 
 
 def dump_pipeline(assembly: Assembly) -> dict[str, Any]:
@@ -62,21 +55,20 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
         SchemaError: The form is not what `dump_pipeline` makes; `field` and the message give the place.
         OptionError: A map has no function, or a function has no map.
     """
-    root = need_object("$", form, ("version", "schema", "transforms", "maps", "groups"))
-    _need_version(root.get("version"))
-    schema = _load_schema(root.get("schema"))
+    root = JsonValue(form, PIPELINE)
+    given = root.children("version", "schema", "transforms", "maps", "groups")
+    root.child("version").version(VERSION)
+    schema = _load_schema(root.child("schema"))
     transforms = {}
-    for name, each in need_object("$.transforms", root.get("transforms")).items():
-        place = join_place("$.transforms", name)
+    for name, value in root.child("transforms").children().items():
         if name not in schema:
-            raise fault_at(place, "a field of the schema", show(name), str(unknown_name(name, schema).advice))
-        transforms[name] = _load_transform(place, each, name, schema[name])
-    maps = _load_maps(root.get("maps", []), schema, functions or {})
+            raise value.refuse("a field of the schema", show(name), str(unknown_name(name, schema).advice))
+        transforms[name] = _load_transform(value, name, schema[name])
+    maps = _load_maps(list(given["maps"].elements()) if "maps" in given else [], schema, functions or {})
     groups = []
-    for i, each in enumerate(_need_array("$.groups", root.get("groups", []))):
-        given = need_object(f"$.groups[{i}]", each, ("name", "members"))
-        members = _load_names(f"$.groups[{i}].members", given.get("members"))
-        groups.append((load_text(f"$.groups[{i}].name", given.get("name")), members))
+    for value in given["groups"].elements() if "groups" in given else ():
+        value.object("name", "members")
+        groups.append((value.child("name").text(), _load_names(value.child("members"))))
     try:
         places = [f"$.groups[{i}]" for i in range(len(groups))]
         return Assembly(schema, transforms, maps, groups, places)
@@ -136,27 +128,27 @@ def _dump_map(mapped: Mapped) -> dict[str, Any]:
     }
 
 
-def _load_schema(form: object) -> Schema:
+def _load_schema(value: JsonValue) -> Schema:
     try:
-        return Schema.from_json(form)
+        return Schema.from_json(value.value)
     except SchemaError as error:
-        place = f"$.schema{(error.field or '$').removeprefix('$')}"
-        raise fault_at(place, error.expected, error.got, error.advice) from None
+        inner = (error.field or "$").removeprefix("$")
+        raise value.refuse(error.expected, error.got, error.advice, at=inner) from None
 
 
-def _load_transform(place: str, form: object, name: str, field: Field) -> Transform:
-    transform = load_transform(form, place)
+def _load_transform(value: JsonValue, name: str, field: Field) -> Transform:
+    transform = load_transform(value)
     if not transform.is_fitted:
-        raise fault_at(f"{place}.fitted", "what was fitted", "nothing", "Fit a pipeline; this holds options.")
-    transform.check_fitted(name, field, place)
+        advice = "Fit a pipeline; this one has only options."
+        raise value.child("fitted").refuse("the fitted state", advice=advice)
+    transform.check_fitted(name, field, value)
     return transform
 
 
-def _load_maps(form: object, schema: Schema, functions: Mapping[str, MapFunction]) -> list[Mapped]:
-    maps = [
-        _load_map(f"$.maps[{i}]", each, schema, functions)
-        for i, each in enumerate(_need_array("$.maps", form))
-    ]
+def _load_maps(
+    values: Iterable[JsonValue], schema: Schema, functions: Mapping[str, MapFunction]
+) -> list[Mapped]:
+    maps = [_load_map(value, schema, functions) for value in values]
     for name in functions:
         if name not in {each.name for each in maps}:
             raise OptionError(
@@ -167,13 +159,13 @@ def _load_maps(form: object, schema: Schema, functions: Mapping[str, MapFunction
     return maps
 
 
-def _load_map(place: str, form: object, schema: Schema, functions: Mapping[str, MapFunction]) -> Mapped:
-    given = need_object(place, form, ("name", "fields", "outputs", "keep"))
-    name = load_text(f"{place}.name", given.get("name"))
-    fields = _load_names(f"{place}.fields", given.get("fields"))
-    for i, field in enumerate(fields):
-        if field not in schema:
-            raise fault_at(f"{place}.fields[{i}]", "a field of the schema", show(field))
+def _load_map(value: JsonValue, schema: Schema, functions: Mapping[str, MapFunction]) -> Mapped:
+    value.object("name", "fields", "outputs", "keep")
+    name = value.child("name").text()
+    fields = _load_names(value.child("fields"))
+    for field in value.child("fields").elements():
+        if field.value not in schema:
+            raise field.refuse("a field of the schema")
     if name not in functions:
         raise OptionError(
             f"map {name!r}",
@@ -182,35 +174,18 @@ def _load_map(place: str, form: object, schema: Schema, functions: Mapping[str, 
             got="none",
             advice=f"A file holds no code: load with functions={{{name!r}: …}}.",
         )
-    outputs = tuple(
-        _load_output(f"{place}.outputs[{i}]", each)
-        for i, each in enumerate(_need_array(f"{place}.outputs", given.get("outputs")))
-    )
-    return Mapped(name, functions[name], fields, outputs, load_flag(f"{place}.keep", given.get("keep")))
+    outputs = tuple(_load_output(each) for each in value.child("outputs").elements())
+    return Mapped(name, functions[name], fields, outputs, value.child("keep").flag())
 
 
-def _load_output(place: str, form: object) -> Output:
-    given = need_object(place, form, ("name", "dtype", "shape", "is_ragged"))
+def _load_output(value: JsonValue) -> Output:
+    given = value.children("name", "dtype", "shape", "is_ragged")
     try:
         return Output(
-            load_text(f"{place}.name", given.get("name")),
-            load_text(f"{place}.dtype", given.get("dtype")),
-            load_value(f"{place}.shape", given.get("shape")),
-            load_flag(f"{place}.is_ragged", given.get("is_ragged", False)),
+            value.child("name").text(),
+            value.child("dtype").text(),
+            value.child("shape").any_value(),
+            given["is_ragged"].flag() if "is_ragged" in given else False,
         )
     except OptionError as error:
-        raise fault_at(place, error.expected, error.got) from None
-
-
-def _need_array(place: str, form: object) -> list[Any]:
-    if not isinstance(form, list):
-        raise fault_at(place, "an array", "nothing" if form is None else show(form))
-    return form
-
-
-def _need_version(version: object) -> None:
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise fault_at("$.version", VERSION, "nothing" if version is None else show(version))
-    if version > VERSION:
-        advice = "A newer Penstock wrote this pipeline: upgrade this one."
-        raise fault_at("$.version", f"at most {VERSION}", version, advice)
+        raise value.refuse(error.expected, error.got) from None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from penstock.columns import CodedColumn, Ragged
+from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.option_checks import check_dtype_name, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
@@ -18,7 +19,6 @@ from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
-from penstock.transform.form import Load, load_choice, load_count, load_list, load_optional
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, flatten, rebuild, step_shape
 
@@ -35,8 +35,8 @@ class PadFit(Fitted):
     shape: tuple[int | None, ...]
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
-        "dtype": load_choice("int64", "float32"),
-        "shape": load_list(load_optional(load_count)),
+        "dtype": choice_of("int64", "float32"),
+        "shape": list_of(optional(JsonValue.count)),
     }
 
 

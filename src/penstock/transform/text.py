@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Bytes, CodedColumn, Column, Ragged
 from penstock.errors import MissingPackageError
+from penstock.foundation.json_form import JsonValue, Load, list_of, optional
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.field import Field
@@ -25,7 +26,6 @@ from penstock.schema.scalar import Category, Text
 from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, misfit, need_fitted
 from penstock.transform.default import fill_column
 from penstock.transform.draws import Draws
-from penstock.transform.form import Load, fault_at, load_list, load_optional, load_value
 from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
 from penstock.transform.vocabulary import Entry, as_bytes, as_text, check_entries
@@ -107,11 +107,11 @@ TokenOutput: TypeAlias = Literal["index", "multi_hot", "count"]
 Standard: TypeAlias = Literal["lower_and_strip", "lower", "strip"]
 
 
-def _load_token(place: str, form: object) -> str | bytes:
-    value = load_value(place, form)
-    if not isinstance(value, str | bytes):
-        raise fault_at(place, "a text or bytes", show(form))
-    return value
+def _load_token(value: JsonValue) -> str | bytes:
+    token = value.any_value()
+    if not isinstance(token, str | bytes):
+        raise value.refuse("a string or bytes")
+    return token
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class TokenizeFit(Fitted):
 
     vocabulary: tuple[Entry, ...] | None
 
-    LOADERS: ClassVar[Mapping[str, Load]] = {"vocabulary": load_optional(load_list(_load_token))}
+    LOADERS: ClassVar[Mapping[str, Load]] = {"vocabulary": optional(list_of(_load_token))}
 
 
 @dataclass(frozen=True, repr=False)

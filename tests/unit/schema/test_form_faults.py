@@ -47,7 +47,7 @@ FIELD_FAULTS = [
     ({"type": "number", "default": True}, ".default", "", "True"),
     ({"type": "number", "default": math.inf}, ".default", "JSON", "inf"),
     ({"type": "number", "default": {"float": "NaN"}}, ".default.float", "'nan' 'inf' '-inf'", "'NaN'"),
-    ({"type": "number", "default": {}}, ".default.float", "'nan' 'inf' '-inf'", "None"),
+    ({"type": "number", "default": {}}, ".default.float", "'nan' 'inf' '-inf'", "nothing"),
     ({"type": "number", "default": {"x": 1}}, ".default.x", "'float'", "key"),
     ({"type": "number", "dtype": "int64", "default": 0.5}, ".default", "", "0.5"),
     ({"type": "number", "dtype": "int64", "default": {"float": "nan"}}, ".default", "", "'nan'"),

@@ -1,10 +1,13 @@
 """What is random about images: values by their formulas, and independence of everything but the record."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from image_files import scene
 from penstock.errors import OptionError, SchemaError
+from penstock.foundation.json_form import JsonValue
 from penstock.transform import Augment, Draws
 from penstock.transform.augment import (
     GREY,
@@ -16,6 +19,7 @@ from penstock.transform.augment import (
     saturation,
     scaled_maps,
 )
+from penstock.transform.base import PIPELINE
 from raising import mentions, raises_with
 
 COUNT = 64
@@ -290,8 +294,8 @@ def test_json_has_every_option_and_comes_back():
             "area",
             "aspect",
         ]
-        assert Augment.load("$", form) == each
+        assert Augment.load(JsonValue(form, PIPELINE)) == each
     with pytest.raises(SchemaError) as caught:
-        Augment.load("$.inputs.photo.augment", {"flip": 3})
+        Augment.load(JsonValue({"flip": 3}, replace(PIPELINE, root="$.inputs.photo.augment")))
     assert "$.inputs.photo.augment.flip" in str(caught.value)
     assert mentions(caught.value, "0 1 3")

@@ -177,4 +177,4 @@ def test_fitted_size_that_is_not_the_size_is_refused():
     form = make().to_json()
     form["fitted"]["size"] = [12, 11]
     with raises_with(SchemaError, field="$.fitted.size", expected=containing("(12, 10)"), got="(12, 11)"):
-        Image.from_json(form, "$")
+        Image.from_json(form)
