@@ -12,13 +12,13 @@ from penstock.foundation.program import (
     Bind,
     Call,
     Constant,
-    Dictionary,
-    Index,
+    DictNode,
     Lambda,
-    Listing,
+    ListNode,
     Name,
     Operation,
-    Part,
+    Slice,
+    Subscript,
 )
 from penstock.foundation.program_text import write_program
 
@@ -53,11 +53,11 @@ def read(node: ast.AST) -> Any:  # noqa: PLR0911, PLR0912 - one case a kind
             named = tuple((each.arg, read(each.value)) for each in keywords)
             return Call(read(function), tuple(map(read, arguments)), named)
         case ast.Slice(lower=start, upper=stop):
-            return Part(start and read(start), stop and read(stop))
+            return Slice(start and read(start), stop and read(stop))
         case ast.Subscript(value=owner, slice=ast.Tuple(elts=keys)):
-            return Index(read(owner), tuple(map(read, keys)))
+            return Subscript(read(owner), tuple(map(read, keys)))
         case ast.Subscript(value=owner, slice=key):
-            return Index(read(owner), (read(key),))
+            return Subscript(read(owner), (read(key),))
         case ast.BinOp(left=left, op=sign, right=right):
             return Operation(SIGNS[type(sign)], read(left), read(right))
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
@@ -65,11 +65,11 @@ def read(node: ast.AST) -> Any:  # noqa: PLR0911, PLR0912 - one case a kind
         case ast.UnaryOp(op=sign, operand=right):
             return Operation(PREFIXES[type(sign)], None, read(right))
         case ast.List(elts=items):
-            return Listing(tuple(map(read, items)))
+            return ListNode(tuple(map(read, items)))
         case ast.Tuple(elts=items):
-            return Listing(tuple(map(read, items)), is_tuple=True)
+            return ListNode(tuple(map(read, items)), is_tuple=True)
         case ast.Dict(keys=keys, values=values):
-            return Dictionary(tuple(zip(map(read, keys), map(read, values), strict=True)))
+            return DictNode(tuple(zip(map(read, keys), map(read, values), strict=True)))
         case ast.Lambda(args=parameters, body=body):
             return Lambda(tuple(each.arg for each in parameters.args), read(body))
     raise AssertionError(ast.dump(node))
@@ -90,16 +90,16 @@ leaves = st.one_of(names.map(Name), constants.map(Constant))
 def grow(nodes: Any) -> Any:
     several = st.lists(nodes, max_size=4).map(tuple)
     named = st.lists(st.tuples(names, nodes), max_size=3, unique_by=lambda item: item[0]).map(tuple)
-    keys = st.one_of(nodes, st.builds(Part, st.none() | nodes, st.none() | nodes))
+    keys = st.one_of(nodes, st.builds(Slice, st.none() | nodes, st.none() | nodes))
     return st.one_of(
         st.builds(Attribute, nodes, names),
         st.builds(Call, nodes, several, named),
-        st.builds(Index, nodes, st.lists(keys, min_size=2, max_size=3).map(tuple)),
-        st.builds(Index, names.map(Name), st.tuples(names.map(Name))),
+        st.builds(Subscript, nodes, st.lists(keys, min_size=2, max_size=3).map(tuple)),
+        st.builds(Subscript, names.map(Name), st.tuples(names.map(Name))),
         st.builds(Operation, st.sampled_from(list(SIGNS.values())), nodes, nodes),
         st.builds(Operation, st.sampled_from(list(PREFIXES.values())), st.none(), nodes),
-        st.builds(Listing, several, st.booleans()),
-        st.builds(Dictionary, st.lists(st.tuples(nodes, nodes), max_size=3).map(tuple)),
+        st.builds(ListNode, several, st.booleans()),
+        st.builds(DictNode, st.lists(st.tuples(nodes, nodes), max_size=3).map(tuple)),
         st.builds(Lambda, st.lists(names, max_size=2, unique=True).map(tuple), nodes),
     )
 

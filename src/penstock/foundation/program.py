@@ -1,7 +1,7 @@
-"""Values of a program as trees: which names, calls and signs each is made of.
+"""The syntax tree of generated code: expressions as nodes, and the statements that use them.
 
-In: Python that reads like the program itself, on `Term`s in place of tensors. Out: nodes, which
-`tensorflow.py` evaluates and `line.py` writes as code. Nothing here calls anything.
+In: Python code on `Term` objects that reads like the generated program. Out: nodes and statements, which
+`bridge/graph/tensorflow.py` runs and `program_text.py` writes as Python code. Nothing is executed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number, a text, bytes, True, False or None."""
+    """A number, string, bytes, True, False or None."""
 
     value: Any
 
@@ -43,24 +43,24 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Part:
-    """`start:stop`, in brackets."""
+class Slice:
+    """A slice `start:stop` inside square brackets."""
 
     start: Node | None
     stop: Node | None
 
 
 @dataclass(frozen=True)
-class Index:
+class Subscript:
     """`owner[keys]`."""
 
     owner: Node
-    keys: tuple[Node | Part, ...]
+    keys: tuple[Node | Slice, ...]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """`left sign right`; without `left`, `sign right`."""
+    """A binary operation `left sign right`, or a unary operation `sign right` if `left` is None."""
 
     sign: str
     left: Node | None
@@ -68,15 +68,15 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """A list, or a tuple."""
+class ListNode:
+    """A list or a tuple."""
 
     items: tuple[Node, ...]
     is_tuple: bool = False
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class DictNode:
     """A dict."""
 
     items: tuple[tuple[Node, Node], ...]
@@ -90,11 +90,11 @@ class Lambda:
     body: Node
 
 
-Node: TypeAlias = Name | Constant | Attribute | Call | Index | Operation | Listing | Dictionary | Lambda
+Node: TypeAlias = Name | Constant | Attribute | Call | Subscript | Operation | ListNode | DictNode | Lambda
 
 
 class Term:
-    """What stands for a value while a program is written: attributes, calls and signs make further terms.
+    """An expression under construction: attribute access, calls and operators on it return new terms.
 
     Example:
         >>> tf, age = Term.name("tf"), Term.name("age")
@@ -114,18 +114,18 @@ class Term:
         return cls(Name(text))
 
     def __getattr__(self, name: str) -> Term:
-        if name.startswith("_"):  # Python asks objects for such by itself
+        if name.startswith("_"):  # Python itself looks up special attributes such as __len__
             raise AttributeError(name)
         return Term(Attribute(self.node, name))
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Term:
         """Return the term for a call."""
-        given = tuple((name, lift(value)) for name, value in keywords.items())
-        return Term(Call(self.node, tuple(map(lift, arguments)), given))
+        pairs = tuple((name, lift(value)) for name, value in keywords.items())
+        return Term(Call(self.node, tuple(map(lift, arguments)), pairs))
 
     def __getitem__(self, keys: Any) -> Term:
-        given = keys if isinstance(keys, tuple) else (keys,)
-        return Term(Index(self.node, tuple(map(_lift_key, given))))
+        key_tuple = keys if isinstance(keys, tuple) else (keys,)
+        return Term(Subscript(self.node, tuple(map(_lift_key, key_tuple))))
 
     def __add__(self, other: Any) -> Term:
         return _operate("+", self, other)
@@ -175,27 +175,27 @@ class Term:
         return Term(Operation("~", None, self.node))
 
     def __bool__(self) -> bool:
-        raise TypeError("a term has no value yet")
+        raise TypeError("a Term is an expression of generated code and has no truth value")
 
     def __iter__(self) -> Any:
-        raise TypeError("a term has no items yet")
+        raise TypeError("a Term is an expression of generated code and cannot be iterated over")
 
 
 def lift(value: Any) -> Node:
-    """Return the node of a term, or of a Python value."""
+    """Convert a term or a Python value to a node."""
     if isinstance(value, Term):
         return value.node
     if isinstance(value, Mapping):
-        return Dictionary(tuple((lift(key), lift(item)) for key, item in value.items()))
+        return DictNode(tuple((lift(key), lift(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
-        return Listing(tuple(map(lift, value)), isinstance(value, tuple))
+        return ListNode(tuple(map(lift, value)), isinstance(value, tuple))
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return Constant(value)
-    raise TypeError(f"{value!r} has no place in a program")
+    raise TypeError(f"{value!r} cannot be part of generated code")
 
 
 def function(*parameters: str, body: Callable[..., Any]) -> Term:
-    """Return a lambda: `body` is called with a term for each parameter."""
+    """Return a lambda whose body is the result of calling `body` with one term per parameter."""
     return Term(Lambda(parameters, lift(body(*map(Term.name, parameters)))))
 
 
@@ -203,11 +203,11 @@ def _operate(sign: str, left: Term, right: Any) -> Term:
     return Term(Operation(sign, left.node, lift(right)))
 
 
-def _lift_key(key: Any) -> Node | Part:
+def _lift_key(key: Any) -> Node | Slice:
     if not isinstance(key, slice):
         return lift(key)
     start, stop = (None if end is None else lift(end) for end in (key.start, key.stop))
-    return Part(start, stop)
+    return Slice(start, stop)
 
 
 @dataclass(frozen=True)
@@ -219,27 +219,27 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Do:
-    """A call for what it does."""
+class Execute:
+    """An expression that is evaluated for its side effect, such as an assertion."""
 
     value: Node
 
 
 @dataclass(frozen=True)
-class Note:
-    """A comment on what follows."""
+class Comment:
+    """A comment on the statements that follow."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Given:
-    """A constant on top.
+class DefineConstant:
+    """A constant at the top of the program.
 
     Attributes:
-        name: Of the constant.
-        value: What it is.
-        source: How code gets it, where it is too long to be written out.
+        name: Name of the constant.
+        value: Its value.
+        source: Expression that generated code uses instead where the value is too long to be written out.
     """
 
     name: str
@@ -248,65 +248,65 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Define:
-    """A function, which ends with a `Return`."""
+class DefineFunction:
+    """A function; its body ends with a `Return`."""
 
     name: str
     parameters: tuple[str, ...]
-    words: str
+    docstring: str
     body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
 class Return:
-    """The end of a function."""
+    """`return value`, the end of a function."""
 
     value: Node
 
 
 @dataclass(frozen=True)
-class When:
-    """One of two blocks, by a condition that is known before anything runs."""
+class If:
+    """Either of two blocks, by a condition on constants of the program."""
 
     condition: Node
     then: tuple[Statement, ...]
     otherwise: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Bind | Do | Note | Given | Define | Return | When
+Statement: TypeAlias = Bind | Execute | Comment | DefineConstant | DefineFunction | Return | If
 
 
 @dataclass
-class Block:
-    """Statements, in the order in which they were added."""
+class StatementBlock:
+    """A list of statements in the order in which they were added."""
 
     statements: list[Statement] = field(default_factory=list)
 
     def bind(self, names: str | Sequence[str], value: Any) -> Term:
-        """Bind a name, or several, to a value; return the term for the first."""
-        given = (names,) if isinstance(names, str) else tuple(names)
-        self.statements.append(Bind(given, lift(value)))
-        return Term.name(given[0])
+        """Assign a value to one or several names; return the term for the first name."""
+        targets = (names,) if isinstance(names, str) else tuple(names)
+        self.statements.append(Bind(targets, lift(value)))
+        return Term.name(targets[0])
 
-    def do(self, value: Term) -> None:
-        """Call something for what it does."""
-        self.statements.append(Do(value.node))
+    def execute(self, value: Term) -> None:
+        """Evaluate an expression for its side effect."""
+        self.statements.append(Execute(value.node))
 
     def note(self, text: str) -> None:
         """Add a comment."""
-        self.statements.append(Note(text))
+        self.statements.append(Comment(text))
 
-    def give(self, name: str, value: Any, source: Term | None = None) -> Term:
-        """Add a constant; return the term for it."""
-        self.statements.append(Given(name, lift(value), None if source is None else source.node))
+    def define_constant(self, name: str, value: Any, source: Term | None = None) -> Term:
+        """Define a constant; return the term for it."""
+        self.statements.append(DefineConstant(name, lift(value), None if source is None else source.node))
         return Term.name(name)
 
-    def define(self, name: str, *parameters: str, body: Callable[..., Any]) -> Term:
-        """Add a function of one value, as `function` makes lambdas; return the term for it."""
+    def define_function(self, name: str, *parameters: str, body: Callable[..., Any]) -> Term:
+        """Define a function that returns `body(*parameters)`; return the term for it."""
         value = lift(body(*map(Term.name, parameters)))
-        self.statements.append(Define(name, parameters, "", (Return(value),)))
+        self.statements.append(DefineFunction(name, parameters, "", (Return(value),)))
         return Term.name(name)
 
     def finish(self, value: Any) -> tuple[Statement, ...]:
-        """Return the statements as those of a function that returns a value."""
+        """Return the statements as a function body that returns a value."""
         return (*self.statements, Return(lift(value)))

@@ -1,6 +1,6 @@
-"""Writes a value of a program in one line of Python.
+"""Write a program as Python code, formatted in lines of at most 100 characters.
 
-In: a node. Out: its code, with brackets where Python needs them.
+In: statements and nodes of `program.py`. Out: text, with parentheses only where Python needs them.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from penstock.foundation.program import (
     Attribute,
     Bind,
     Call,
+    Comment,
     Constant,
-    Define,
-    Dictionary,
-    Do,
-    Given,
-    Index,
+    DefineConstant,
+    DefineFunction,
+    DictNode,
+    Execute,
+    If,
     Lambda,
-    Listing,
+    ListNode,
     Name,
     Node,
-    Note,
     Operation,
-    Part,
     Return,
+    Slice,
     Statement,
-    When,
+    Subscript,
 )
 
+# Operator precedence: a larger number binds more tightly.
 _LOOSEST: Final = 0  # a lambda
 _COMPARISON: Final = 1
 _POWERS: Final = {"|": 2, "&": 3, "+": 4, "-": 4, "*": 5, "/": 5, "//": 5}
 _PREFIX: Final = 6
-TIGHTEST: Final = 7  # names, calls, brackets
+TIGHTEST: Final = 7  # names, calls, subscripts, displays
 
 
-def write_flat(node: Node | Part) -> str:
-    """Return the code of a value in one line."""
+def write_flat(node: Node | Slice) -> str:
+    """Return the code of an expression in one line."""
     return _LINES[type(node)](node)
 
 
@@ -60,19 +61,19 @@ def _flat_operation(node: Operation) -> str:
 
 
 def write_sides(node: Operation, left: Node) -> tuple[str, str]:
-    """Return the code of what stands before a sign and behind it."""
+    """Return the code of the left and the right operand of a binary operation."""
     power = find_power(node)
-    # Of two comparisons side by side Python would make one of three values.
+    # Python reads `a < b < c` as a chain, so a comparison inside a comparison needs parentheses.
     before = power + 1 if power == _COMPARISON else power
     return write_operand(left, before), write_operand(node.right, power + 1)
 
 
 def write_head(node: Lambda) -> str:
-    """Return what stands before the body of a lambda."""
+    """Return the code of a lambda up to its body."""
     return f"lambda {', '.join(node.parameters)}: " if node.parameters else "lambda: "
 
 
-def _flat_list(node: Listing) -> str:
+def _flat_list(node: ListNode) -> str:
     text = ", ".join(map(write_flat, node.items))
     if not node.is_tuple:
         return f"[{text}]"
@@ -84,24 +85,24 @@ _LINES: Final[dict[type, Callable[[Any], str]]] = {
     Name: lambda node: str(node.text),
     Attribute: lambda node: f"{write_operand(node.owner, TIGHTEST)}.{node.name}",
     Call: _flat_call,
-    Index: lambda node: f"{write_operand(node.owner, TIGHTEST)}[{', '.join(map(write_flat, node.keys))}]",
+    Subscript: lambda node: f"{write_operand(node.owner, TIGHTEST)}[{', '.join(map(write_flat, node.keys))}]",
     Operation: _flat_operation,
-    Listing: _flat_list,
-    Dictionary: lambda node: (
+    ListNode: _flat_list,
+    DictNode: lambda node: (
         "{" + ", ".join(f"{write_flat(key)}: {write_flat(value)}" for key, value in node.items) + "}"
     ),
     Lambda: lambda node: f"{write_head(node)}{write_flat(node.body)}",
-    Part: lambda node: ":".join("" if end is None else write_flat(end) for end in (node.start, node.stop)),
+    Slice: lambda node: ":".join("" if end is None else write_flat(end) for end in (node.start, node.stop)),
 }
 
 
 def write_operand(node: Node, power: int) -> str:
-    """Return the code of a part of a value that holds together as tightly as `power`."""
+    """Return the code of an operand, in parentheses if it binds less tightly than `power`."""
     return write_flat(node) if find_power(node) >= power else f"({write_flat(node)})"
 
 
 def find_power(node: Node) -> int:
-    """Return how tightly the parts of a value hold together."""
+    """Return the precedence of the outermost operation of a node."""
     if isinstance(node, Operation):
         return _PREFIX if node.left is None else _POWERS.get(node.sign, _COMPARISON)
     if isinstance(node, Lambda):
@@ -111,11 +112,11 @@ def find_power(node: Node) -> int:
 
 
 def write_constant(value: Any) -> str:
-    """Return the code of a number, a text, bytes, True, False or None."""
+    """Return the code of a number, string, bytes, True, False or None."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     text = repr(value)
-    # As formatters have it: repr takes the other quotes.
+    # Double quotes, as code formatters prefer; repr uses single quotes.
     is_quoted = isinstance(value, str | bytes) and text.endswith("'") and '"' not in text
     start = text.index("'") if is_quoted else 0
     return f'{text[:start]}"{text[start + 1 : -1]}"' if is_quoted else text
@@ -125,70 +126,72 @@ _WIDTH: Final = 100
 _STEP: Final = "    "
 
 
-def write_program(statements: Iterable[Statement], words: str, modules: Iterable[str]) -> str:
+def write_program(statements: Iterable[Statement], docstring: str, modules: Iterable[str]) -> str:
     """Return the code of a program.
 
     Args:
-        statements: The program.
-        words: What the script says of itself.
-        modules: What it imports, as import statements.
+        statements: Statements of the program.
+        docstring: Docstring of the script.
+        modules: Import statements of the script.
     """
-    lines = [f'"""{words}"""', "", *modules, "", *_write_block(statements, "")]
+    lines = [f'"""{docstring}"""', "", *modules, "", *_write_block(statements, "")]
     return "\n".join([*lines, ""])
 
 
 def _write_block(statements: Iterable[Statement], indent: str) -> Iterator[str]:
-    given = tuple(statements)
-    has_notes = any(isinstance(each, Note) for each in given)
-    behind: Statement | None = None
-    for statement in given:
-        yield from [""] * _count_blanks(behind, statement, is_outer=not indent, has_notes=has_notes)
+    block = tuple(statements)
+    has_comments = any(isinstance(each, Comment) for each in block)
+    previous: Statement | None = None
+    for statement in block:
+        yield from [""] * _count_blanks(previous, statement, is_outer=not indent, has_comments=has_comments)
         yield from _write_statement(statement, indent)
-        behind = statement
+        previous = statement
 
 
-def _count_blanks(behind: Statement | None, ahead: Statement, *, is_outer: bool, has_notes: bool) -> int:
-    """Return how many lines to leave between two statements."""
-    if isinstance(ahead, Define) and isinstance(behind, Note):
+def _count_blanks(
+    previous: Statement | None, following: Statement, *, is_outer: bool, has_comments: bool
+) -> int:
+    """Return the number of blank lines between two statements."""
+    if isinstance(following, DefineFunction) and isinstance(previous, Comment):
         return 0
-    if isinstance(ahead, Define) or isinstance(behind, Define):
-        return 2 if is_outer else int(behind is not None)
-    is_end = isinstance(ahead, Return) and has_notes
-    return int(behind is not None and (is_end or isinstance(ahead, Note)))
+    if isinstance(following, DefineFunction) or isinstance(previous, DefineFunction):
+        return 2 if is_outer else int(previous is not None)
+    is_end = isinstance(following, Return) and has_comments
+    return int(previous is not None and (is_end or isinstance(following, Comment)))
 
 
 def _write_statement(statement: Statement, indent: str) -> Iterable[str]:
-    if isinstance(statement, Define):
+    if isinstance(statement, DefineFunction):
         return _write_function(statement, indent)
-    if isinstance(statement, When):
+    if isinstance(statement, If):
         return _write_choice(statement, indent)
-    if isinstance(statement, Note):
+    if isinstance(statement, Comment):
         start = f"{indent}# "
         return wrap(statement.text, _WIDTH, initial_indent=start, subsequent_indent=start)
     return [_write_line(statement, indent)]
 
 
-def _write_function(statement: Define, indent: str) -> Iterator[str]:
+def _write_function(statement: DefineFunction, indent: str) -> Iterator[str]:
     yield f"{indent}def {statement.name}({', '.join(statement.parameters)}):"
     inner = indent + _STEP
-    if statement.words:
-        yield f'{inner}"""{statement.words}"""'
-        if isinstance(statement.body[0], Define):
+    if statement.docstring:
+        yield f'{inner}"""{statement.docstring}"""'
+        if isinstance(statement.body[0], DefineFunction):
             yield ""
     yield from _write_block(statement.body, inner)
 
 
-def _write_choice(statement: When, indent: str) -> Iterator[str]:
+def _write_choice(statement: If, indent: str) -> Iterator[str]:
     yield f"{indent}if {write_flat(statement.condition)}:"
     yield from _write_block(statement.then, indent + _STEP)
     yield f"{indent}else:"
     yield from _write_block(statement.otherwise, indent + _STEP)
 
 
-def _write_line(statement: Bind | Do | Given | Return, indent: str) -> str:
+def _write_line(statement: Bind | Execute | DefineConstant | Return, indent: str) -> str:
     if isinstance(statement, Bind):
         head, value = f"{', '.join(statement.names)} = ", statement.value
-    elif isinstance(statement, Given):
+    elif isinstance(statement, DefineConstant):
         head, value = f"{statement.name} = ", statement.source or statement.value
     elif isinstance(statement, Return):
         head, value = "return ", statement.value
@@ -200,8 +203,8 @@ def _write_line(statement: Bind | Do | Given | Return, indent: str) -> str:
     return f"{indent}{head}{_write(value, indent, len(head))}"
 
 
-def _write(node: Node | Part, indent: str, taken: int) -> str:
-    """Return the code of a value that begins `taken` characters behind an indent, in lines if it is long."""
+def _write(node: Node | Slice, indent: str, taken: int) -> str:
+    """Return the code of a node that starts `taken` characters after the indent, in lines if it is long."""
     flat = write_flat(node)
     if len(indent) + taken + len(flat) < _WIDTH:
         return flat
@@ -215,31 +218,33 @@ def _break_call(node: Call, indent: str, taken: int) -> str:
     parts += [f"{name}={_write(each, inner, len(name) + 2)}" for name, each in node.keywords]
     if not parts:
         return f"{_write(node.function, indent, taken + 2)}()"
-    return "\n".join([f"{_write_operand(node.function, indent, taken)}(", *_each(parts, inner), f"{indent})"])
+    return "\n".join(
+        [f"{_write_operand(node.function, indent, taken)}(", *_indent_each(parts, inner), f"{indent})"]
+    )
 
 
 def _break_attribute(node: Attribute, indent: str, taken: int) -> str:
     return f"{_write_operand(node.owner, indent, taken)}.{node.name}"
 
 
-def _break_index(node: Index, indent: str, taken: int) -> str:
+def _break_subscript(node: Subscript, indent: str, taken: int) -> str:
     return f"{_write_operand(node.owner, indent, taken)}[{', '.join(map(write_flat, node.keys))}]"
 
 
-def _break_dictionary(node: Dictionary, indent: str, taken: int) -> str:  # noqa: ARG001
+def _break_dictionary(node: DictNode, indent: str, taken: int) -> str:  # noqa: ARG001
     inner = indent + _STEP
     parts = [
         f"{write_flat(key)}: {_write(value, inner, len(write_flat(key)) + 3)}" for key, value in node.items
     ]
-    return "\n".join(["{", *_each(parts, inner), f"{indent}}}"])
+    return "\n".join(["{", *_indent_each(parts, inner), f"{indent}}}"])
 
 
-def _break_list(node: Listing, indent: str, taken: int) -> str:  # noqa: ARG001
+def _break_list(node: ListNode, indent: str, taken: int) -> str:  # noqa: ARG001
     inner, ends = indent + _STEP, "()" if node.is_tuple else "[]"
     if all(isinstance(each, Constant) for each in node.items):
         lines = _fill(map(write_flat, node.items), inner)
     else:
-        lines = _each([_write(each, inner, 1) for each in node.items], inner)
+        lines = _indent_each([_write(each, inner, 1) for each in node.items], inner)
     return "\n".join([ends[0], *lines, f"{indent}{ends[1]}"])
 
 
@@ -258,9 +263,9 @@ def _break_lambda(node: Lambda, indent: str, taken: int) -> str:
 _BREAKS: Final[dict[type, Callable[[Any, str, int], str]]] = {
     Call: _break_call,
     Attribute: _break_attribute,
-    Index: _break_index,
-    Dictionary: _break_dictionary,
-    Listing: _break_list,
+    Subscript: _break_subscript,
+    DictNode: _break_dictionary,
+    ListNode: _break_list,
     Operation: _break_operation,
     Lambda: _break_lambda,
 }
@@ -270,12 +275,12 @@ def _write_operand(node: Node, indent: str, taken: int) -> str:
     return _write(node, indent, taken) if find_power(node) == TIGHTEST else write_operand(node, TIGHTEST)
 
 
-def _each(parts: Iterable[str], indent: str) -> Iterator[str]:
+def _indent_each(parts: Iterable[str], indent: str) -> Iterator[str]:
     return (f"{indent}{part}," for part in parts)
 
 
 def _fill(parts: Iterable[str], indent: str) -> Iterator[str]:
-    """Yield lines of as many parts as there is room for."""
+    """Yield lines that each hold as many parts as fit."""
     line = indent
     for part in parts:
         if len(line) > len(indent) and len(line) + len(part) + 2 > _WIDTH:

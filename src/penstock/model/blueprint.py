@@ -13,7 +13,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.foundation.program import Block, Note, Term
+from penstock.foundation.program import Comment, StatementBlock, Term
 from penstock.model.options import ModelOptions
 
 _MAX_STEM_CHARS: Final = 32  # what is behind it still fits a line
@@ -84,7 +84,7 @@ _MOMENTUM: Final = 0.9
 
 
 @dataclass(frozen=True)
-class Remark(Note):
+class Remark(Comment):
     """A comment within a section."""
 
 
@@ -101,7 +101,7 @@ class Blueprint:
     """
 
     def __init__(self, options: ModelOptions) -> None:
-        self.block = Block()
+        self.block = StatementBlock()
         self.options = options.resolved()
         self.width = self.options.width or 0
         self.token_width = self.options.token_width or 0

@@ -18,15 +18,15 @@ from penstock.foundation.program import (
     Bind,
     Call,
     Constant,
-    Dictionary,
-    Index,
-    Listing,
+    DictNode,
+    ListNode,
     Name,
     Node,
     Operation,
-    Part,
     Return,
+    Slice,
     Statement,
+    Subscript,
 )
 from penstock.model.design import design_model
 from penstock.model.options import ModelOptions
@@ -97,7 +97,7 @@ def _bind(name: str, value: Any, scope: dict[str, Any]) -> None:
         scope[name] = value
 
 
-def _evaluate(node: Node | Part, scope: Mapping[str, Any]) -> Any:
+def _evaluate(node: Node | Slice, scope: Mapping[str, Any]) -> Any:
     return _EVALUATIONS[type(node)](node, scope)
 
 
@@ -123,7 +123,7 @@ def _make_backbone(name: str, keywords: dict[str, Any]) -> keras.Model:
         ) from error
 
 
-def _index(node: Index, scope: Mapping[str, Any]) -> Any:
+def _index(node: Subscript, scope: Mapping[str, Any]) -> Any:
     keys = tuple(_evaluate(each, scope) for each in node.keys)
     return _evaluate(node.owner, scope)[keys if len(keys) > 1 else keys[0]]
 
@@ -134,12 +134,12 @@ def _operate(node: Operation, scope: Mapping[str, Any]) -> Any:
     return _SIGNS[node.sign](_evaluate(node.left, scope), _evaluate(node.right, scope))
 
 
-def _list(node: Listing, scope: Mapping[str, Any]) -> Any:
+def _list(node: ListNode, scope: Mapping[str, Any]) -> Any:
     items = [_evaluate(each, scope) for each in node.items]
     return tuple(items) if node.is_tuple else items
 
 
-def _slice(node: Part, scope: Mapping[str, Any]) -> slice:
+def _slice(node: Slice, scope: Mapping[str, Any]) -> slice:
     return slice(*(None if end is None else _evaluate(end, scope) for end in (node.start, node.stop)))
 
 
@@ -148,11 +148,9 @@ _EVALUATIONS: Final[Mapping[type, Callable[[Any, Mapping[str, Any]], Any]]] = {
     Name: lambda node, scope: scope[node.text],
     Attribute: lambda node, scope: getattr(_evaluate(node.owner, scope), node.name),
     Call: _call,
-    Index: _index,
+    Subscript: _index,
     Operation: _operate,
-    Listing: _list,
-    Dictionary: lambda node, scope: {
-        _evaluate(key, scope): _evaluate(item, scope) for key, item in node.items
-    },
-    Part: _slice,
+    ListNode: _list,
+    DictNode: lambda node, scope: {_evaluate(key, scope): _evaluate(item, scope) for key, item in node.items},
+    Slice: _slice,
 }

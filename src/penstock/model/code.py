@@ -13,14 +13,14 @@ from typing import Final
 from penstock.foundation.program import (
     Bind,
     Call,
-    Dictionary,
-    Listing,
+    Comment,
+    DictNode,
+    ListNode,
     Name,
     Node,
-    Note,
     Operation,
-    Part,
     Return,
+    Slice,
     Statement,
 )
 from penstock.foundation.program_text import write_flat
@@ -70,7 +70,7 @@ def write_statements(statements: Iterable[Statement]) -> str:
 
 
 def _write_statement(statement: Statement) -> Iterator[str]:
-    if isinstance(statement, Note):
+    if isinstance(statement, Comment):
         if not isinstance(statement, Remark):
             yield ""
         # No line of a name may become code.
@@ -90,7 +90,7 @@ def _write_binding(name: str, value: Node) -> str:
     return f"{head}{_write(value, _STEP, len(head))}"
 
 
-def _write(node: Node | Part, indent: str, taken: int) -> str:
+def _write(node: Node | Slice, indent: str, taken: int) -> str:
     """Return a value that begins `taken` characters behind an indent, in lines if it is too long for one."""
     flat = write_flat(node)
     # One less: a comma may follow.
@@ -98,13 +98,13 @@ def _write(node: Node | Part, indent: str, taken: int) -> str:
         return flat
     if isinstance(node, Call):
         return _break_call(node, indent, taken)
-    if isinstance(node, Dictionary):
+    if isinstance(node, DictNode):
         parts = [
             f"{write_flat(key)}: {_write(item, indent + _STEP, len(write_flat(key)) + 2)}"
             for key, item in node.items
         ]
         return _break("{", parts, "}", indent)
-    if isinstance(node, Listing):
+    if isinstance(node, ListNode):
         ends = "()" if node.is_tuple else "[]"
         return _break(ends[0], [_write(each, indent + _STEP, 0) for each in node.items], ends[1], indent)
     return flat

@@ -4,9 +4,8 @@ import ast
 
 import pytest
 
-from penstock.foundation.program import Block, Define, Return, Term, When, function, lift
+from penstock.foundation.program import DefineFunction, If, Return, StatementBlock, Term, function, lift
 from penstock.foundation.program_text import write_program
-from raising import raises_with
 
 tf, a, b, c = (Term.name(name) for name in ("tf", "a", "b", "c"))
 
@@ -21,7 +20,7 @@ def write(*statements) -> str:
 
 
 def write_value(value) -> str:
-    block = Block()
+    block = StatementBlock()
     block.bind("x", value)
     return write(*block.statements).removeprefix("x = ").rstrip("\n")
 
@@ -108,23 +107,23 @@ def test_long_operation_stands_in_brackets():
     text = write_value(total)
     assert text.startswith("(\n    ")
     assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(" ".join(text.split())))
-    block = Block()
+    block = StatementBlock()
     block.bind("f", function("x", body=lambda x: total + x))
     assert write(*block.statements).startswith("f = lambda x: (")
 
 
 def test_functions_choices_and_comments_have_their_places():
-    inner = Block()
-    inner.define("half", "x", body=lambda x: x / 2)
+    inner = StatementBlock()
+    inner.define_function("half", "x", body=lambda x: x / 2)
     inner.note("Commented. " * 12)
     inner.bind(("p", "q"), a)
-    inner.do(tf.check(a))
-    block = Block()
-    block.give("NAMES", ["x"], tf.read("names"))
+    inner.execute(tf.check(a))
+    block = StatementBlock()
+    block.define_constant("NAMES", ["x"], tf.read("names"))
     program = (
         *block.statements,
-        Define("make", ("a",), "Make it.", inner.finish([a, b])),
-        When(lift(c), (Return(lift(1)),), (Return(lift(2)),)),
+        DefineFunction("make", ("a",), "Make it.", inner.finish([a, b])),
+        If(lift(c), (Return(lift(1)),), (Return(lift(2)),)),
     )
     lines = write_program(program, "Words.", []).splitlines()
     assert lines[3:] == [
@@ -152,11 +151,11 @@ def test_functions_choices_and_comments_have_their_places():
     ]
 
 
-def test_term_is_no_value_yet():
+def test_term_has_no_truth_value_and_no_items():
     for misuse in (bool, list):
-        with raises_with(TypeError, "term"):
+        with pytest.raises(TypeError):
             misuse(a)
-    with raises_with(TypeError, "program"):
+    with pytest.raises(TypeError):
         tf.f(object())
     with pytest.raises(AttributeError):
         a._private  # noqa: B018

@@ -96,7 +96,7 @@ def look_up(
     """Return the codes of values by a table; `path` is where in the transform's JSON form its entries are."""
     if not entries:  # TensorFlow takes no empty table
         return tf.ones_like(values, dtype=tf.int32) * unknown
-    return site.give_table(entries, first, unknown, *path).lookup(values)
+    return site.define_table(entries, first, unknown, *path).lookup(values)
 
 
 def _check_codes(site: Site, transform: Encode, codes: Term) -> None:

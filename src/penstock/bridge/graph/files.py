@@ -14,7 +14,7 @@ from penstock.batch.options import LoadOptions, check_whole
 from penstock.bridge.graph.site import tf
 from penstock.columns import Payload
 from penstock.errors import OptionError
-from penstock.foundation.program import Block, Statement, Term, When, function
+from penstock.foundation.program import If, Statement, StatementBlock, Term, function
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 
@@ -106,16 +106,16 @@ def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
     )
 
 
-def give_choices(top: Block, source: GraphSource, options: GraphOptions) -> None:
+def give_choices(top: StatementBlock, source: GraphSource, options: GraphOptions) -> None:
     """Write the constants that say what is read, and how."""
-    top.give("FILES", list(source.paths))
+    top.define_constant("FILES", list(source.paths))
     if len(set(source.compressions)) > 1:
-        top.give("COMPRESSIONS", [_COMPRESSIONS[each] for each in source.compressions])
-    top.give("BATCH_SIZE", options.batch_size)
-    top.give("SHUFFLE", options.shuffle)
-    top.give("SEED", options.seed)
+        top.define_constant("COMPRESSIONS", [_COMPRESSIONS[each] for each in source.compressions])
+    top.define_constant("BATCH_SIZE", options.batch_size)
+    top.define_constant("SHUFFLE", options.shuffle)
+    top.define_constant("SEED", options.seed)
     usual = max(options.batch_size, min(_MOST_SHUFFLED, _SHUFFLED_BYTES // max(1, source.record_bytes)))
-    top.give("SHUFFLE_RECORDS", options.shuffle_records or usual)
+    top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or usual)
 
 
 def write_chain(source: GraphSource, options: GraphOptions) -> Sequence[Statement]:
@@ -129,7 +129,7 @@ def write_chain(source: GraphSource, options: GraphOptions) -> Sequence[Statemen
         kind: Any = _COMPRESSIONS[source.compressions[0]] if compression is None else compression
         return tf.data.TFRecordDataset(file, compression_type=kind, buffer_size=_READ_BYTES)
 
-    mixed, stored, rest = Block(), Block(), Block()
+    mixed, stored, rest = StatementBlock(), StatementBlock(), StatementBlock()
     dataset = mixed.bind("dataset", tf.data.Dataset.from_tensor_slices(elements))
     dataset = mixed.bind("dataset", dataset.shuffle(Term.name("len")(files), seed=Term.name("SEED")))
     reads = dataset.interleave(
@@ -150,5 +150,5 @@ def write_chain(source: GraphSource, options: GraphOptions) -> Sequence[Statemen
     prepare = Term.name("prepare")
     rest.bind("dataset", dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True))
     rest.bind("dataset", dataset.prefetch(tf.data.AUTOTUNE))
-    choice = When(Term.name("SHUFFLE").node, tuple(mixed.statements), tuple(stored.statements))
+    choice = If(Term.name("SHUFFLE").node, tuple(mixed.statements), tuple(stored.statements))
     return (choice, *rest.statements)

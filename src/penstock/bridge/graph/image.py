@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.bridge.graph.parse import Lack, read_values
 from penstock.bridge.graph.site import Page, Site, tf
-from penstock.foundation.program import Block, Define, Term, function, lift
+from penstock.foundation.program import DefineFunction, StatementBlock, Term, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
 from penstock.transform.crop import DRAFT_MARGIN, DRAFTS
@@ -24,12 +24,12 @@ _LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue 
 def give_brightness(page: Page) -> Term:
     """Write the function on top, once; return the term for it."""
     if _NAME not in page.functions:
-        block = Block()
+        block = StatementBlock()
         shares = block.bind("shares", tf.cast(Term.name("pixels"), tf.int32) * list(_LUMA))
         sums = block.bind("sums", tf.reduce_sum(shares, axis=-1, keepdims=True))
         bright = tf.cast((sums + 32768) // 65536, tf.uint8)
-        words = "Return the brightness of pixels in red, green and blue."
-        page.functions[_NAME] = Define(_NAME, ("pixels",), words, block.finish(bright))
+        docstring = "Return the brightness of pixels in red, green and blue."
+        page.functions[_NAME] = DefineFunction(_NAME, ("pixels",), docstring, block.finish(bright))
     return Term.name(_NAME)
 
 
@@ -49,8 +49,8 @@ def give_orientation(page: Page) -> tuple[Term, Term]:
     return Term.name(names[0]), Term.name(names[1])
 
 
-def _define_finding() -> Define:
-    block = Block()
+def _define_finding() -> DefineFunction:
+    block = StatementBlock()
     head = block.bind("head", tf.strings.substr(Term.name("data"), 0, _HEAD_BYTES))
     parts = block.bind("parts", tf.concat([tf.strings.split(head, "Exif\0\0"), [""]], axis=0))
     is_exif = block.bind("is_exif", tf.strings.substr(parts[0], -4, 2).equals(_SEGMENT))
@@ -59,24 +59,26 @@ def _define_finding() -> Define:
     tiff = block.bind("tiff", tf.cast(tf.pad(tiff, [[0, _SPARE]]), tf.int32))
     last = block.bind("last", tf.size(tiff) - 1)
     is_little = block.bind("is_little", tiff[0].equals(ord("I")))
-    byte = block.define("byte", "at", body=lambda at: tf.gather(tiff, tf.minimum(at, last)))
-    word = block.define("word", "at", body=lambda at: _word(byte, is_little, at))
+    byte = block.define_function("byte", "at", body=lambda at: tf.gather(tiff, tf.minimum(at, last)))
+    word = block.define_function("word", "at", body=lambda at: _word(byte, is_little, at))
     first = block.bind("first", word(tf.where(is_little, 4, 6)))
     entries = block.bind("entries", first + 2 + tf.range(tf.minimum(word(first), last // 12)) * 12)
     found = block.bind("found", tf.boolean_mask(entries, word(entries).equals(_ORIENTATION)))
     value = block.bind("value", tf.concat([word(found + 8), [1]], axis=0)[0])
     is_known = is_exif & (value >= 1) & (value <= 8)
-    words = "Return how a photo is turned by the EXIF of a JPEG, 1 to 8; 1 is upright."
-    return Define("find_orientation", ("data",), words, block.finish(tf.where(is_known, value, 1)))
+    docstring = "Return how a photo is turned by the EXIF of a JPEG, 1 to 8; 1 is upright."
+    return DefineFunction(
+        "find_orientation", ("data",), docstring, block.finish(tf.where(is_known, value, 1))
+    )
 
 
 def _word(byte: Term, is_little: Term, at: Term) -> Term:
     return tf.where(is_little, byte(at) + byte(at + 1) * 256, byte(at) * 256 + byte(at + 1))
 
 
-def _define_turning() -> Define:
-    block, pixels = Block(), Term.name("pixels")
-    turn = block.define("turn", body=lambda: tf.transpose(pixels, [1, 0, 2]))
+def _define_turning() -> DefineFunction:
+    block, pixels = StatementBlock(), Term.name("pixels")
+    turn = block.define_function("turn", body=lambda: tf.transpose(pixels, [1, 0, 2]))
     branches = [
         function(body=lambda: pixels),
         function(body=lambda: tf.reverse(pixels, [1])),
@@ -87,9 +89,9 @@ def _define_turning() -> Define:
         function(body=lambda: tf.reverse(turn(), [0, 1])),
         function(body=lambda: tf.reverse(turn(), [0])),
     ]
-    words = "Return the pixels of a photo upright."
+    docstring = "Return the pixels of a photo upright."
     upright = tf.switch_case(Term.name("orientation") - 1, branches)
-    return Define("turn_upright", ("pixels", "orientation"), words, block.finish(upright))
+    return DefineFunction("turn_upright", ("pixels", "orientation"), docstring, block.finish(upright))
 
 
 _TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides
@@ -132,9 +134,9 @@ class PictureReader:
         self._has_drafts = self._has_jpeg and transform.drafts
         self._turns = self._has_jpeg and transform.orient
         self._sides = list(need_fitted(transform, site.name, transform.fitted).size)
-        self._block = Block()
+        self._block = StatementBlock()
 
-    def define(self, name: str) -> Define:
+    def define(self, name: str) -> DefineFunction:
         """Return the function, by a name."""
         block = self._block
         if self._has_jpeg and self._has_png:
@@ -150,8 +152,8 @@ class PictureReader:
         pixels = block.bind("pixels", self._decode())
         if turn is not None:
             pixels = block.bind("pixels", turn(pixels, _orientation))
-        words = f"Return the pixels of one image of {self._site.variable}."
-        return Define(name, ("data",), words, block.finish(self._resize(pixels)))
+        docstring = f"Return the pixels of one image of {self._site.variable}."
+        return DefineFunction(name, ("data",), docstring, block.finish(self._resize(pixels)))
 
     def _write_size(self) -> None:
         """Bind `size`, and refuse what claims too many pixels."""
@@ -189,7 +191,7 @@ class PictureReader:
             return self._decode_png()
         if not self._has_drafts:
             return self._choose(self._decode_jpeg(1), self._decode_png())
-        decode = self._block.define("decode", "ratio", body=self._decode_jpeg)
+        decode = self._block.define_function("decode", "ratio", body=self._decode_jpeg)
         branches = [function(body=lambda ratio=each: decode(ratio)) for each in _DENOMINATORS]
         return self._choose(tf.switch_case(_draft, branches), self._decode_png())
 

@@ -99,4 +99,4 @@ def _arrange(site: Site, word: str, numbers: tuple[float, ...], fitted: ScaleFit
     if len(numbers) == 1:
         return float(numbers[0])
     shape = [dim for dim in fitted.shape if dim is not None]
-    return site.give(word, np.array(numbers, np.float64).reshape(shape).tolist())
+    return site.define_constant(word, np.array(numbers, np.float64).reshape(shape).tolist())

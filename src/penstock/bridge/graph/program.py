@@ -17,7 +17,7 @@ from penstock.bridge.graph.sequence import write_pad
 from penstock.bridge.graph.site import Page, Site, refuse_field, tf
 from penstock.columns import Payload
 from penstock.errors import OptionError
-from penstock.foundation.program import Block, Define, Statement, Term
+from penstock.foundation.program import DefineFunction, Statement, StatementBlock, Term
 from penstock.foundation.program_text import write_program
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
@@ -86,19 +86,21 @@ def make_program(
     pipeline.check_schema(source.schema)
     page = Page(rows=options.batch_size if options.last == "drop" else None)
     result = _write_fields(page, source.schema, pipeline)
-    top = Block()
+    top = StatementBlock()
     give_choices(top, source, options)
     if page.uses_file:
         path = Term.name("pathlib").Path(Term.name("__file__")).with_name(file)
-        top.give("PIPELINE_FILE", None, path)
+        top.define_constant("PIPELINE_FILE", None, path)
         text = Term.name("PIPELINE_FILE").read_text(encoding="utf-8")
-        top.give("PIPELINE", None, Term.name("json").loads(text))
+        top.define_constant("PIPELINE", None, Term.name("json").loads(text))
     top.note("How the fields lie in a record.")
     parse = _write_parse(top, page, source.payload)
     if page.top.statements:
         top.note("What values are looked up in, or scaled by.")
     body = (*parse.statements, *page.body.finish(result))
-    prepare = Define("prepare", ("serialized",), "Return a batch of the records that are given.", body)
+    prepare = DefineFunction(
+        "prepare", ("serialized",), "Return a batch of the records that are given.", body
+    )
     statements = (
         *top.statements,
         *page.top.statements,
@@ -144,9 +146,9 @@ def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[
     return inputs, targets, dict.fromkeys(targets or ("weight",), weight)
 
 
-def _write_parse(top: Block, page: Page, payload: Payload) -> Block:
+def _write_parse(top: StatementBlock, page: Page, payload: Payload) -> StatementBlock:
     """Write the feature descriptions, and the statement that parses by them."""
-    block, serialized = Block(), Term.name("serialized")
+    block, serialized = StatementBlock(), Term.name("serialized")
     if payload == "sequence_example" or page.steps:
         context = top.bind("CONTEXT_FEATURES", page.features)
         steps = top.bind("STEP_FEATURES", page.steps)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from penstock.errors import OptionError
-from penstock.foundation.program import Block, Define, Term
+from penstock.foundation.program import DefineFunction, StatementBlock, Term
 from penstock.schema.field import Field
 from penstock.transform.vocabulary import Entry, as_bytes
 
@@ -72,9 +72,9 @@ class Page:
     """
 
     names: Names = field(default_factory=Names)
-    top: Block = field(default_factory=Block)
-    functions: dict[str, Define] = field(default_factory=dict)
-    body: Block = field(default_factory=Block)
+    top: StatementBlock = field(default_factory=StatementBlock)
+    functions: dict[str, DefineFunction] = field(default_factory=dict)
+    body: StatementBlock = field(default_factory=StatementBlock)
     features: dict[str, Term] = field(default_factory=dict)
     steps: dict[str, Term] = field(default_factory=dict)
     rows: int | None = None
@@ -116,7 +116,7 @@ class Site:
 
     def check(self, assertion: Term) -> None:
         """Add what must hold."""
-        self.page.body.do(assertion)
+        self.page.body.execute(assertion)
 
     def reshape(self, value: Term, shape: Sequence[int | None]) -> Term:
         """Return a value with records of a shape."""
@@ -130,12 +130,12 @@ class Site:
         """Return a value with how many records it has, if that is known: TensorFlow may not see it."""
         return value if self.page.rows is None else self.shape(value, *dims)
 
-    def give(self, word: str, value: Any) -> Term:
+    def define_constant(self, word: str, value: Any) -> Term:
         """Return a constant on top, whose name ends with a word."""
         name = f"{self.variable.upper()}_{word}"
-        return self.page.top.give(self.page.names.take(name), value)
+        return self.page.top.define_constant(self.page.names.take(name), value)
 
-    def give_table(self, values: tuple[Entry, ...], first: int, unknown: int, *path: str) -> Term:
+    def define_table(self, values: tuple[Entry, ...], first: int, unknown: int, *path: str) -> Term:
         """Return a table on top that finds the code of a value.
 
         Args:
@@ -154,7 +154,7 @@ class Site:
             source = Term.name("PIPELINE")["transforms"][self.name]
             for key in path:
                 source = source[key]
-        given = top.give(name, plain, source)
+        given = top.define_constant(name, plain, source)
         keys = tf.constant(given) if is_text else tf.constant(given, tf.int64)
         codes = tf.range(first, first + len(values))
         table = tf.lookup.StaticHashTable(

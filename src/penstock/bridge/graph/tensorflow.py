@@ -18,20 +18,20 @@ from penstock.foundation.program import (
     Bind,
     Call,
     Constant,
-    Define,
-    Dictionary,
-    Do,
-    Given,
-    Index,
+    DefineConstant,
+    DefineFunction,
+    DictNode,
+    Execute,
+    If,
     Lambda,
-    Listing,
+    ListNode,
     Name,
     Node,
     Operation,
-    Part,
     Return,
+    Slice,
     Statement,
-    When,
+    Subscript,
 )
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -75,13 +75,13 @@ def _run(statements: Iterable[Statement], scope: Scope) -> Any:
                 scope[statement.names[0]] = value
             else:
                 scope.update(zip(statement.names, value, strict=True))
-        elif isinstance(statement, Given):
+        elif isinstance(statement, DefineConstant):
             scope[statement.name] = _evaluate(statement.value, scope)
-        elif isinstance(statement, Do):
+        elif isinstance(statement, Execute):
             _evaluate(statement.value, scope)
-        elif isinstance(statement, Define):
+        elif isinstance(statement, DefineFunction):
             scope[statement.name] = _make_function(statement.parameters, statement.body, scope)
-        elif isinstance(statement, When):
+        elif isinstance(statement, If):
             is_true = _evaluate(statement.condition, scope)
             _run(statement.then if is_true else statement.otherwise, scope)
         elif isinstance(statement, Return):
@@ -98,7 +98,7 @@ def _make_function(parameters: tuple[str, ...], body: tuple[Statement, ...], sco
     return tf.autograph.experimental.do_not_convert(call)
 
 
-def _evaluate(node: Node | Part, scope: Scope) -> Any:
+def _evaluate(node: Node | Slice, scope: Scope) -> Any:
     return _EVALUATIONS[type(node)](node, scope)
 
 
@@ -108,7 +108,7 @@ def _call(node: Call, scope: Scope) -> Any:
     return _evaluate(node.function, scope)(*arguments, **keywords)
 
 
-def _look_up(node: Index, scope: Scope) -> Any:
+def _look_up(node: Subscript, scope: Scope) -> Any:
     keys = tuple(_evaluate(each, scope) for each in node.keys)
     return _evaluate(node.owner, scope)[keys if len(keys) > 1 else keys[0]]
 
@@ -120,12 +120,12 @@ def _operate(node: Operation, scope: Scope) -> Any:
     return _SIGNS[node.sign](_evaluate(node.left, scope), right)
 
 
-def _list(node: Listing, scope: Scope) -> Any:
+def _list(node: ListNode, scope: Scope) -> Any:
     items = [_evaluate(each, scope) for each in node.items]
     return tuple(items) if node.is_tuple else items
 
 
-def _slice(node: Part, scope: Scope) -> slice:
+def _slice(node: Slice, scope: Scope) -> slice:
     return slice(*(None if end is None else _evaluate(end, scope) for end in (node.start, node.stop)))
 
 
@@ -134,12 +134,10 @@ _EVALUATIONS: Final[dict[type, Callable[[Any, Scope], Any]]] = {
     Name: lambda node, scope: scope[node.text],
     Attribute: lambda node, scope: getattr(_evaluate(node.owner, scope), node.name),
     Call: _call,
-    Index: _look_up,
+    Subscript: _look_up,
     Operation: _operate,
-    Listing: _list,
-    Dictionary: lambda node, scope: {
-        _evaluate(key, scope): _evaluate(item, scope) for key, item in node.items
-    },
+    ListNode: _list,
+    DictNode: lambda node, scope: {_evaluate(key, scope): _evaluate(item, scope) for key, item in node.items},
     Lambda: lambda node, scope: _make_function(node.parameters, (Return(node.body),), scope),
-    Part: _slice,
+    Slice: _slice,
 }
