@@ -1,6 +1,6 @@
-"""The best epoch of a run, and when to stop waiting for a better one.
+"""Early stopping: keep the weights of the best epoch, and stop when there is no improvement.
 
-In: what each epoch came to. Out: a Keras callback that keeps the weights of the best, and stops the run.
+In: the metrics of each epoch. Out: Keras callbacks.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from penstock.foundation.wording import find_nearest
 from penstock.training.snapshot import copy_array
 
 VALIDATION_LOSS: Final = "val_loss"
-"""The loss of the validation as Keras computes it, with the penalties of the model's weights."""
+"""The validation loss as Keras computes it, with the penalties on the model's weights."""
 
 DATA_LOSS: Final = "val_data_loss"
-"""The loss of the validation without those penalties."""
+"""The validation loss without those penalties."""
 
 
 class DataLoss(keras.callbacks.Callback):  # type: ignore[misc]
-    """Adds the validation loss without the penalties on weights (`kernel_regularizer` and the like) to logs.
+    """Adds the validation loss without the penalties on weights (such as `kernel_regularizer`) to the logs.
 
-    Penalties shrink or grow with the weights whatever the records are, so that an epoch may have a lower
-    `val_loss` and predict worse. It comes before callbacks that read the logs.
+    Penalties depend only on the weights, not on the records, so that an epoch may have a lower `val_loss` and
+    predict worse. Must come before callbacks that read the logs.
     """
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002
@@ -37,7 +37,7 @@ class DataLoss(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 def _sum_penalties(model: Any) -> float:
-    """Return what the weights add to the loss of a batch; nothing, where a model computes its loss itself."""
+    """Return the penalties on weights in the loss of a batch; 0 if the model computes its own loss."""
     for method in ("test_step", "compute_loss"):
         if getattr(type(model), method) is not getattr(keras.Model, method):
             return 0.0
@@ -46,22 +46,22 @@ def _sum_penalties(model: Any) -> float:
 
 
 class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
-    """Keeps the weights of the best epoch, and stops when none was better for a while.
+    """Keeps the weights of the best epoch, and stops training after `patience` epochs without improvement.
 
-    All that it remembers are its attributes, which a checkpoint holds.
+    Its whole state is in its attributes, which a checkpoint holds.
 
     Args:
-        monitor: What tells: a name of the logs. None takes every epoch for better than those before it: what
-            training says of itself tells nothing.
-        is_lower_better: Whether less of it is better.
-        patience: Stop after this many epochs in a row without a better one, as Keras' `EarlyStopping` does;
+        monitor: Name of the metric in the logs. None, for a run without validation, takes the last epoch as
+            the best.
+        is_lower_better: Whether a lower value of the metric is better.
+        patience: Stop after this many epochs in a row without improvement, as Keras' `EarlyStopping` does;
             None never stops.
 
     Attributes:
-        best: What the best epoch came to.
-        best_epoch: Which it was, from 0 on; −1 before there is one.
-        best_weights: The weights of the model then.
-        num_waited: Epochs since.
+        best: Value of the metric in the best epoch.
+        best_epoch: Number of the best epoch, from 0; −1 before there is one.
+        best_weights: Weights of the model after the best epoch.
+        num_waited: Number of epochs since the best epoch.
     """
 
     def __init__(self, monitor: str | None, *, is_lower_better: bool, patience: int | None) -> None:
@@ -82,9 +82,12 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
             return
         if self._monitor not in known:
             nearest = find_nearest(self._monitor, known)
-            advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."
+            advice = f"Did you mean {nearest!r}?" if nearest else f"Choose one of {', '.join(known)}."
             raise OptionError(
-                "monitor", expected="a name of the history", got=repr(self._monitor), advice=advice
+                "monitor",
+                expected="the name of a metric in the history",
+                got=repr(self._monitor),
+                advice=advice,
             )
         value = float(known[self._monitor])
         if math.isfinite(value) and value * self._sign < self.best * self._sign:
@@ -96,11 +99,11 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
             self.model.stop_training = True
 
     @property
-    def is_told(self) -> bool:
-        """Whether anything tells which epoch is the best."""
+    def has_monitor(self) -> bool:
+        """Whether a metric decides the best epoch."""
         return self._monitor is not None
 
     def restore(self) -> None:
-        """Give the model the weights of the best epoch, if there was one."""
+        """Set the weights of the model to those of the best epoch, if there was one."""
         for weight, array in zip(self.model.weights, self.best_weights, strict=bool(self.best_weights)):
             weight.assign(array)

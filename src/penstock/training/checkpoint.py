@@ -1,7 +1,7 @@
-"""Where a killed run goes on: the two last states of it, each whole, whatever happens while one is written.
+"""Checkpoints, from which an interrupted run resumes: the last two are kept, each written atomically.
 
-In: snapshots with what else a run remembers. Out: files `checkpoints/step-N.safetensors`, `state.json` that
-names them with their SHA-256, and the newest one that is sound.
+In: snapshots and the rest of a run's state. Out: files `checkpoints/step-N.safetensors`, `state.json` with
+their names and SHA-256, and the newest valid checkpoint again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _log = logging.getLogger("penstock")
 
 
 class Moment(NamedTuple):
-    """A run at a step.
+    """The whole state of a run after a step.
 
     Attributes:
-        step: How many batches the model took.
-        snapshot: What it and its callbacks held.
-        memory: What else the run remembers: loader, history, ….
+        step: Number of steps so far.
+        snapshot: State of the model and its callbacks.
+        memory: State of the loader, history, and so on.
     """
 
     step: int
@@ -45,11 +45,11 @@ class Moment(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """The states of one run.
+    """The checkpoints of one run.
 
     Attributes:
-        folder: Of the run.
-        identity: What the run is a run of: a state of another one is refused.
+        folder: Folder of the run.
+        identity: Data, pipeline, model and options of the run; checkpoints with other values are refused.
         status: "running", "finished" or "failed".
     """
 
@@ -59,16 +59,16 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         self._kept: list[dict[str, Any]] = []
-        self.identity = json.loads(json.dumps(_with_texts(self.identity)))  # as it will be read again
+        self.identity = json.loads(json.dumps(_with_texts(self.identity)))  # as it is after reading
 
     def save(self, moment: Moment) -> None:
-        """Write a state; of those before it, the last is kept.
+        """Write a checkpoint; of the earlier ones, the last is kept.
 
         Raises:
-            WriteError: The disk is full, or fails; the states before it are as they were.
+            WriteError: The disk is full, or fails; earlier checkpoints are unchanged.
         """
         name = f"step-{moment.step:010}{_SUFFIX}"
-        if name in (each["file"] for each in self._kept):  # which its SHA-256 in state.json still stands for
+        if name in (each["file"] for each in self._kept):  # state.json still has its SHA-256
             name = f"step-{moment.step:010}-again{_SUFFIX}"
         texts = {
             "memory": json.dumps(dict(moment.memory)),
@@ -83,25 +83,25 @@ class Checkpoints:
         self._remove_others()
 
     def finish(self, status: str, weights: str | None = None) -> None:
-        """Say how the run ended, and the SHA-256 of the weights that it has left."""
+        """Store how the run ended, and the SHA-256 of its weights."""
         self.status = status
-        form = self._read_state()
-        if form is not None:
-            self._write({**form, "status": status, "weights": weights})
+        state = self._read_state()
+        if state is not None:
+            self._write({**state, "status": status, "weights": weights})
 
     def load(self) -> Moment | None:
-        """Return the newest state that is sound; None, if there was none yet, or none is needed any more.
+        """Return the newest valid checkpoint; None if there is none yet, or the run is finished.
 
         Raises:
-            StateError: There are states, and none is sound; or they are those of another run.
+            StateError: No checkpoint is valid, or they belong to another run.
         """
-        form = self._read_state()
-        if form is None:
+        state = self._read_state()
+        if state is None:
             return None
-        for name in {**form["identity"], **self.identity}:
-            expected, got = form["identity"].get(name), self.identity.get(name)
+        for name in {**state["identity"], **self.identity}:
+            expected, got = state["identity"].get(name), self.identity.get(name)
             if expected != got:
-                advice = "The run was begun with another one: take that, or begin a new run."
+                advice = "Resume with the value that the run was started with, or start a new run."
                 path = self.folder / STATE_NAME
                 raise StateError(
                     f"{name} of the run",
@@ -111,25 +111,25 @@ class Checkpoints:
                     advice=advice,
                 )
         faults = []
-        if form["status"] == "finished":
+        if state["status"] == "finished":
             self.status = "finished"
             return None
-        self._remove_rests()
-        for entry in form["checkpoints"]:
+        self._remove_temporary_files()
+        for entry in state["checkpoints"]:
             try:
                 moment = self._read_moment(entry)
             except PenstockError as error:
-                _log.warning("checkpoint passed over: %s", error)
+                _log.warning("skipping a damaged checkpoint: %s", error)
                 faults.append(error)
                 continue
-            self._kept = [each for each in form["checkpoints"] if each["step"] <= entry["step"]]
+            self._kept = [each for each in state["checkpoints"] if each["step"] <= entry["step"]]
             return moment
         raise StateError(
             "checkpoints",
             path=self.folder,
-            expected="one that is sound",
-            got=f"{len(faults)} that are damaged",
-            advice="Begin a new run.",
+            expected="at least one valid checkpoint",
+            got=f"{len(faults)} damaged",
+            advice="Start a new run.",
         ) from (faults[0] if faults else None)
 
     def _read_moment(self, entry: Mapping[str, Any]) -> Moment:
@@ -138,7 +138,7 @@ class Checkpoints:
         try:
             paths, callbacks, memory = (json.loads(texts[key]) for key in ("paths", "callbacks", "memory"))
         except (KeyError, ValueError, RecursionError) as error:
-            raise StateError("checkpoint", path=path, expected="a state of a run", got=str(error)) from None
+            raise StateError("checkpoint", path=path, expected="the state of a run", got=str(error)) from None
         _check_moment(paths, callbacks, memory, path)
         return Moment(int(entry["step"]), Snapshot(arrays, paths, callbacks), memory)
 
@@ -155,30 +155,30 @@ class Checkpoints:
             }
         )
 
-    def _write(self, form: Mapping[str, Any]) -> None:
+    def _write(self, state: Mapping[str, Any]) -> None:
         with AtomicFile(self.folder / STATE_NAME, overwrite=True) as file:
-            file.write(json.dumps(form, indent=2).encode() + b"\n")
+            file.write(json.dumps(state, indent=2).encode() + b"\n")
 
     def _read_state(self) -> dict[str, Any] | None:
         path = self.folder / STATE_NAME
         try:
-            form = json.loads(path.read_bytes())
+            state = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise StateError("state of the run", path=path, expected="JSON", got=str(error)) from None
         keys = {"format": int, "status": str, "identity": dict, "checkpoints": list}
-        is_state = isinstance(form, dict) and all(
-            isinstance(form.get(key), kind) for key, kind in keys.items()
+        is_state = isinstance(state, dict) and all(
+            isinstance(state.get(key), kind) for key, kind in keys.items()
         )
-        if not is_state or form["format"] != _FORMAT or not all(map(_is_entry, form["checkpoints"])):
+        if not is_state or state["format"] != _FORMAT or not all(map(_is_entry, state["checkpoints"])):
             raise StateError(
-                "state of the run", path=path, expected="what a run writes", got="something else"
+                "state of the run", path=path, expected="the state of a run", got="other content"
             )
-        return form  # type: ignore[no-any-return]
+        return state  # type: ignore[no-any-return]
 
-    def _remove_rests(self) -> None:
-        """Remove what writers that were killed have left; nobody else writes here."""
+    def _remove_temporary_files(self) -> None:
+        """Remove the temporary files of interrupted writers; only one process writes here."""
         for folder in (self.folder, self.folder / FOLDER_NAME):
             for path in folder.glob(".tmp-*"):
                 with contextlib.suppress(OSError):
@@ -188,19 +188,19 @@ class Checkpoints:
         names = {each["file"] for each in self._kept}
         for path in (self.folder / FOLDER_NAME).glob(f"step-*{_SUFFIX}"):
             if path.name not in names:
-                with contextlib.suppress(OSError):  # what is left of it costs room alone
+                with contextlib.suppress(OSError):  # a file that stays only takes space
                     path.unlink()
 
 
 def _with_texts(value: Any) -> Any:
-    """Return a value whose keys JSON takes."""
+    """Return a value whose keys are valid in JSON."""
     if isinstance(value, Mapping):
         return {str(key) if isinstance(key, bytes) else key: _with_texts(each) for key, each in value.items()}
     return value
 
 
 def _check_moment(paths: Any, callbacks: Any, memory: Any, path: Path) -> None:
-    """Refuse a state of other types than a run writes; arrays are checked against the model later."""
+    """Raise an error for values of wrong types; arrays are checked against the model later."""
     known = memory if isinstance(memory, dict) else {}
     history, epoch = known.get("history"), known.get("epoch")
     checks = {
@@ -212,13 +212,13 @@ def _check_moment(paths: Any, callbacks: Any, memory: Any, path: Path) -> None:
         "$.memory.epoch": isinstance(epoch, int) and 0 <= epoch < 2**63,
         "$.memory.seconds": is_finite(known.get("seconds")),
     }
-    for place, is_sound in checks.items():
-        if not is_sound:
+    for location, is_valid in checks.items():
+        if not is_valid:
             raise StateError(
-                f"checkpoint at {place}",
+                f"checkpoint at {location}",
                 path=path,
-                field=place,
-                expected="what a run writes",
+                field=location,
+                expected="a value that a run writes",
                 got="another value",
             )
 
@@ -230,7 +230,7 @@ def _is_callback(state: Any) -> bool:
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return False
-    # A name that leaves the folder is none that was written here.
+    # A name that points outside the folder was not written by a run.
     is_name = Path(entry["file"]).name == entry["file"] and entry["file"].endswith(_SUFFIX)
     step = entry.get("step")
     is_step = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < 2**63
@@ -238,7 +238,7 @@ def _is_entry(entry: Any) -> bool:
 
 
 def read_ending(folder: Path) -> tuple[str | None, str | None]:
-    """Return how a run ended, and the SHA-256 of the weights that it has left, as far as its state tells."""
-    form = Checkpoints(folder, {})._read_state() or {}
-    digest = form.get("weights")
-    return form.get("status"), digest if isinstance(digest, str) else None
+    """Return the status of a run and the SHA-256 of its weights, each None if it is not stored."""
+    state = Checkpoints(folder, {})._read_state() or {}
+    digest = state.get("weights")
+    return state.get("status"), digest if isinstance(digest, str) else None

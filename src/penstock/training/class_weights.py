@@ -1,6 +1,6 @@
-"""Class weights: how much a record of each class counts, so that rare ones are learned too.
+"""Class weights: weight the records of rare classes up, so that the model learns these classes too.
 
-In: how many records of the train split each class has. Out: a weight a class.
+In: the number of training records of each class. Out: one weight per class.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, is_finite, show
 from penstock.model.task import Task
 
-# What of its equal share the rarest class must have to do without weights.
-_LEAST_SHARE: Final = 0.5
+_LEAST_SHARE: Final = 0.5  # of an equal share: a class with less is rare
 
 
 def balance(counts: Sequence[int]) -> tuple[float, ...]:
-    """Return class weights by which every class counts the same in all, with a mean of 1 over the records.
+    """Return weights that give all classes the same total weight, with a mean of 1 over the records.
 
-    A class without records has 1.
+    The weight of a class without records is 1.
 
     Example:
         >>> balance([30, 10])
@@ -34,9 +33,9 @@ def balance(counts: Sequence[int]) -> tuple[float, ...]:
 
 
 def choose_class_weights(counts: Sequence[int]) -> tuple[float, ...] | None:
-    """Return balanced weights where a class is rare, else None: what "auto" stands for.
+    """Return balanced weights if a class is rare, else None: the choice of "auto".
 
-    Rare is a class with less than half of the records that it had if all had equally many.
+    A class is rare if it has less than half of the records that it would have if all had equally many.
 
     Example:
         >>> choose_class_weights([30, 10]), choose_class_weights([40, 9])
@@ -59,12 +58,12 @@ def weigh_classes(
     """Return the class weights of the targets that have any.
 
     Args:
-        counts: How many records to train on each class has, by target.
-        tasks: What is predicted.
+        counts: Number of training records of each class, by target.
+        tasks: Task of each target.
         chosen: "auto", "balanced", "none", or weights by label by target.
 
     Raises:
-        OptionError: Weights were given for what is no target, or no label.
+        OptionError: Weights were given for a name that is not a target, or not a label of it.
     """
     single = {name: task for name, task in tasks.items() if task.kind in _SINGLE}
     if isinstance(chosen, Mapping):
@@ -80,11 +79,11 @@ def weigh_classes(
 def count_classes(
     batches: Iterable[Mapping[str, NDArray[Any]]], tasks: Mapping[str, Task]
 ) -> dict[str, tuple[int, ...]]:
-    """Return how many records have each label, by target; of targets with one class per record.
+    """Return the number of records of each class, by target; only for targets with one class per record.
 
     Args:
-        batches: The targets of all records to train on, as a pipeline codes them.
-        tasks: What is predicted.
+        batches: Targets of all training records, as codes of the pipeline.
+        tasks: Task of each target.
     """
     counts: dict[str, NDArray[np.int64]] = {
         name: np.zeros(len(task.labels), np.int64) for name, task in tasks.items() if task.kind in _SINGLE
@@ -97,15 +96,15 @@ def count_classes(
 
 
 def list_single(counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task]) -> Iterator[str]:
-    """Yield a note for each target that has classes with a single record to train on."""
+    """Yield a note for each target that has classes with a single training record."""
     for name, found in counts.items():
         labels = [label for label, number in zip(tasks[name].labels, found, strict=True) if number == 1]
         if labels:
             shown = ", ".join(map(show, labels[:_MOST_NAMED])) + (", …" if len(labels) > _MOST_NAMED else "")
-            one = "class has" if len(labels) == 1 else "classes have"
+            classes = "class has" if len(labels) == 1 else "classes have"
             yield (
-                f"target {name!r}: {len(labels)} {one} a single record to train on, too few to learn "
-                f"anything that holds for others: {shown}"
+                f"Target {name!r}: {len(labels)} {classes} only one training record, too few to "
+                f"generalize from: {shown}."
             )
 
 
@@ -114,7 +113,7 @@ def _read_weights(name: str, given: Any, tasks: Mapping[str, Task]) -> tuple[flo
     if name not in tasks:
         nearest = find_nearest(name, tasks)
         advice = f"Did you mean {nearest!r}?" if nearest else ""
-        expected = "a target with one class a record"
+        expected = "a target with one class per record"
         raise OptionError(what, expected=expected, got=repr(name), advice=advice)
     if not isinstance(given, Mapping):
         raise OptionError(what, expected="weights by label", got=show(given))
@@ -122,7 +121,7 @@ def _read_weights(name: str, given: Any, tasks: Mapping[str, Task]) -> tuple[flo
     weights = [1.0] * len(labels)
     for label, weight in given.items():
         if str(label) not in labels:
-            raise OptionError(what, expected=f"labels among {', '.join(labels)}", got=show(label))
+            raise OptionError(what, expected=f"one of the labels {', '.join(labels)}", got=show(label))
         if not is_finite(weight) or weight < 0:
             raise OptionError(f"{what}[{label!r}]", expected="a number of at least 0", got=show(weight))
         weights[labels[str(label)]] = float(weight)

@@ -61,20 +61,20 @@ class TrainingDisplay:
         """Write a line that stays."""
         self._lines.print(f"penstock: note: {text}")
 
-    def step(self, look: Progress) -> None:
+    def step(self, progress: Progress) -> None:
         """Draw the line again, if enough time has passed."""
         if self._lines.is_due():
-            self._lines.draw([_draw_line(self._clean(look), self._label, self._lines)])
+            self._lines.draw([_draw_line(self._clean(progress), self._label, self._lines)])
 
-    def epoch(self, look: Progress, *, is_best: bool) -> None:
+    def epoch(self, progress: Progress, *, is_best: bool) -> None:
         """Write the line of a finished epoch."""
         if not self._keeps_epochs:
             return
-        look = self._clean(look)
+        progress = self._clean(progress)
         if not self._lines.is_live:
-            self._lines.print(_format_epoch(look, self._label, is_best))
+            self._lines.print(_format_epoch(progress, self._label, is_best))
             return
-        columns = _choose_columns(look, self._lines.width, is_best)
+        columns = _choose_columns(progress, self._lines.width, is_best)
         header = _GAP.join(pad(each.name, each.width, right=True) for each in columns).rstrip()
         if header != self._header:
             self._lines.print(header)
@@ -95,10 +95,10 @@ class TrainingDisplay:
     ) -> None:
         self._lines.clear()
 
-    def _clean(self, look: Progress) -> Progress:
+    def _clean(self, progress: Progress) -> Progress:
         """Return the progress with names as they are written, the losses before other metrics."""
-        names = sorted(look.logs, key=lambda name: (name.startswith(_VALIDATION), not _is_loss(name)))
-        return replace(look, logs={self._lines.clean(name): look.logs[name] for name in names})
+        names = sorted(progress.logs, key=lambda name: (name.startswith(_VALIDATION), not _is_loss(name)))
+        return replace(progress, logs={self._lines.clean(name): progress.logs[name] for name in names})
 
 
 class _Column(NamedTuple):
@@ -110,16 +110,16 @@ class _Column(NamedTuple):
     rank: int
 
 
-def _choose_columns(look: Progress, width: int, is_best: bool) -> list[_Column]:
+def _choose_columns(progress: Progress, width: int, is_best: bool) -> list[_Column]:
     """Return the cells of an epoch that fit into a width, in order."""
-    total = f"{look.num_epochs}/{look.num_epochs}"
-    columns = [_Column("epoch", f"{look.epoch + 1}/{look.num_epochs}", max(5, len(total)), 0)]
-    for name, value in look.logs.items():
+    total = f"{progress.num_epochs}/{progress.num_epochs}"
+    columns = [_Column("epoch", f"{progress.epoch + 1}/{progress.num_epochs}", max(5, len(total)), 0)]
+    for name, value in progress.logs.items():
         is_validated = name.startswith(_VALIDATION)
         rank = 1 if _is_loss(name) else 4 - is_validated
         columns.append(_Column(name, _format_number(value), max(_NUMBER_CHARS, display_width(name)), rank))
-    columns.append(_Column("records/s", f"{look.records_per_second:,.0f}", _RATE_CHARS, 2))
-    columns.append(_Column("waiting", _format_share(look.waiting), len("waiting"), 2))
+    columns.append(_Column("records/s", f"{progress.records_per_second:,.0f}", _RATE_CHARS, 2))
+    columns.append(_Column("waiting", _format_share(progress.waiting), len("waiting"), 2))
     columns.append(_Column("", _BEST if is_best else "", len(_BEST), 1))
     left = width + len(_GAP)
     kept = set()
@@ -130,20 +130,22 @@ def _choose_columns(look: Progress, width: int, is_best: bool) -> list[_Column]:
     return [each for number, each in enumerate(columns) if number in kept]
 
 
-def _draw_line(look: Progress, label: str, lines: LiveLines) -> str:
+def _draw_line(progress: Progress, label: str, lines: LiveLines) -> str:
     """Return the line of a run: the most important parts that fit, and a bar in the remaining space."""
     width = lines.width
-    metrics = {name: each for name, each in look.logs.items() if name != "loss"}
-    left = look.seconds_left if look.epoch or look.step > 1 else None  # the first step compiles the model
-    num_epochs, num_steps = f"{look.num_epochs}", f"{look.num_steps:,}"
+    metrics = {name: each for name, each in progress.logs.items() if name != "loss"}
+    left = (
+        progress.seconds_left if progress.epoch or progress.step > 1 else None
+    )  # the first step compiles the model
+    num_epochs, num_steps = f"{progress.num_epochs}", f"{progress.num_steps:,}"
     ranked = [  # in the order of the line, with widths that do not change; high ranks are left out first
         (label, 1),
-        (f"epoch {look.epoch + 1:{len(num_epochs)}}/{num_epochs}", 0),
-        (f"step {look.step:{len(num_steps)},}/{num_steps}", 2),
-        (f"loss {_format_number(look.logs['loss'])}" if "loss" in look.logs else "", 1),
+        (f"epoch {progress.epoch + 1:{len(num_epochs)}}/{num_epochs}", 0),
+        (f"step {progress.step:{len(num_steps)},}/{num_steps}", 2),
+        (f"loss {_format_number(progress.logs['loss'])}" if "loss" in progress.logs else "", 1),
         *((f"{name} {_format_number(metrics[name])}", 6 + index) for index, name in enumerate(metrics)),
-        (f"{look.records_per_second:7,.0f} records/s", 4),
-        (f"waiting {_format_share(look.waiting):>5}", 5),
+        (f"{progress.records_per_second:7,.0f} records/s", 4),
+        (f"waiting {_format_share(progress.waiting):>5}", 5),
         (f"{'?' if left is None else _format_time(left):>5} left", 3),
     ]
     for worst in sorted({rank for _, rank in ranked}, reverse=True):
@@ -153,16 +155,16 @@ def _draw_line(look: Progress, label: str, lines: LiveLines) -> str:
             break
     if space >= _FEWEST_BAR_CHARS:
         chars = min(space, _MOST_BAR_CHARS)
-        parts.insert(1 + (label in parts[:1]), lines.bar(look.step / max(1, look.num_steps), chars))
+        parts.insert(1 + (label in parts[:1]), lines.bar(progress.step / max(1, progress.num_steps), chars))
     return _GAP.join(parts)[:width]
 
 
-def _format_epoch(look: Progress, label: str, is_best: bool) -> str:
-    number = f"epoch {look.epoch + 1}/{look.num_epochs}"
+def _format_epoch(progress: Progress, label: str, is_best: bool) -> str:
+    number = f"epoch {progress.epoch + 1}/{progress.num_epochs}"
     parts = [
-        *(f"{name} {_format_number(value)}" for name, value in look.logs.items()),
-        f"{look.records_per_second:,.0f} records/s",
-        f"waiting {_format_share(look.waiting)}",
+        *(f"{name} {_format_number(value)}" for name, value in progress.logs.items()),
+        f"{progress.records_per_second:,.0f} records/s",
+        f"waiting {_format_share(progress.waiting)}",
         *([_BEST] if is_best else []),
     ]
     return f"{label}{': ' * bool(label)}{number}: {', '.join(parts)}"

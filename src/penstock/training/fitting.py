@@ -1,7 +1,7 @@
-"""A model is trained by Keras' own `fit`, from any step on.
+"""Fit a model with Keras' own `fit`, from the beginning or from a checkpoint.
 
-In: a compiled model, loaders, options, a folder. Out: the model with its best weights, and all that a run
-leaves behind. Killed at any moment and begun again, it ends with the same weights, bit for bit on one CPU.
+In: a compiled model, loaders, options, a folder. Out: the model with its best weights, and the files of the
+run. A run that is interrupted and resumed ends with the same weights, bit for bit on one CPU.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from penstock.training.snapshot import restore_callbacks, restore_model
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a run trains with.
+    """A model, its data and the options to fit it with.
 
     Attributes:
-        model: The model, compiled.
-        loader: The batches to train on.
-        validation: Those to validate with, or None.
-        options: How.
-        folder: Of the run.
-        checkpoints: Its states.
-        watcher: Who hears of it.
-        callbacks: A user's own, of Keras.
+        model: The compiled model.
+        loader: Loader of the training batches.
+        validation: Loader of the validation batches, or None.
+        options: Options of the training.
+        folder: Folder of the run.
+        checkpoints: Checkpoints of the run.
+        watcher: Object that is notified of progress.
+        callbacks: The user's own Keras callbacks.
     """
 
     model: Any
@@ -55,11 +55,11 @@ class Fitting:
     callbacks: Sequence[Any] = ()
 
     def run(self, moment: Moment | None = None) -> Journal:
-        """Train to the end, from a moment on if one is given; leave the best weights in the model.
+        """Train to the end, from a checkpoint if one is given; the model has the best weights afterwards.
 
         Raises:
-            NonFiniteError: A step gave a loss that is not finite. The model has the weights before that step.
-            PenstockError: A batch could not be made.
+            NonFiniteError: The loss of a step is not finite. The model has the weights before that step.
+            PenstockError: A batch could not be loaded.
         """
         journal = self._begin(moment, self.watcher)
         try:
@@ -68,15 +68,15 @@ class Fitting:
         except LossFault as fault:
             cause = self._roll_back(fault, journal)
             raise explain_fault(self.loader, fault, cause) from None
-        # Nothing is saved when somebody interrupts: the signal comes behind a step that nobody has counted
-        # yet, and the last checkpoint is some seconds old.
+        # Nothing is saved at an interrupt: the signal arrives after a step that is not counted yet, and the
+        # last checkpoint is only some seconds old.
         journal.best.restore()
         write_history(self.folder, journal.rows)
         return journal
 
     @property
     def monitor(self) -> str | None:
-        """What tells the best epoch; nothing does where there is no validation."""
+        """Name of the number that decides the best epoch; None without validation."""
         return self.options.monitor if self.validation is not None else None
 
     def _begin(self, moment: Moment | None, watcher: Watcher) -> Journal:
@@ -94,7 +94,9 @@ class Fitting:
     def _fit(self, journal: Journal, stop_step: int | None = None) -> None:
         options, moment = self.options, journal.moment
         epoch = 0 if moment is None else int(moment.memory["epoch"])
-        if moment is not None and epoch >= options.epochs:  # killed before it said that it has ended
+        if (
+            moment is not None and epoch >= options.epochs
+        ):  # interrupted after the last step, before it was marked as finished
             journal.best.set_model(self.model)
             restore_model(self.model, moment.snapshot)
             restore_callbacks(journal.remembered, moment.snapshot)
@@ -108,7 +110,7 @@ class Fitting:
             LossGuard(self.loader),
             DataLoss(),
             *journal.remembered,
-            *([] if stop_step is not None else _make_boards(self.folder)),
+            *([] if stop_step is not None else _make_tensorboard(self.folder)),
             Recorder(journal, options.epochs, pace, stop_step),
         ]
         for loader in (self.loader, self.validation):
@@ -116,7 +118,7 @@ class Fitting:
                 loader.last_error = None
         try:
             with warnings.catch_warnings():
-                # A model of one input takes a dict as well; Keras warns of it once, and goes by name.
+                # A model with one input accepts a dict as well; Keras warns once, and matches by name.
                 warnings.filterwarnings("ignore", "The structure of `inputs`", UserWarning)
                 self.model.fit(
                     feed,
@@ -130,16 +132,16 @@ class Fitting:
             raise
         except Exception as error:
             for loader in (self.loader, self.validation):
-                # Frameworks flatten what goes wrong in a batch to its text: the error itself says more.
+                # Frameworks keep only the text of an error in a batch: raise the error itself.
                 if loader is not None and loader.last_error is not None:
                     raise loader.last_error from error
             raise
 
     def _roll_back(self, fault: LossFault, failed: Journal) -> tuple[int, int]:
-        """Bring the model to the last step behind which its weights are finite, from the last checkpoint on.
+        """Restore the last step after which the weights were finite, by replaying from the last checkpoint.
 
         Returns:
-            Epoch and step of the batch behind it.
+            Epoch and step of the next batch.
         """
         moment = self.checkpoints.load() or failed.first
         if moment is None:
@@ -148,7 +150,7 @@ class Fitting:
         quiet = replace(self, watcher=Silence())
         found = quiet._replay(moment, good)
         if found < good:
-            quiet._replay(moment, found)  # to that one, this time without the one behind it
+            quiet._replay(moment, found)  # up to that step, without the next one
         epoch, step = self._locate(found)
         journal = replace(failed, moment=None, step=found)
         self.loader.seek(epoch, step)
@@ -156,7 +158,7 @@ class Fitting:
         return epoch, step
 
     def _replay(self, moment: Moment, stop_step: int) -> int:
-        """Do the steps from a moment on again, up to one; return how many left finite weights."""
+        """Repeat the steps from a checkpoint up to `stop_step`; return the last with finite weights."""
         journal = self._begin(moment, self.watcher)
         if moment.step >= stop_step:
             restore_model(self.model, moment.snapshot)
@@ -168,7 +170,7 @@ class Fitting:
         return stop_step
 
     def _locate(self, step: int) -> tuple[int, int]:
-        """Return the epoch of a step of the whole run, and its number there."""
+        """Return the epoch of a step of the whole run, and its number in that epoch."""
         epoch = 0
         while step >= self.loader.num_steps(epoch):
             step -= self.loader.num_steps(epoch)
@@ -177,9 +179,9 @@ class Fitting:
 
 
 def build_state(model: Any, loader: Loader) -> None:
-    """Make all variables of a model, its optimizer and its metrics, which a checkpoint holds.
+    """Create all variables of a model, its optimizer and its metrics, which a checkpoint holds.
 
-    Keras makes some of them in the first step, and which those are depends on the backend.
+    Keras creates some of them in the first step; which ones depends on the backend.
     """
     with loader.read(0, 0, 1) as batches:
         model._symbolic_build(data_batch=KerasFeed(loader).arrange(next(iter(batches))))
@@ -188,12 +190,12 @@ def build_state(model: Any, loader: Loader) -> None:
 
 
 def check_monitor(model: Any, name: str) -> None:
-    """Refuse a name that no epoch will have, before the first one.
+    """Raise an error for a `monitor` that the history will not contain, before the first epoch.
 
-    What steps of a model's own tell is not known before.
+    A model with its own `train_step` or `test_step` is not checked: its metrics are not known yet.
 
     Raises:
-        OptionError: There is none.
+        OptionError: The model has no metric with this name.
     """
     kind = type(model)
     if kind.train_step is not keras.Model.train_step or kind.test_step is not keras.Model.test_step:
@@ -202,12 +204,14 @@ def check_monitor(model: Any, name: str) -> None:
     known = [*(f"val_{each}" for each in plain), *([DATA_LOSS] if "loss" in plain else []), *plain]
     if name not in known:
         nearest = find_nearest(name, known)
-        advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(known)}."
-        raise OptionError("monitor", expected="a name of the history", got=repr(name), advice=advice)
+        advice = f"Did you mean {nearest!r}?" if nearest else f"Choose one of {', '.join(known)}."
+        raise OptionError(
+            "monitor", expected="the name of a metric in the history", got=repr(name), advice=advice
+        )
 
 
-def _make_boards(folder: Path) -> list[Any]:
-    """Return what writes logs for TensorBoard, where that and TensorFlow, which it needs, are there."""
+def _make_tensorboard(folder: Path) -> list[Any]:
+    """Return the TensorBoard callback, if TensorBoard is installed and TensorFlow is loaded."""
     if "tensorflow" not in sys.modules or importlib.util.find_spec("tensorboard") is None:
         return []
     return [keras.callbacks.TensorBoard(log_dir=str(folder / "logs"), write_graph=False)]

@@ -1,6 +1,6 @@
-"""A loss that is no number: found at its step, and named with the records that led to it.
+"""Stop training at a loss that is NaN or infinite, with an error that names the records of the batch.
 
-In: the logs of each step; then the batch of that step again. Out: `LossFault`, and a `NonFiniteError`.
+In: the logs of each step, and the batch of that step, read again. Out: `LossFault`, then `NonFiniteError`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from penstock.errors import NonFiniteError
 _NUM_NAMED: Final = 3
 
 
-class LossFault(Exception):  # noqa: N818 - it never leaves the run
-    """A step gave a loss that is not finite.
+class LossFault(Exception):  # noqa: N818 - internal: callers get NonFiniteError
+    """The loss of a step is not finite.
 
     Attributes:
-        epoch: Its epoch.
-        step: Its batch in that epoch.
+        epoch: Number of the epoch.
+        step: Number of the step in that epoch.
         loss: The loss.
     """
 
@@ -35,9 +35,9 @@ class LossFault(Exception):  # noqa: N818 - it never leaves the run
 
 
 class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
-    """Ends training at the first step whose loss is not finite; it comes behind the feed's own callback.
+    """Stops training at the first step whose loss is not finite; must come after the feed's callback.
 
-    The loss that Keras tells is the mean of the epoch so far: once a step is not finite, nor is that.
+    Keras reports the mean loss of the epoch so far: once a step is not finite, the mean is not either.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -45,7 +45,7 @@ class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
         self._loader = loader
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:  # noqa: ARG002
-        """Look at the loss of a step."""
+        """Check the loss of a step."""
         loss = float((logs or {}).get("loss", 0.0))
         if not math.isfinite(loss):
             epoch, step = self._loader.position
@@ -53,36 +53,36 @@ class LossGuard(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> NonFiniteError:
-    """Return the error for a step: which records it had, and which of their values are not finite.
+    """Return the error for a step: the records of its batch, and the first value that is not finite.
 
-    The error names the cause alone. At which step the loss shows it depends on the processor: some kernels of
-    ReLU turn NaN into 0, others keep it.
+    The error names only the batch that caused it. The step at which the loss shows it depends on the
+    processor: some kernels of ReLU turn NaN into 0, others keep it.
 
     Args:
-        loader: Of the run.
+        loader: Loader of the training batches.
         fault: The step whose loss is not finite.
-        cause: Epoch and step of the batch that is to blame: that one, or one before it that left weights
-            which are not finite, though its own loss was.
+        cause: Epoch and step of the batch that caused it: the same step, or an earlier one after which the
+            weights were not finite although its loss was.
     """
     fault = LossFault(*cause, fault.loss)
-    places = loader.where(fault.step, fault.epoch)
-    records = tuple((place.path, place.record) for place in places)
+    origins = loader.where(fault.step, fault.epoch)
+    records = tuple((origin.path, origin.record) for origin in origins)
     named = [f"record {record} of {path}" for path, record in records[:_NUM_NAMED]]
     more = f" and {len(records) - _NUM_NAMED} more" if len(records) > _NUM_NAMED else ""
     found = _find_bad_value(loader, fault)
     if found is None:
-        got = f"{fault.loss}, from values that are all finite: {', '.join(named)}{more}"
+        got = f"loss {fault.loss} although all values are finite: {', '.join(named)}{more}"
         advice = "Lower the learning rate, or clip gradients (--clip, clip=…)."
-        facts: dict[str, Any] = {}
+        location: dict[str, Any] = {}
     else:
         kind, name, value, row = found
         path, record = records[row] if row < len(records) else records[0]
-        got = f"{fault.loss}, from a batch of {len(records)} records whose {kind} {name!r} has {value}"
+        got = f"loss {fault.loss} from a batch of {len(records)} records: {kind} {name!r} contains {value}"
         advice = (
-            "Correct the data; or leave the field out: --drop NAME, or None in Pipeline.fit; or take NaN as "
-            "missing: Scale(nan='missing') there, {nan: missing} for the field in a file for --config."
+            "Fix the data; or drop the field: --drop NAME, or None in Pipeline.fit; or treat NaN as missing: "
+            "Scale(nan='missing') in Pipeline.fit, {nan: missing} for the field in a file for --config."
         )
-        facts = {"path": path, "record": record, "field": name}
+        location = {"path": path, "record": record, "field": name}
     return NonFiniteError(
         f"step {fault.step} of epoch {fault.epoch}",
         epoch=fault.epoch,
@@ -90,13 +90,13 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
         records=records,
         expected="a finite loss and finite weights",
         got=got,
-        advice=f"{advice} The weights are those before that step.",
-        **facts,
+        advice=f"{advice} The weights before that step are kept.",
+        **location,
     )
 
 
 def _find_bad_value(loader: Loader, fault: LossFault) -> tuple[str, str, float, int] | None:
-    """Return what is not finite in a batch: input or target, its name, the value, the row."""
+    """Return the first value of a batch that is not finite: kind and name of the array, value, row."""
     with loader.read(fault.epoch, fault.step, fault.step + 1) as batches:
         batch = next(iter(batches))
     for kind, part in zip(("input", "target", "weight"), batch, strict=False):

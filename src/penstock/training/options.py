@@ -1,7 +1,4 @@
-"""How to train: every choice with its default, checked when made. One class, one table of `run.yaml`.
-
-In: what a caller chose. Out: `TrainOptions`.
-"""
+"""Options of training: `TrainOptions`, checked when created, also stored as a table of `run.yaml`."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ Unlabelled: TypeAlias = Literal["drop", "error"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
-_LOWER: Final = {
+_LOWER_IS_BETTER: Final = {  # words in names of metrics
     *("loss", "mae", "mse", "mape", "msle", "rmse", "error", "crossentropy", "entropy", "hinge"),
     *("divergence", "poisson", "cosh", "false"),
 }
-_LARGEST_SEED: Final = 2**32 - 1  # that NumPy takes, which Keras sets
-_STEPS_WANTED: Final = 50  # an epoch of fewer steps hardly moves the weights
+_LARGEST_SEED: Final = 2**32 - 1  # of NumPy, whose seed Keras sets
+_STEPS_WANTED: Final = 50  # per epoch: with fewer an epoch hardly changes the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,35 +31,37 @@ class TrainOptions:
     """Choices of a training run.
 
     Attributes:
-        epochs: How many at most; early stopping ends most runs before.
-        batch_size: Records of a step. If not said, a power of two from 16 to 256, so that an epoch has at
-            least 50 steps.
-        learning_rate: The highest; it rises to it and falls to a hundredth of it along a cosine.
-        weight_decay: How much weights shrink a step, times the learning rate; of "adamw" and "lion" alone.
-        optimizer: "adamw", "adam", "sgd", "rmsprop" or "lion".
-        warmup: During which part of all steps the learning rate rises.
-        clip: The greatest norm of a step's gradients together; 0 is none.
-        patience: Stop after this many epochs in a row without a better one, as in Keras; a validation that is
-            not a finite number counts as one. None never stops. The weights of the best epoch are kept either
-            way. Without validation neither is done: all epochs are trained, and the last weights kept.
-        monitor: Which number of the history decides the best epoch. `val_data_loss` is the loss of the
-            validation without the penalties on weights, which `val_loss` includes. A loss or an error is
-            better when lower, others when higher.
-        class_weights: "balanced" weighs classes so that all count the same, "none" does not. "auto" does it
-            where the rarest class has less than half of an equal share. Or weights by label, by target.
-        loss_weights: How much the loss of each target counts, where there are several; 1, if not said.
-        hold_out: Which part of the train split to validate with, if there is no split for that. 0, as the
-            records are worth more to a model than a better epoch to stop at (docs/training.md has figures).
-            The pipeline and the class weights are fitted without that part; a pipeline that is given is taken
-            as it is.
-        unlabelled: What happens to records without a target: "drop" leaves them out, with a note that counts
-            them; "error" refuses the data. Where there are several targets, a record needs all of them.
-        seed: Of everything random: first weights, dropout, the order of records.
-        shuffle: Whether records come in another order in each epoch.
-        num_threads: How many threads make batches; as many as there are cores, if not said.
-        cache: "memory", or a folder: keeps decoded columns and pixels for later epochs.
-        checkpoint_seconds: How often all is written that a killed run needs to go on, beside the end.
-        checkpoint_steps: After how many steps instead.
+        epochs: Maximum number of epochs; early stopping ends most runs before.
+        batch_size: Number of records per step. By default a power of two from 16 to 256, chosen so that an
+            epoch has at least 50 steps.
+        learning_rate: Highest learning rate; the rate rises to it, and then falls to a hundredth of it along
+            a cosine.
+        weight_decay: Weight decay per step, times the learning rate; only used by "adamw" and "lion".
+        optimizer: Name of the optimizer: "adamw", "adam", "sgd", "rmsprop" or "lion".
+        warmup: Share of all steps in which the learning rate rises.
+        clip: Maximum global norm of the gradients of a step; 0 does not clip.
+        patience: Stop after this many epochs in a row without improvement, as in Keras; a validation score
+            that is not finite is not an improvement. None never stops. The weights of the best epoch are kept
+            in both cases. Without validation there is no early stopping: the last epoch is kept.
+        monitor: Name of the metric in the history that decides the best epoch. `val_data_loss` is the
+            validation loss without the penalties on weights, which `val_loss` includes. A loss or an error is
+            better when lower, other metrics when higher.
+        class_weights: "balanced" weights classes so that all have the same total weight, "none" does not
+            weight them. "auto" balances where the rarest class has less than half of an equal share. Or a
+            dict of weights by target and label.
+        loss_weights: Weight of the loss of each target, where there are several; 1 by default.
+        hold_out: Share of the train split to validate with, if there is no validation split. 0 by default, as
+            more training records improve a model more than early stopping does (docs/training.md has
+            figures). The pipeline and the class weights are fitted without that share; a pipeline that is
+            passed is used unchanged.
+        unlabelled: What to do with records without a target: "drop" skips them, with a note that counts them;
+            "error" raises an error. With several targets, a record needs all of them.
+        seed: Random seed for initial weights, dropout and the order of records.
+        shuffle: Whether to shuffle the records in each epoch.
+        num_threads: Number of threads that load data; by default the number of cores.
+        cache: "memory" or a folder, to keep decoded columns and pixels for later epochs.
+        checkpoint_seconds: Seconds between checkpoints, from which an interrupted run resumes.
+        checkpoint_steps: Number of steps between checkpoints, instead of seconds.
 
     Example:
         >>> TrainOptions(epochs=5, seed=7).choose_batch_size(10_000)
@@ -115,31 +114,33 @@ class TrainOptions:
         if not isinstance(self.shuffle, bool):
             raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
         if not isinstance(self.monitor, str) or not self.monitor:
-            raise OptionError("monitor", expected="a name of the history", got=show(self.monitor))
+            raise OptionError(
+                "monitor", expected="the name of a metric in the history", got=show(self.monitor)
+            )
         self._check_weights()
 
     def choose_batch_size(self, num_records: int) -> int:
-        """Return how many records a step has, of a split of so many."""
+        """Return the number of records per step, for a split of `num_records`."""
         if self.batch_size is not None:
             return self.batch_size
         wanted = max(1, num_records // _STEPS_WANTED)
         return min(_LARGEST_BATCH, max(_SMALLEST_BATCH, 1 << (wanted.bit_length() - 1)))
 
     def is_lower_better(self, targets: Iterable[str] = ()) -> bool:
-        """Whether what `monitor` names is better when lower; the names of targets before it tell nothing."""
+        """Whether the metric `monitor` is better when lower; a target's name in front of it is ignored."""
         name = self.monitor.removeprefix("val_")
         for target in sorted(targets, key=len, reverse=True):
             if name.startswith(f"{target}_"):
                 name = name.removeprefix(f"{target}_")
                 break
-        return not _LOWER.isdisjoint(name.split("_"))
+        return not _LOWER_IS_BETTER.isdisjoint(name.split("_"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the choices as dicts, lists and scalars."""
-        form = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        """Return the JSON form: dicts, lists and scalars."""
+        options = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         weights = self.class_weights
         if isinstance(weights, Mapping):
-            # Labels are ints or bytes, too, which are no keys in JSON; who reads them goes by their text.
+            # Labels may be ints or bytes, which JSON does not allow as keys; they are read by their text.
             weights = {
                 str(name): {str(label): each for label, each in given.items()}
                 if isinstance(given, Mapping)
@@ -147,7 +148,7 @@ class TrainOptions:
                 for name, given in weights.items()
             }
         cache = None if self.cache is None else os.fspath(self.cache)
-        return {**form, "class_weights": weights, "loss_weights": dict(self.loss_weights), "cache": cache}
+        return {**options, "class_weights": weights, "loss_weights": dict(self.loss_weights), "cache": cache}
 
     def _check_weights(self) -> None:
         if not isinstance(self.class_weights, Mapping) and self.class_weights not in get_args(Balance):
@@ -184,10 +185,10 @@ class TrainChoices(TypedDict, total=False):
 
 
 def make_options(**choices: Unpack[TrainChoices]) -> TrainOptions:
-    """Return the options for some keywords.
+    """Return the options for keyword arguments.
 
     Raises:
-        OptionError: There is no such option, or it has a value that it cannot have.
+        OptionError: There is no such option, or its value is not valid.
     """
     check_keywords(choices, (each.name for each in dataclasses.fields(TrainOptions)), "train")
     return TrainOptions(**choices)

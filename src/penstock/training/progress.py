@@ -1,6 +1,6 @@
-"""How far a run has come, and who hears of it.
+"""Progress of a run, and the protocol of objects that are notified of it.
 
-In: what training tells. Out: `Progress`, and the protocol of whoever shows it.
+In: steps and epochs of training. Out: `TrainingProgress`, passed to a `Watcher`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run.
+    """The progress of a run at one moment.
 
     Attributes:
-        epoch: The epoch at hand, from 0 on.
-        num_epochs: How many there are at most.
-        step: Batches of this epoch that the model took.
-        num_steps: Batches that the epoch has.
-        logs: Loss and metrics so far in this epoch; of an epoch that is over, those of the validation too.
-        records_per_second: Records that the model took a second, lately.
-        waiting: Which part of that time it waited for them, 0 to 1.
-        seconds_left: Until the last epoch would end; None while that cannot be told.
+        epoch: Number of the current epoch, from 0.
+        num_epochs: Maximum number of epochs.
+        step: Number of finished steps of this epoch.
+        num_steps: Number of steps of the epoch.
+        logs: Loss and metrics so far in this epoch; for a finished epoch, those of the validation too.
+        records_per_second: Records trained per second, recently.
+        waiting: Share of that time in which the model waited for data, 0 to 1.
+        seconds_left: Estimated seconds until the last epoch ends; None while it is unknown.
     """
 
     epoch: int
@@ -36,38 +36,38 @@ class Progress:
 
 
 class Watcher(Protocol):
-    """Who hears of a run."""
+    """An object that is notified of the progress of a run."""
 
     def columns(self, table: Sequence[str]) -> None:
-        """Show what becomes of each column of raw data, as the lines of a table."""
+        """Show the conversion of each column of raw data, as the lines of a table."""
 
     def note(self, text: str) -> None:
-        """Hear something that a person should know."""
+        """Show a note to the user."""
 
-    def step(self, look: Progress) -> None:
-        """Hear that the model took a batch; this is called for each, and must be quick."""
+    def step(self, progress: Progress) -> None:
+        """Handle the end of a step; called often, so it must be fast."""
 
-    def epoch(self, look: Progress, *, is_best: bool) -> None:
-        """Hear that an epoch is over, and whether the model is the best so far."""
+    def epoch(self, progress: Progress, *, is_best: bool) -> None:
+        """Handle the end of an epoch; `is_best` says whether it is the best so far."""
 
     def end(self, text: str) -> None:
-        """Hear how the run ended."""
+        """Show how the run ended."""
 
 
 class Silence:
-    """A watcher who says nothing."""
+    """A watcher that shows nothing."""
 
     def columns(self, table: Sequence[str]) -> None:
         """Ignore the columns."""
 
     def note(self, text: str) -> None:
-        """Hear something."""
+        """Ignore a note."""
 
-    def step(self, look: Progress) -> None:
-        """Hear of a batch."""
+    def step(self, progress: Progress) -> None:
+        """Ignore a step."""
 
-    def epoch(self, look: Progress, *, is_best: bool) -> None:
-        """Hear of an epoch."""
+    def epoch(self, progress: Progress, *, is_best: bool) -> None:
+        """Ignore an epoch."""
 
     def end(self, text: str) -> None:
-        """Hear of the end."""
+        """Ignore the end."""

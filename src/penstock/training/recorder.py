@@ -1,6 +1,6 @@
-"""What happens beside the steps of a run: checkpoints, the history, and telling how far it has come.
+"""Keras callbacks that write checkpoints and the history of a run, and report its progress.
 
-In: what Keras tells its callbacks. Out: two of them, one before and one behind all others.
+In: the calls of Keras to its callbacks. Out: two callbacks, one before and one after all others.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from penstock.training.progress import Progress, Watcher
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 
-_DEAREST: Final = 1 / 40  # of the time may go to checkpoints
-_LOOK_SECONDS: Final = 0.1
-_EPOCH_SECONDS: Final = 2.0  # an epoch that is over is worth more than a step
+_MOST_CHECKPOINT_TIME: Final = 1 / 40  # share of the time that checkpoints may take
+_REPORT_SECONDS: Final = 0.1
+_EPOCH_SECONDS: Final = 2.0  # shorter than between steps, as a finished epoch is worth more than a step
 
 
-class StepReached(Exception):  # noqa: N818 - it never leaves the run
-    """The step is done at which the run was to end, or weights are not finite behind one before it.
+class StepReached(Exception):  # noqa: N818 - internal, never raised to callers
+    """The step at which to stop is done, or the weights are not finite after an earlier one.
 
     Attributes:
-        step: How many were done with finite weights.
+        step: Number of steps that were done with finite weights.
     """
 
     def __init__(self, step: int) -> None:
@@ -44,21 +44,21 @@ class StepReached(Exception):  # noqa: N818 - it never leaves the run
 
 @dataclass
 class Journal:
-    """What a run remembers beside its model.
+    """State of a run in addition to its model.
 
     Attributes:
-        loader: The batches.
-        folder: Of the run.
-        checkpoints: Its states.
-        best: Keeps the best epoch.
-        remembered: The callbacks whose state is kept, that one among them.
-        watcher: Hears of it all.
-        clock: Tells the time in seconds.
-        moment: Where it goes on, if it does.
-        first: Where it began, as long as that could not be written.
-        step: How many batches the model took in all.
-        rows: What each epoch came to.
-        seconds: How long it has trained before it was resumed.
+        loader: Loader of the training batches.
+        folder: Folder of the run.
+        checkpoints: Checkpoints of the run.
+        best: Callback that keeps the best epoch.
+        remembered: Callbacks whose state is saved, including `best`.
+        watcher: Object that is notified of progress.
+        clock: Returns the time in seconds.
+        moment: Checkpoint to resume from, or None.
+        first: State before the first step, while it could not be written.
+        step: Number of steps of the whole run so far.
+        rows: Metrics of each epoch.
+        seconds: Seconds of training before the run was resumed.
     """
 
     loader: Loader
@@ -85,7 +85,7 @@ class Journal:
 
     @property
     def elapsed(self) -> float:
-        """How long the run has trained so far, those before it was killed included."""
+        """Seconds of training so far, including those before the run was resumed."""
         return self.seconds + self.clock() - self._begun
 
     def save(self, model: Any, epoch: int) -> None:
@@ -93,7 +93,7 @@ class Journal:
 
         Raises:
             WriteError: The disk is full, or fails.
-            LossFault: The weights are not finite: the next loss will not be, either.
+            LossFault: The weights are not finite, so that the next loss will not be finite either.
         """
         begun = self.clock()
         if self.step and not are_finite(model):
@@ -114,23 +114,23 @@ class Journal:
         self._cost = self._saved - begun
 
     def is_due(self, seconds: float) -> bool:
-        """Whether a checkpoint is to be written, of which there is to be one in so many seconds."""
-        return self.clock() - self._saved >= max(seconds, self._cost / _DEAREST)
+        """Whether to write a checkpoint, if there should be one every `seconds`."""
+        return self.clock() - self._saved >= max(seconds, self._cost / _MOST_CHECKPOINT_TIME)
 
     def save_if_possible(self, model: Any, epoch: int) -> None:
-        """Write a checkpoint; a disk that is full ends no run, which may yet be saved when it is done."""
+        """Write a checkpoint; a full disk does not end the run, which can still be saved at its end."""
         try:
             self.save(model, epoch)
         except WriteError as error:
             self._saved = self.clock()
-            self.watcher.note(f"a checkpoint was not written, training goes on: {error}")
+            self.watcher.note(f"A checkpoint could not be written; training continues: {error}")
 
 
 class Opening(keras.callbacks.Callback):  # type: ignore[misc]
-    """Comes before all others: brings the model back to the beginning of an epoch, or saves the first state.
+    """The first callback: restores the model at the beginning of an epoch, or saves its initial state.
 
-    Restoring waits for the first epoch to begin: `fit` has built everything by then, callbacks have forgotten
-    what they knew, and metrics are reset.
+    It restores when the first epoch begins: by then `fit` has built everything, callbacks have reset their
+    state, and metrics are reset.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -152,13 +152,13 @@ class Opening(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
-    """Comes behind all others: brings the model back to the middle of an epoch, saves, writes, tells.
+    """The last callback: restores the model in the middle of an epoch, writes files, reports progress.
 
     Args:
-        journal: What it writes to.
-        num_epochs: Of the run.
-        pace: After how many seconds, or steps, a checkpoint is due.
-        stop_step: The step behind which to end, without a trace.
+        journal: State of the run.
+        num_epochs: Number of epochs of the run.
+        pace: Seconds, or steps, between checkpoints.
+        stop_step: Step after which to stop, without writing or reporting anything.
     """
 
     def __init__(
@@ -175,15 +175,19 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         self._stop_step = stop_step
         self._is_done = False
         self._num_seen = 0
-        self._looked = self._began = (journal.clock(), journal.loader.stats(), journal.step)
+        self._reported = self._began = (journal.clock(), journal.loader.stats(), journal.step)
         self._stepped = journal.clock()
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._rates = (0.0, 0.0, 0.0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Restore, once: behind what other callbacks do at the beginning of an epoch, which was done then."""
+        """Restore, once, after other callbacks have handled the beginning of the epoch."""
         self._num_seen = 0
-        self._looked = self._began = (self._journal.clock(), self._journal.loader.stats(), self._journal.step)
+        self._reported = self._began = (
+            self._journal.clock(),
+            self._journal.loader.stats(),
+            self._journal.step,
+        )
         moment = self._journal.moment
         if not self._is_done and moment is not None and _is_within(self._journal.loader):
             restore_model(self.model, moment.snapshot)
@@ -191,9 +195,9 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         self._is_done = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
-        """Count a step; save if it is time."""
+        """Count a step; save if a checkpoint is due."""
         journal = self._journal
-        num_steps = batch + 1 - self._num_seen  # several, where a model does them in one call
+        num_steps = batch + 1 - self._num_seen  # more than 1 where a model does several steps per call
         journal.step += num_steps
         self._num_seen = batch + 1
         if self._stop_step is not None:
@@ -203,21 +207,21 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
                 raise StepReached(journal.step)
             return
         now = self._stepped = journal.clock()
-        if now - self._looked[0] >= _LOOK_SECONDS:
-            self._measure(self._looked, now)
-            self._looked = (now, journal.loader.stats(), journal.step)
-            journal.watcher.step(self._look(logs or {}, *journal.loader.position))
+        if now - self._reported[0] >= _REPORT_SECONDS:
+            self._measure(self._reported, now)
+            self._reported = (now, journal.loader.stats(), journal.step)
+            journal.watcher.step(self._make_progress(logs or {}, *journal.loader.position))
         before = journal.step - num_steps
         is_due = (
             journal.is_due(self._seconds)
             if self._steps is None
             else journal.step // self._steps > before // self._steps
         )
-        if is_due and _is_within(journal.loader):  # the end of an epoch is saved behind its validation
+        if is_due and _is_within(journal.loader):  # the end of an epoch is saved after its validation
             journal.save_if_possible(self.model, journal.loader.position[0])
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
-        """Write what an epoch came to."""
+        """Write and report the metrics of an epoch."""
         journal = self._journal
         if self._stop_step is not None:
             return
@@ -236,31 +240,31 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         shown = dict(known)
         if shown.get(DATA_LOSS) == shown.get(VALIDATION_LOSS):
             shown.pop(DATA_LOSS, None)
-        look = self._look(shown, epoch, journal.loader.num_steps(epoch))
-        is_best = journal.best.best_epoch == epoch and journal.best.is_told
-        journal.watcher.epoch(look, is_best=is_best)
+        progress = self._make_progress(shown, epoch, journal.loader.num_steps(epoch))
+        is_best = journal.best.best_epoch == epoch and journal.best.has_monitor
+        journal.watcher.epoch(progress, is_best=is_best)
         for name, value in known.items():
-            if not math.isfinite(value) and name not in self._told:
-                self._told.add(name)
-                journal.watcher.note(f"{name} of epoch {epoch + 1} is {value}")
+            if not math.isfinite(value) and name not in self._noted:
+                self._noted.add(name)
+                journal.watcher.note(f"{name} of epoch {epoch + 1} is {value}.")
         try:
             write_history(journal.folder, journal.rows)
         except WriteError as error:
-            journal.watcher.note(f"the history was not written, training goes on: {error}")
+            journal.watcher.note(f"The history could not be written; training continues: {error}")
         if journal.is_due(min(self._seconds, _EPOCH_SECONDS)) or self._steps is not None:
-            # Whoever has stopped the run has done so for good, also if it is killed before it says so.
+            # A stopped run stays stopped, even if it is interrupted before it is marked as finished.
             following = self._num_epochs if self.model.stop_training else epoch + 1
             journal.save_if_possible(self.model, following)
 
     def _measure(self, since: tuple[float, LoaderStats, int], now: float) -> None:
-        """Note records a second, the part of the time that was waited, and steps a second."""
+        """Update records per second, the share of waiting, and steps per second."""
         then, before, step = since
         stats, seconds = self._journal.loader.stats(), max(1e-9, now - then)
         waited = stats.wait_seconds - before.wait_seconds
         records, steps = stats.records - before.records, self._journal.step - step
         self._rates = (records / seconds, min(1.0, waited / seconds), steps / seconds)
 
-    def _look(self, logs: Mapping[str, float], epoch: int, step: int) -> Progress:
+    def _make_progress(self, logs: Mapping[str, float], epoch: int, step: int) -> Progress:
         num_steps = self._journal.loader.num_steps(epoch)
         left = num_steps - step + num_steps * (self._num_epochs - epoch - 1)
         records, waiting, steps = self._rates

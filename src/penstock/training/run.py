@@ -1,6 +1,6 @@
 """A run's folder: `run.yaml`, `pipeline.json`, `weights.safetensors`, `history.csv`, `state.json`.
 
-In: the path of a run that has ended. Out: a `Run`: its model with the best weights, its pipeline, its tasks.
+In: the folder of a finished run. Out: a `Run` with its model and best weights, its pipeline, its tasks.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _FINGERPRINT: Final = "pipeline"
 
 @dataclass(frozen=True)
 class Run:
-    """A training run that has ended.
+    """A finished training run.
 
     Attributes:
-        folder: Where it is.
+        folder: Folder of the run.
         model: The Keras model, with the weights of the best epoch.
-        pipeline: What turns records into its inputs.
-        tasks: What it predicts, by target.
-        logits: By target, whether the model gives logits rather than probabilities.
-        history: What each epoch came to.
-        settings: What `run.yaml` says.
+        pipeline: Pipeline that turns records into the inputs of the model.
+        tasks: Task of each target.
+        logits: Whether the model returns logits rather than probabilities, by target.
+        history: Metrics of each epoch.
+        settings: Content of `run.yaml`.
 
     Example:
         ```python
@@ -70,11 +70,11 @@ class Run:
 
     @property
     def data(self) -> Path | list[Path]:
-        """The path of the data set that it was trained on; several, of files that are none."""
+        """The path of the training data; a list of paths, if single files were given."""
         return find_data(self.folder, self.settings)
 
     def predictor(self) -> Predictor:
-        """Return what predicts with the model."""
+        """Return a predictor for batches of the model's inputs."""
         return Predictor(self.model, self.pipeline, self.tasks, self.logits)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,9 +83,9 @@ class Run:
         if given:
             code = "model" if "model=…" in given else "functions of the pipeline"
             raise NotPicklableError(
-                f"the {code} of the run cannot be pickled or copied: no code is stored",
+                f"the {code} of the run cannot be pickled or copied, as a run stores no code",
                 path=self.folder,
-                advice="Send the path of its folder, and open it there: "
+                advice="Pass the path of its folder instead, and open the run from it: "
                 f"ps.open_run({str(self.folder)!r}, {', '.join(given)}).",
             )
         folder = self.folder.resolve()
@@ -97,24 +97,24 @@ class Run:
 
 
 def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
-    """Return where the data of a run is, by its settings: a path, or those of several files."""
-    told = settings.get("data", DATA_NAME)
-    paths = [folder / each for each in (told if isinstance(told, list) else [told])]
-    return paths if isinstance(told, list) else paths[0]
+    """Return the path of the data of a run, or the paths of several files, from its settings."""
+    stored = settings.get("data", DATA_NAME)
+    paths = [folder / each for each in (stored if isinstance(stored, list) else [stored])]
+    return paths if isinstance(stored, list) else paths[0]
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:
     """Open a run: rebuild its model, and load its weights.
 
     Args:
-        path: Its folder.
-        model: The model, of a run that was given one: weights hold no code, and none is run.
-        functions: The functions of its pipeline's maps, by name.
+        path: Folder of the run.
+        model: The model, if the run was trained with a user's own: a run stores weights, never code.
+        functions: Functions of the pipeline's maps, by name.
 
     Raises:
-        NoSuchPathError: There is no run.
-        StateError: It has not come to its end, or its files are not of one run.
-        OptionError: The model is not given, or does not fit.
+        NoSuchPathError: The folder holds no run.
+        StateError: The run is not finished, or its files belong to different runs.
+        OptionError: The model is needed and not given, or does not fit.
 
     Example:
         ```python
@@ -124,13 +124,13 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     """
     folder = Path(path)
     if not (folder / CONFIG_NAME).is_file():
-        advice = "Name the folder that 'penstock train --out' wrote."
-        raise NoSuchPathError(f"holds no run (there is no {CONFIG_NAME})", path=folder, advice=advice)
+        advice = "Pass a folder that 'penstock train --out' wrote."
+        raise NoSuchPathError(f"is not a run (it has no {CONFIG_NAME})", path=folder, advice=advice)
     settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     facts = settings.get("facts", {})
     check_facts(facts, folder / CONFIG_NAME)
-    tasks = {name: _recall_task(task, facts) for name, task in find_tasks(pipeline).items()}
+    tasks = {name: _restore_task(task, facts) for name, task in find_tasks(pipeline).items()}
     if model is None:
         model = _rebuild(folder, settings, pipeline)
     else:
@@ -147,15 +147,15 @@ def _reopen(folder: str, digest: str | None) -> Run:
         raise StateError(
             "SHA-256 of the weights",
             path=folder,
-            expected=f"{digest}, as when the run was pickled",
+            expected=f"{digest} (when the run was pickled)",
             got=found,
-            advice="The run was trained again since. Open it again: ps.open_run(…).",
+            advice="The run was trained again after that. Open it again: ps.open_run(…).",
         )
     return open_run(folder)
 
 
 def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) -> None:
-    """Write what the fields of the data are and how columns became them, for rows that come raw.
+    """Write schema and conversion plan of the data, for predictions on raw rows.
 
     Raises:
         WriteError: The disk is full, or fails.
@@ -167,16 +167,18 @@ def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) ->
 
 def _read_fields(folder: Path) -> dict[str, Any]:
     try:
-        form = json.loads((folder / FIELDS_NAME).read_bytes())
+        stored = json.loads((folder / FIELDS_NAME).read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise StateError("fields of the run", path=folder / FIELDS_NAME, expected="JSON", got=error) from None
-    return {name: form[name] for name in ("schema", "plan") if isinstance(form, dict) and form.get(name)}
+    return {
+        name: stored[name] for name in ("schema", "plan") if isinstance(stored, dict) and stored.get(name)
+    }
 
 
 def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> str:
-    """Write the weights of a model, with what tells the pipeline that they belong to; return their SHA-256.
+    """Write the weights of a model and the fingerprint of its pipeline; return the SHA-256 of the file.
 
     Raises:
         WriteError: The disk is full, or fails.
@@ -187,44 +189,44 @@ def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> str:
 
 
 def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
-    """Give a model the weights of a run.
+    """Set the weights of a model to those of a run.
 
     Raises:
-        StateError: There are none, or they are those of another pipeline or model.
+        StateError: The run has no weights, or they belong to another pipeline or model.
     """
     path = folder / WEIGHTS_NAME
     if not path.is_file():
-        raise _unfinished(folder)
+        raise _make_unfinished_error(folder)
     status, digest = read_ending(folder)
     if status == "running":
-        raise _unfinished(folder)
+        raise _make_unfinished_error(folder)
     if status == "failed":
-        _log.warning("%s: the run failed; its weights are the last ones before that", folder)
+        _log.warning("%s: the run failed; its weights are those before the failed step", folder)
     arrays, texts = read_tensors(path, digest)
     if texts.get(_FINGERPRINT) != pipeline.fingerprint():
         raise StateError(
-            f"{PIPELINE_NAME} beside these weights",
+            f"{PIPELINE_NAME} for these weights",
             path=path,
-            expected=f"the pipeline {str(texts.get(_FINGERPRINT))[:12]}…, which they were trained with",
+            expected=f"pipeline {str(texts.get(_FINGERPRINT))[:12]}…, which they were trained with",
             got=f"{pipeline.fingerprint()[:12]}…",
-            advice="Scales and vocabularies of another data set make nonsense of the inputs: take its own.",
+            advice="Scales and vocabularies of another pipeline give wrong inputs: restore the run's own.",
         )
     weights = list(model.weights)
     names = [texts.get(f"path {number}", "") for number in range(len(arrays))]
     if list(arrays) != [f"{number}" for number in range(len(arrays))]:
-        raise _misfit(path, "names of arrays", f"0 to {len(arrays) - 1}", "others")
+        raise _make_model_error(path, "names of arrays", f"0 to {len(arrays) - 1}", "other names")
     for number, weight in zip(
         pair_weights(names, [str(each.path) for each in weights], path), weights, strict=True
     ):
         array = arrays[f"{number}"]
         if tuple(weight.shape) != array.shape:
             what = f"shape of weight {number}, {texts.get(f'path {number}')!r}"
-            raise _misfit(path, what, array.shape, tuple(weight.shape))
+            raise _make_model_error(path, what, array.shape, tuple(weight.shape))
         weight.assign(array)
 
 
-def _recall_task(task: Task, facts: Mapping[str, Any]) -> Task:
-    """Return a task as the loss of a model of one's own meant it: numbers may have been classes."""
+def _restore_task(task: Task, facts: Mapping[str, Any]) -> Task:
+    """Return a task as the user's own loss defines it: whole numbers may have been classes."""
     known = facts.get("targets", {}).get(task.name, {})
     if task.kind != "regression" or known.get("kind") != "multiclass":
         return task
@@ -232,31 +234,29 @@ def _recall_task(task: Task, facts: Mapping[str, Any]) -> Task:
 
 
 def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> Any:
-    form = settings.get("model")
-    if not isinstance(form, Mapping):
+    stored = settings.get("model")
+    if not isinstance(stored, Mapping):
         raise OptionError(
             "model of the run",
             path=folder / CONFIG_NAME,
             expected="the model that it was trained with",
-            got="none",
-            advice="Give it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
+            got="no model",
+            advice="Pass it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
         )
     try:
-        # Its weights come from the run: a file that they began with may be gone.
-        options = ModelOptions.from_json({**form, "image_weights": None})
+        # The weights come from the run: the file of the initial weights may be gone.
+        options = ModelOptions.from_json({**stored, "image_weights": None})
     except PenstockError as error:
         error.path = str(folder / CONFIG_NAME)
         raise
     return build_model(pipeline.schema, pipeline, options)
 
 
-def _unfinished(folder: Path) -> StateError:
-    advice = f"Let it come to its end: penstock train --resume --out {folder}."
-    return StateError(
-        "run", path=folder, expected="one that has ended", got="one that has not", advice=advice
-    )
+def _make_unfinished_error(folder: Path) -> StateError:
+    advice = f"Continue it: penstock train --resume --out {folder}."
+    return StateError("run", path=folder, expected="a finished run", got="an unfinished one", advice=advice)
 
 
-def _misfit(path: Path, what: str, expected: object, got: object) -> StateError:
-    advice = "The model is another one than that of the run."
+def _make_model_error(path: Path, what: str, expected: object, got: object) -> StateError:
+    advice = "Pass the model that the run was trained with."
     return StateError(what, path=path, expected=expected, got=got, advice=advice)

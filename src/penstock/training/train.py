@@ -1,6 +1,6 @@
-"""Training from end to end: the model is built or checked, compiled, fitted, and left in a run folder.
+"""Train from end to end: build or check the model, compile it, fit it, and write the run folder.
 
-In: an opened data set, a pipeline, a model or none, options, a folder. Out: a `Run`.
+In: an open data set, a fitted pipeline, optionally a model, options, a folder. Out: a `Run`.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"
 _VALIDATION: Final = ("validation", "val", "valid", "dev")
-_MOST_TOLD: Final = 10
-_LEAST_HELD_OUT: Final = 8  # records, or what they say of a model is chance
+_MOST_SHOWN: Final = 10
+_LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
     *("optimizer", "learning_rate", "weight_decay", "warmup", "clip", "class_weights", "loss_weights"),
 )
-"""Options of which a model that its owner has compiled takes none."""
+"""Options that are not used for a model that its owner has compiled."""
 
-# With any of these the weights are the same.
-_FREE: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled")
+# Options that do not change the weights, so that a resumed run may have other values.
+_WITHOUT_EFFECT: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled")
 _LABEL_ROWS: Final = 1 << 16
-_OURS: Final = "is_of_a_run"
-_LOADER_SEED: Final = 1  # another one than that of the model: neither knows of the other
+_COMPILED_BY_RUN: Final = "is_of_a_run"
+_LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, and where.
+    """A training run before it starts: data, pipeline, model and options.
 
     Attributes:
         data: The data set.
-        pipeline: Fitted to it.
-        folder: Of the run.
-        options: How to train.
-        model: A user's own, or None to build one.
-        model_options: How to build one.
+        pipeline: Pipeline fitted to the data set.
+        folder: Folder of the run.
+        options: Options of the training.
+        model: A user's own model, or None to build one.
+        model_options: Options for building a model.
         settings: Further tables for `run.yaml`.
-        callbacks: A user's own, of Keras.
-        watcher: Who hears of it.
+        callbacks: The user's own Keras callbacks.
+        watcher: Object that is notified of progress.
     """
 
     data: Dataset
@@ -83,13 +83,13 @@ class Training:
         """Train, and return the run; the random state of the caller is restored at the end.
 
         Args:
-            resume: Whether to continue a run in this folder that was killed.
+            resume: Whether to continue a run in this folder that was interrupted.
 
         Raises:
-            OptionError: The model does not fit the pipeline, or there is nothing to train on.
-            FieldError: A label or a number cannot be learned from.
-            NonFiniteError: A step gave a loss that is not finite.
-            StateError: What is in the folder is of another run.
+            OptionError: The model does not fit the pipeline, or there are no records to train on.
+            FieldError: A label or a number is not valid for training.
+            NonFiniteError: The loss of a step is not finite.
+            StateError: The checkpoints in the folder belong to another run.
         """
         with restored_randomness():
             return self._run(resume=resume)
@@ -120,7 +120,7 @@ class Training:
             self._fit(model, loaders, checkpoints, moment, settings)
         else:
             load_weights(self.folder, model, self.pipeline)
-            self.watcher.note("the run had come to its end already: nothing was done")
+            self.watcher.note("The run was already finished: there was nothing to train.")
         return Run(self.folder, model, self.pipeline, tasks, logits, read_history(self.folder), settings)
 
     def _fit(
@@ -137,7 +137,7 @@ class Training:
             save_fields(self.folder, self.data.schema, None if manifest is None else manifest.plan)
             write_run_config(self.folder, settings)
         else:
-            self.watcher.note(f"goes on at step {moment.step}")
+            self.watcher.note(f"Resuming at step {moment.step}.")
         fitting = Fitting(
             model,
             loaders.train,
@@ -154,12 +154,13 @@ class Training:
             checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
             raise
         checkpoints.finish("finished", save_weights(self.folder, model, self.pipeline))
-        best, named = journal.best, fitting.monitor
+        best, monitor = journal.best, fitting.monitor
         if best.best_epoch < 0:
-            self.watcher.end(f"no epoch has a {named} that is a number: the last weights are kept")
+            self.watcher.end(f"{monitor} was never a finite number: the weights of the last epoch are kept")
+        elif monitor is None:
+            self.watcher.end(f"kept epoch {best.best_epoch + 1}, the last")
         else:
-            told = "the last" if named is None else f"the best by {named}, {best.best:.4g}"
-            self.watcher.end(f"epoch {best.best_epoch + 1} is {told}")
+            self.watcher.end(f"kept epoch {best.best_epoch + 1}, the best by {monitor}: {best.best:.4g}")
 
     def _list_splits(self) -> list[Split]:
         names = (_find_train(self.data), _find_validation(self.data))
@@ -173,11 +174,11 @@ class Training:
         self._note_validation(share)
         labelled = self._find_labelled(split)
         if not labelled.num_records:
-            advice = "Name another target: --target NAME, in Python target='NAME'."
-            got = f"none in all {labelled.num_missing} records"
+            advice = "Choose another target: --target NAME, in Python target='NAME'."
+            got = f"no value in any of {labelled.num_missing} records"
             what = f"target {labelled.targets[0]!r} of split {name!r}"
             raise TrainingDataError(
-                what, field=labelled.targets[0], expected="a value at least", got=got, advice=advice
+                what, field=labelled.targets[0], expected="at least one value", got=got, advice=advice
             )
         size = options.choose_batch_size(round(labelled.num_records * (1 - share)))
         choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
@@ -200,7 +201,7 @@ class Training:
         if held is not None:
             found = self._find_labelled(self.data[held])
             if not found.num_records:
-                self.watcher.note(f"no validation: no record of {held!r} has a target")
+                self.watcher.note(f"No validation: no record of split {held!r} has a target.")
                 return _Loaders(train, labels, None)
             validated, rows = self.data[held], {"filter": found.filter}
         elif not share:
@@ -210,26 +211,28 @@ class Training:
         return _Loaders(train, labels, validation)
 
     def _note_validation(self, share: float) -> None:
-        """Note what the best epoch is decided by, where there is no split for that."""
+        """Write a note on validation where the data has no validation split."""
         name, wanted = _find_train(self.data), self.options.hold_out
         if _find_validation(self.data) is not None:
             return
         if share:
-            self.watcher.note(f"no split to validate with: {share:.0%} of {name!r} are held out for that")
+            self.watcher.note(
+                f"No validation split: {share:.0%} of split {name!r} is held out for validation."
+            )
         elif wanted:
             number = len(self.data[name])
-            self.watcher.note(f"no validation: {number} records are too few to hold some out")
+            self.watcher.note(f"No validation: {number} records are too few to hold some out.")
         else:
             self.watcher.note(
-                "no split to validate with: all epochs are trained, and the last weights kept "
-                "(--hold-out 0.1, in Python hold_out=0.1, validates with a tenth)"
+                "No validation split, so no early stopping: the last epoch is kept. "
+                "To validate with a tenth of the records: --hold-out 0.1, in Python hold_out=0.1."
             )
 
     def _find_labelled(self, split: Split) -> Labelled:
-        """Find the records that have all targets, and note the others.
+        """Find the records that have all targets, and write a note on the others.
 
         Raises:
-            FieldError: Records lack a target, and none may.
+            FieldError: Records lack a target, and the option `unlabelled` is "error".
         """
         threads = self.options.num_threads
         found = find_labelled(split.as_source(), self.pipeline, 1 if threads is None else threads)
@@ -237,13 +240,13 @@ class Training:
             if self.options.unlabelled == "error":
                 raise found.make_error(split.name)
             self.watcher.note(
-                f"{found.describe(split.name)}: they are left out (--unlabelled error, in Python "
-                "unlabelled='error', refuses such data)"
+                f"{found.describe(split.name)}: these records are skipped. To make this an error: "
+                "--unlabelled error, in Python unlabelled='error'."
             )
         return found
 
     def _make_model(self, tasks: Mapping[str, Task]) -> tuple[Any, ModelOptions | None]:
-        """Return the model, and what it was built from, if Penstock built it."""
+        """Return the model, and the options that it was built from, if Penstock built it."""
         if self.model is None:
             options = (self.model_options or ModelOptions()).resolved()
             with seeded(self.options.seed):
@@ -260,16 +263,23 @@ class Training:
         counts: Mapping[str, tuple[int, ...]],
     ) -> dict[str, Any]:
         if is_compiled_by_owner(model):
-            self.watcher.note("the model is compiled: it is trained with its own optimizer and losses")
+            self.watcher.note("The model is already compiled: its own optimizer and losses are used.")
             return {}
         options = self.options
         weights = weigh_classes(counts, tasks, options.class_weights)
         for name, given in weights.items():
             pairs = zip(tasks[name].labels, given, strict=True)
             shown = ", ".join(
-                f"{show(label)} counts {weight:.2g}" for label, weight in islice(pairs, _MOST_TOLD)
+                f"{show(label)} by {weight:.2g}" for label, weight in islice(pairs, _MOST_SHOWN)
             )
-            self.watcher.note(f"class weights of {name!r}, in its losses too: {shown}")
+            shown += ", …" if len(given) > _MOST_SHOWN else ""
+            of_target = f" of {name!r}" if len(tasks) > 1 else ""
+            if isinstance(options.class_weights, Mapping):
+                self.watcher.note(f"Classes{of_target} are weighted as given: {shown}.")
+            else:
+                self.watcher.note(
+                    f"Rare classes{of_target} are weighted up: {shown} (turn off with --class-weights none)."
+                )
         total = loader.num_steps(0) * options.epochs
         plan = CompilePlan(
             optimizer=options.optimizer,
@@ -282,22 +292,22 @@ class Training:
             loss_weights=options.loss_weights,
         )
         compile_model(model, tasks, plan, logits)
-        setattr(model.optimizer, _OURS, True)
+        setattr(model.optimizer, _COMPILED_BY_RUN, True)
         return weights
 
     def _identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
-        """Return what a checkpoint must be one of; what does not change the weights is not in it."""
+        """Return what a checkpoint must have in common with this run: everything that changes the weights."""
         train = self.options.to_json()
         return {
             "pipeline": self.pipeline.fingerprint(),
             "data": loader.state_dict()["data"],
             "backend": keras.backend.backend(),
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
-            **{name: value for name, value in train.items() if name not in _FREE},
+            **{name: value for name, value in train.items() if name not in _WITHOUT_EFFECT},
         }
 
     def _list_options(self, *, model_is_owners: bool) -> dict[str, Any]:
-        """Return the options that count: some do not for a model that its owner has compiled."""
+        """Return the options that are used; a model that its owner has compiled does not use all."""
         options = self.options.to_json()
         return {name: each for name, each in options.items() if name not in COMPILED or not model_is_owners}
 
@@ -334,12 +344,12 @@ class Training:
 
 
 def is_compiled_by_owner(model: Any) -> bool:
-    """Whether a model was compiled, and not for a run: what a run has compiled, another compiles anew."""
-    return bool(getattr(model, "compiled", False)) and not getattr(model.optimizer, _OURS, False)
+    """Whether a user has compiled the model; a model that a run compiled is compiled again by the next."""
+    return bool(getattr(model, "compiled", False)) and not getattr(model.optimizer, _COMPILED_BY_RUN, False)
 
 
 class _Loaders(NamedTuple):
-    """Loaders of a run: of the batches to train on, of the targets of the same records, of the validation."""
+    """Loaders of a run: the training batches, the targets of the same records, the validation batches."""
 
     train: Loader
     labels: Loader
@@ -353,10 +363,10 @@ class _Loaders(NamedTuple):
 
 
 def find_hold_out(data: Dataset, options: TrainOptions) -> float:
-    """Return which part of the train split is held out: none where there is a split to validate with.
+    """Return the share of the train split that is held out; 0 where the data has a validation split.
 
-    Held out are the records below this share, and the others are trained on, as the option `part` of a loader
-    selects them.
+    The option `part` of a loader selects the records below this share for validation, and the others for
+    training.
     """
     if (
         _find_validation(data) is not None
@@ -373,9 +383,9 @@ def _find_train(data: Dataset) -> str:
         return data.splits[0]
     raise TrainingDataError(
         "splits of the data set",
-        expected=f"one called {_TRAIN!r}, or one alone",
+        expected=f"a split named {_TRAIN!r}, or a single split",
         got=", ".join(data.splits) or "none",
-        advice="Convert it with --split train=0.8,test=0.2, or name the files of the train split alone.",
+        advice="Convert it with --split train=0.8,test=0.2, or pass only the files of the train split.",
     )
 
 
