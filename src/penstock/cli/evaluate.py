@@ -14,7 +14,7 @@ from penstock.foundation.terminal import escape, supports_unicode
 from penstock.jobs.predict.evaluate import READING, run_evaluation
 from penstock.jobs.predict.options import make_predict_options
 from penstock.model.task import Task
-from penstock.score.evaluation import Evaluation, write_interval, write_score
+from penstock.score.evaluation import Evaluation, format_interval, format_score
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import Number
 
@@ -89,7 +89,7 @@ def print_evaluation(found: Evaluation) -> None:
 def _print_scores(found: Evaluation, target: str, task: Task) -> None:
     print(f"\n{escape(target)}: {task.describe()}")
     rows = [
-        [name, write_score(value), write_interval(found.intervals[target].get(name)), _MEANINGS[name]]
+        [name, format_score(value), format_interval(found.intervals[target].get(name)), _MEANINGS[name]]
         for name, value in found.targets[target].items()
     ]
     print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])
@@ -101,7 +101,7 @@ def _print_classes(found: Evaluation, target: str) -> None:
         [
             escape(str(each["label"])),
             f"{each['support']:,}",
-            *(write_score(each[name]) for name in ("precision", "recall", "f1", "auc")),
+            *(format_score(each[name]) for name in ("precision", "recall", "f1", "auc")),
         ]
         for each in classes[:_MAX_CLASSES]
     ]
@@ -144,7 +144,7 @@ def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:
     rows = []
     for name, drop in ordered[:_MAX_BARS]:
         length = round(_BAR_CHARS * max(drop or 0.0, 0.0) / most) if most else 0
-        rows.append([escape(name), write_score(drop), sign * length])
+        rows.append([escape(name), format_score(drop), sign * length])
     print_table([first, second, ""], rows, right=[second])
     if len(ordered) > len(rows):
         print(f"… and {len(ordered) - len(rows)} less important ones: use --json to see all.")
@@ -160,7 +160,7 @@ def _print_slices(found: Evaluation, name: str) -> None:
             [
                 escape(each.name),
                 f"{each.records:,}",
-                *(write_score(each.targets[target][key]) for key in shown),
+                *(format_score(each.targets[target][key]) for key in shown),
             ]
             for each in found.slices[name]
         ]
@@ -180,7 +180,7 @@ def _print_mistakes(found: Evaluation, target: str) -> None:
             str(each.row),
             _format_answer(each.truth),
             _format_answer(each.prediction),
-            write_score(each.probability if measure == "probability" else each.loss),
+            format_score(each.probability if measure == "probability" else each.loss),
             ", ".join(f"{escape(key)}={_format_input(value)}" for key, value in each.inputs.items()),
         ]
         for each in mistakes
@@ -191,7 +191,7 @@ def _print_mistakes(found: Evaluation, target: str) -> None:
 def _format_answer(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_format_answer, value)) or "none"
-    return write_score(value) if isinstance(value, float) else escape(str(value))
+    return format_score(value) if isinstance(value, float) else escape(str(value))
 
 
 def _format_input(value: Any) -> str:

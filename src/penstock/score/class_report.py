@@ -1,6 +1,6 @@
-"""What a model makes of each class.
+"""Scores of each class and the confusion matrix.
 
-In: truths and predictions of a target with labels. Out: scores by class and the confusion matrix, for JSON.
+In: truths and predictions of a target with labels. Out: both in their JSON form.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.score.scores import is_sound, predict_codes, score, to_number
 
 
 def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, Any]]:
-    """Return precision, recall, F1, support and AUC of each label; of any at once, all scores of each."""
+    """Return precision, recall, F1, support and AUC of each label; for a multilabel target, all scores."""
     if not is_sound(truth, predicted):
         return []
     if task.kind == "multilabel":
@@ -28,8 +28,8 @@ def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -
         ]
     once = count_once(len(truth))
     found = count_classes(truth, predict_codes(task, predicted), len(task.labels), once)
-    # Not 1 − p: that would make ties of small ones.
-    chances = np.stack([-predicted, predicted], axis=1) if task.kind == "binary" else predicted
+    # -p and not 1 − p, in which small probabilities become ties.
+    class_scores = np.stack([-predicted, predicted], axis=1) if task.kind == "binary" else predicted
     return [
         {
             "label": plain_label(label),
@@ -37,17 +37,17 @@ def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -
             "recall": to_number(found.recall[0, code]),
             "f1": to_number(found.f1[0, code]),
             "support": int(found.support[0, code]),
-            "auc": to_number(auc(truth == code, chances[:, code])),
+            "auc": to_number(auc(truth == code, class_scores[:, code])),
         }
         for code, label in enumerate(task.labels)
     ]
 
 
 def describe_confusion(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, Any]:
-    """Return the labels, and how many records of each (rows) are taken for each (columns).
+    """Return the labels and the confusion matrix: rows are true classes, columns are predicted ones.
 
-    Of any number of labels at once, a matrix of no and yes for each. None in the place of the matrix, where
-    there are more than 200 labels, or predictions that are not finite.
+    For a multilabel target, one 2 × 2 matrix per label. The matrix is None if there are more than 200 labels,
+    or predictions that are not finite.
     """
     labels = [plain_label(label) for label in task.labels]
     if not is_sound(truth, predicted) or len(labels) > MOST_CLASSES:

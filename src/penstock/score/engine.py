@@ -1,7 +1,7 @@
-"""Evaluates what predicts: one pass over a split, and what is found in it.
+"""Evaluate a predictor on a split, in one pass over its records.
 
 In: a predictor, its pipeline and tasks, a split. Out: an `Evaluation`. Predictions are held in memory, four
-bytes for each record and label; inputs never are, but for a bounded sample.
+bytes per record and label; inputs are not, except a bounded sample.
 """
 
 from __future__ import annotations
@@ -38,37 +38,38 @@ def evaluate_split(
     options: EvaluateOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> Evaluation:
-    """Predict a split, and say how good that is.
+    """Predict a split, and compare the predictions with its targets.
 
-    Records count alike, also where the data has weights: those are for training.
+    All records have the same weight, also where the data has weights: those are only for training.
 
     Args:
-        predict: Inputs of a batch to predictions by target: probabilities, or numbers as they are stored.
-        pipeline: Makes inputs and targets of stored values.
-        tasks: What is predicted, by target.
+        predict: Function from the inputs of a batch to predictions by target: probabilities, or numbers in
+            the scale in which they are stored.
+        pipeline: Pipeline that makes inputs and targets from stored values.
+        tasks: Task of each target.
         split: The records.
-        options: What to look into.
-        on_progress: Is told how far it is.
+        options: Options of the evaluation.
+        on_progress: Called with the current task, its finished part, and the whole of it.
 
     Raises:
         UnknownNameError: The split lacks a field that is needed.
-        SchemaError: A field of it is not what the pipeline was fitted to.
-        OptionError: It has no records, or there are no slices by such a field.
-        FieldError: A record has a target that no label stands for, or a number that is not finite.
+        SchemaError: A field of the split is not the one that the pipeline was fitted to.
+        OptionError: The split has no records, or a field cannot be sliced by.
+        FieldError: A target has a value that is not a label, or a number that is not finite.
     """
     options = options or EvaluateOptions()
     if options.batch_size is None:
         options = replace(options, batch_size=fit_batch_size(pipeline))
-    tell = on_progress or (lambda *_: None)
+    report = on_progress or (lambda *_: None)
     check_slices(options.slices, split.schema)
     check_finite(split, pipeline, is_described=False)
     source = split.as_source()
-    judged = judge(predict, pipeline, tasks, source, options, tell)
-    notes = _note(tasks, judged, source.name)
+    judged = judge(predict, pipeline, tasks, source, options, report)
+    notes = _make_notes(tasks, judged, source.name)
     slices, more = _score_slices(tasks, judged, split.schema)
     importance = Importance(0, {}, {})
     if options.importance:
-        importance = _weigh_inputs(predict, pipeline, tasks, source, judged, options, tell)
+        importance = _measure_inputs(predict, pipeline, tasks, source, judged, options, report)
     pairs = {name: (task, judged.truths[name], judged.predictions[name]) for name, task in tasks.items()}
     targets = {name: score(*each) for name, each in pairs.items()}
     return Evaluation(
@@ -94,10 +95,10 @@ def evaluate_split(
     )
 
 
-def _note(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[str]:
+def _make_notes(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[str]:
     notes = []
     if judged.labelled.num_missing:
-        notes.append(f"{judged.labelled.describe(split)}: they are left out")
+        notes.append(f"{judged.labelled.describe(split)}: these records are skipped")
     num_lost = judged.labelled.num_records - len(judged.rows)
     if num_lost:
         notes.append(f"{count(num_lost, 'bad record')} skipped")
@@ -107,12 +108,14 @@ def _note(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[str]:
             bad = ~(np.isfinite(truth.reshape(len(truth), -1)).all(axis=1))
             bad |= ~(np.isfinite(predicted.reshape(len(truth), -1)).all(axis=1))
             number = count(int(bad.sum()), "record")
-            notes.append(f"{name}: no score is defined, as the truth or prediction of {number} is not finite")
+            notes.append(
+                f"{name}: scores are undefined, as the truth or prediction of {number} is not finite"
+            )
         elif task.kind == "regression" and (num_zeros := int((truth == 0).sum())):
-            notes.append(f"{name}: mape leaves out {count(num_zeros, 'number')} whose truth is 0")
+            notes.append(f"{name}: mape ignores {count(num_zeros, 'number')} whose true value is 0")
         elif task.kind in ("binary", "multiclass") and len(found := np.unique(truth)) < len(task.labels):
             absent = len(task.labels) - len(found)
-            notes.append(f"{name}: {count(absent, 'label')} of {len(task.labels)} in no record here")
+            notes.append(f"{name}: {count(absent, 'label')} of {len(task.labels)} not in this data")
     return notes
 
 
@@ -139,20 +142,20 @@ def _score_slices(
         ]
         if slicer.is_by_length:
             items = "items" if schema[name].type_name == "sequence" else "characters"
-            notes.append(f"{name}: sliced by the number of its {items}")
+            notes.append(f"{name}: sliced by its number of {items}")
         if num_left:
             notes.append(f"{name}: {count(num_left, 'rarer value')} not shown")
     return slices, notes
 
 
-def _weigh_inputs(
+def _measure_inputs(
     predict: Predict,
     pipeline: Pipeline,
     tasks: Mapping[str, Task],
     source: LoadedSplit,
     judged: Judged,
     options: EvaluateOptions,
-    tell: OnProgress,
+    report: OnProgress,
 ) -> Importance:
     sample = draw_sample(source, pipeline, judged.rows, options.importance_records, options.seed)
     at = np.searchsorted(judged.rows, sample.rows)
@@ -164,5 +167,5 @@ def _weigh_inputs(
         {name: judged.truths[name][at] for name in tasks},
         batch_size=options.batch_size or 1,
         seed=options.seed,
-        on_pass=lambda done, total: tell("which input matters", done, total),
+        on_pass=lambda done, total: report("feature importance", done, total),
     )

@@ -1,6 +1,6 @@
-"""Dates and times as people write them: of stored numbers, which are days or microseconds since 1970.
+"""The result of an evaluation: scores, intervals, slices, importance and mistakes, as text and as JSON.
 
-In: a number, and how its column held it. Out: a text.
+In: the parts, from the other modules of this folder. Out: `Evaluation`, which is printed or written.
 """
 
 from __future__ import annotations
@@ -17,38 +17,10 @@ from penstock.score.intervals import Interval
 from penstock.score.mistakes import Mistake
 from penstock.score.scores import MAIN_SCORES, Number, Scores
 
-_BEGIN: Final = datetime.datetime(1970, 1, 1)
-
-
-def write_number(value: float, form: str = "value") -> str:
-    """Write a stored number: a date or a time as such, others with six digits, whole ones with all.
-
-    Example:
-        >>> write_number(18262, "date"), write_number(18262.0), write_number(0.1234567)
-        ('2020-01-01', '18262', '0.123457')
-    """
-    moment = read_moment(value, form)
-    if moment is not None:
-        return moment
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-
-
-def read_moment(value: object, form: str) -> str | None:
-    """Return the date or time that a stored number is; None, if it is none."""
-    if form not in ("date", "time") or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    try:
-        if form == "date":
-            return (_BEGIN + datetime.timedelta(days=int(value))).date().isoformat()
-        return (_BEGIN + datetime.timedelta(microseconds=int(value))).isoformat(" ")
-    except OverflowError:  # beyond the year 9999
-        return None
-
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 MOST_CLASSES: Final = 200
-"""Of a confusion matrix: beyond that it is left out."""
+"""Maximum number of classes of a confusion matrix; with more classes it is omitted."""
 _MOST_SHOWN: Final = 10
 _WIDEST: Final = 110
 
@@ -58,12 +30,12 @@ class SliceScores:
     """Scores of the records that have one value of a field.
 
     Attributes:
-        value: The value; None where it is missing, or a range.
-        low: The least number of a range, or None.
-        high: The greatest.
-        records: How many records there are.
-        targets: Their scores, by target.
-        form: How the raw column held the value: "date" and "time" are stored as numbers.
+        value: The value; None where it is missing, or for a range.
+        low: Lowest number of a range, or None.
+        high: Highest number of a range, or None.
+        records: Number of records.
+        targets: Scores of these records, by target.
+        form: Type of the value in the raw column: "date" and "time" are stored as numbers.
     """
 
     value: str | int | float | None
@@ -75,12 +47,12 @@ class SliceScores:
 
     @property
     def name(self) -> str:
-        """The value or the range, in words."""
+        """The value or the range, as text."""
         if self.low is not None and self.high is not None:
-            return f"{write_number(self.low, self.form)} to {write_number(self.high, self.form)}"
+            return f"{format_number(self.low, self.form)} to {format_number(self.high, self.form)}"
         if self.value is None:
             return "(missing)"
-        return self.value if isinstance(self.value, str) else write_number(self.value, self.form)
+        return self.value if isinstance(self.value, str) else format_number(self.value, self.form)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -90,25 +62,25 @@ class SliceScores:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How good a model is on a split, where, and by what.
+    """Scores of a model on a split, with slices, feature importance and the worst mistakes.
 
     Attributes:
-        split: The name of the split; "all" for raw data.
-        data: The name of raw data; None for a split of stored data.
-        records: How many records were predicted.
-        tasks: What is predicted, by target.
-        targets: The scores of each target: of classes `accuracy`, `balanced_accuracy`, `auc`, `pr_auc`,
-            `f1`, `log_loss`, `ece`; of numbers `rmse`, `mae`, `r2`, `mape`. None where one is not defined.
-        intervals: 95 % confidence intervals, likewise.
-        classes: For each class of a target its `precision`, `recall`, `f1`, `support` and `auc`.
-        confusion: The labels of a target, and how many records of each (rows) are taken for each (columns);
-            of any number of labels at once, such a matrix of no and yes for each.
-        slices: By field, the scores of the records with each of its values.
-        importance_by_target: By target and field, how much the main score drops without the field.
-        ablation_by_target: Likewise for all fields of a modality at once.
-        importance_records: How many records that was measured on.
-        mistakes: The worst, by target.
-        notes: What to know about the numbers.
+        split: Name of the split; "all" for raw data.
+        data: Name of the raw data; None for a split of a data set.
+        records: Number of records that were predicted.
+        tasks: Task of each target.
+        targets: Scores of each target: `accuracy`, `balanced_accuracy`, `auc`, `pr_auc`, `f1`, `log_loss` and
+            `ece` for classes; `rmse`, `mae`, `r2` and `mape` for numbers. None where a score is not defined.
+        intervals: 95 % confidence intervals of these scores.
+        classes: `precision`, `recall`, `f1`, `support` and `auc` of each class of a target.
+        confusion: Labels of a target, and the confusion matrix: rows are true classes, columns predicted
+            ones. For a multilabel target, one 2 × 2 matrix per label.
+        slices: Scores of the records with each value of a field, by field.
+        importance_by_target: Drop of the main score without a field, by target and field.
+        ablation_by_target: Drop of the main score without all fields of a modality, by target and modality.
+        importance_records: Number of records that importance was measured on.
+        mistakes: The worst mistakes, by target.
+        notes: Remarks on the numbers.
 
     Printed, it shows the scores with their intervals, which inputs matter, and the worst mistakes.
     """
@@ -130,17 +102,17 @@ class Evaluation:
 
     @property
     def name(self) -> str:
-        """What was evaluated on, in words."""
+        """The split or the raw data, as text."""
         return f"split {self.split!r}" if self.data is None else self.data
 
     @property
     def importance(self) -> dict[str, Number]:
-        """The mean over the targets of what each field is worth."""
+        """Importance of each field: the mean over the targets."""
         return _mean_over_targets(self.importance_by_target)
 
     @property
     def ablation(self) -> dict[str, Number]:
-        """The mean over the targets of what each modality is worth."""
+        """Importance of each modality: the mean over the targets."""
         return _mean_over_targets(self.ablation_by_target)
 
     @property
@@ -149,23 +121,23 @@ class Evaluation:
         return {name: MAIN_SCORES[task.kind] for name, task in self.tasks.items()}
 
     def with_forms(self, forms: Mapping[str, str]) -> Evaluation:
-        """Return the same with dates and times written as such, which are stored as numbers.
+        """Return a copy that shows dates and times, which are stored as numbers, as text.
 
         Args:
-            forms: How raw columns held values, by field: "date", "time", ….
+            forms: Type of the values in each raw column: "date", "time", ….
         """
         slices = {
             name: [replace(each, form=forms.get(name, "value")) for each in found]
             for name, found in self.slices.items()
         }
         mistakes = {
-            target: [replace(each, inputs=_word_moments(each.inputs, forms)) for each in found]
+            target: [replace(each, inputs=_format_dates(each.inputs, forms)) for each in found]
             for target, found in self.mistakes.items()
         }
         return replace(self, slices=slices, mistakes=mistakes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return dicts, lists and scalars, for `json.dumps`; what is not defined is None."""
+        """Return the JSON form: dicts, lists and scalars; undefined scores are None."""
         return {
             "split": self.split,
             "data": self.data,
@@ -192,7 +164,7 @@ class Evaluation:
         lines = [f"{self.name}, {count(self.records, 'record')}"]
         for target, found in self.targets.items():
             rows = [
-                (name, write_score(value), write_interval(self.intervals[target].get(name)))
+                (name, format_score(value), format_interval(self.intervals[target].get(name)))
                 for name, value in found.items()
             ]
             lines += ["", f"{target} ({self.tasks[target].describe()})"]
@@ -210,9 +182,9 @@ class Evaluation:
             return []
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         rows = [(name, f"{drop:+.4f}") for drop, name in known[:_MOST_SHOWN]]
-        more = [f"  … and {len(known) - len(rows)} that matter less"] if len(known) > len(rows) else []
+        more = [f"  … and {len(known) - len(rows)} less important inputs"] if len(known) > len(rows) else []
         header = ("input", f"drop of {self.main_scores[target]} without it")
-        return ["", f"Which input matters{of_target}", *_align([header, *rows], right=1), *more]
+        return ["", f"Feature importance{of_target}", *_align([header, *rows], right=1), *more]
 
     def _show_mistakes(self, target: str) -> list[str]:
         worst = self.mistakes.get(target, [])
@@ -220,27 +192,59 @@ class Evaluation:
             return []
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         rows = [
-            (str(each.row), _word(each.truth), _word(each.prediction), _word_inputs(each.inputs))
+            (
+                str(each.row),
+                _format_value(each.truth),
+                _format_value(each.prediction),
+                _format_inputs(each.inputs),
+            )
             for each in worst
         ]
         header = ("record", "truth", "prediction", "inputs")
-        return ["", f"The worst mistakes{of_target}", *_align([header, *rows], right=0)]
+        return ["", f"Worst mistakes{of_target}", *_align([header, *rows], right=0)]
 
 
-def write_score(value: Number) -> str:
-    """Write a score for people: four digits behind the point where that says something."""
+def format_number(value: float, form: str = "value") -> str:
+    """Format a stored number: dates and times as such, others with six digits, whole numbers with all.
+
+    Example:
+        >>> format_number(18262, "date"), format_number(18262.0), format_number(0.1234567)
+        ('2020-01-01', '18262', '0.123457')
+    """
+    moment = format_date(value, form)
+    if moment is not None:
+        return moment
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def format_date(value: object, form: str) -> str | None:
+    """Return a stored number as date or time; None if it is not one."""
+    if form not in ("date", "time") or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    try:
+        if form == "date":
+            return (_EPOCH + datetime.timedelta(days=int(value))).date().isoformat()
+        return (_EPOCH + datetime.timedelta(microseconds=int(value))).isoformat(" ")
+    except OverflowError:  # beyond the year 9999
+        return None
+
+
+def format_score(value: Number) -> str:
+    """Format a score: four decimal places, fewer for large numbers."""
     if value is None:
         return "–"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:,.1f}"
 
 
-def write_interval(interval: Interval | None) -> str:
-    """Write an interval for people; nothing, where there is none."""
-    return "" if interval is None else f"{write_score(interval[0])} to {write_score(interval[1])}"
+def format_interval(interval: Interval | None) -> str:
+    """Format an interval; empty if there is none."""
+    return "" if interval is None else f"{format_score(interval[0])} to {format_score(interval[1])}"
 
 
-def _word_moments(inputs: Mapping[str, Any], forms: Mapping[str, str]) -> dict[str, Any]:
-    return {name: read_moment(value, forms.get(name, "value")) or value for name, value in inputs.items()}
+def _format_dates(inputs: Mapping[str, Any], forms: Mapping[str, str]) -> dict[str, Any]:
+    return {name: format_date(value, forms.get(name, "value")) or value for name, value in inputs.items()}
 
 
 def _mean_over_targets(found: Mapping[str, Mapping[str, Number]]) -> dict[str, Number]:
@@ -253,7 +257,7 @@ def _mean_over_targets(found: Mapping[str, Mapping[str, Number]]) -> dict[str, N
 
 
 def _align(rows: Sequence[Sequence[str]], *, right: int) -> list[str]:
-    """Return the rows of a table, indented; one column is aligned on the right."""
+    """Return the rows of a table, indented; column `right` is aligned on the right."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return [
         "  "
@@ -265,23 +269,23 @@ def _align(rows: Sequence[Sequence[str]], *, right: int) -> list[str]:
     ]
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float):
-        return write_score(value)
+        return format_score(value)
     if isinstance(value, list):
-        return ", ".join(map(_word, value)) or "none"
+        return ", ".join(map(_format_value, value)) or "none"
     text = str(value)
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _word_inputs(inputs: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_word_input(value)}" for name, value in inputs.items())
+def _format_inputs(inputs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_format_input(value)}" for name, value in inputs.items())
 
 
-def _word_input(value: Any) -> str:
+def _format_input(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_word_input, value))}]"
-    return f"{value:.6g}" if isinstance(value, float) else _word(value)
+        return f"[{', '.join(map(_format_input, value))}]"
+    return f"{value:.6g}" if isinstance(value, float) else _format_value(value)
 
 
 def _shorten(line: str) -> str:

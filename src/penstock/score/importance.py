@@ -1,6 +1,6 @@
-"""Which inputs are of one kind: numbers, categories, text, image, sequence, tensor.
+"""Permutation importance: how much the main score drops when a field is permuted among the records.
 
-In: a pipeline. Out: the fields that feed its inputs, and the kinds that they are of.
+In: predictions, a pipeline, a sample of a split. Out: `Importance`, by field and by modality.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MODALITIES: Final = {"number": "numbers", "category": "categories"}
 
 
 def find_inputs(pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the fields that feed inputs, also those that a group or a map takes."""
+    """Return the fields that feed inputs, including those that a group or a map takes."""
     schema = pipeline.schema
     return tuple(name for name in pipeline.fields if schema[name].role in ("input", "id"))
 
 
 def find_modalities(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-    """Return the fields of each kind, in the order in which the kinds come first."""
+    """Return the fields of each modality: numbers, categories, text, image, sequence, tensor."""
     found: dict[str, tuple[str, ...]] = {}
     for name in find_inputs(pipeline):
         kind = pipeline.schema[name].type_name
@@ -46,8 +46,8 @@ Drops: TypeAlias = dict[str, Number]
 
 NUM_REPEATS: Final = 3
 MOST_BYTES: Final = 256 << 20
-"""Of the sample in memory. Joining its batches takes as much again for a moment."""
-_MOST_PASSED_BYTES: Final = 4 << 30  # through the model, of all passes together
+"""Maximum size of the sample in memory. Concatenating its batches needs twice as much for a moment."""
+_MOST_PASSED_BYTES: Final = 4 << 30  # through the model, in all passes together
 _LEAST_RECORDS: Final = 200
 _READ_RECORDS: Final = 64
 
@@ -57,8 +57,8 @@ class Sample:
     """Records of a split in memory, as they are stored, images decoded.
 
     Attributes:
-        rows: Their numbers in the split, in any order.
-        columns: Their values, by field; what was prepared of a field has a name that begins with the field's.
+        rows: Numbers of the records in the split, in any order.
+        columns: Values by field; names of columns that `prepare` made begin with the name of the field.
     """
 
     rows: NDArray[np.int64]
@@ -70,12 +70,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Importance:
-    """What predictions lose without an input.
+    """Drop of the main score without a field or a modality.
 
     Attributes:
-        records: How many records it was measured on.
-        fields: By target, the drop of its main score for each field.
-        modalities: By target, for all fields of a kind at once.
+        records: Number of records that it was measured on.
+        fields: Drop of the main score for each field, by target.
+        modalities: Drop of the main score for all fields of a modality at once, by target.
     """
 
     records: int
@@ -90,10 +90,10 @@ def draw_sample(
 
     Args:
         source: The split.
-        pipeline: What reads it.
-        scored: The rows that have predictions, ascending; others are not taken.
-        most: How many at most.
-        seed: Of the draw.
+        pipeline: Pipeline that reads the records.
+        scored: Rows that have predictions, ascending; others are not drawn.
+        most: Maximum number of records.
+        seed: Random seed.
     """
     options = LoadOptions(
         batch_size=min(_READ_RECORDS, most),
@@ -110,13 +110,13 @@ def draw_sample(
     for batch in batches:
         is_scored = scored[np.searchsorted(scored, batch.rows).clip(max=len(scored) - 1)] == batch.rows
         kept = np.flatnonzero(is_scored)[: most - num_rows]
-        # Copies: what the loader gave is used again.
+        # Copies, as the loader reuses its memory.
         pieces.append(take_columns(batch.columns, kept))
         rows.append(batch.rows[kept])
         num_rows += len(kept)
         num_bytes += sum(map(column_bytes, pieces[-1].values()))
-        is_dear = num_rows >= _LEAST_RECORDS and num_bytes * num_passes > _MOST_PASSED_BYTES
-        if num_rows >= most or num_bytes > MOST_BYTES or is_dear:
+        is_expensive = num_rows >= _LEAST_RECORDS and num_bytes * num_passes > _MOST_PASSED_BYTES
+        if num_rows >= most or num_bytes > MOST_BYTES or is_expensive:
             break
     batches.close()
     return Sample(np.concatenate(rows), join_columns(pieces))
@@ -135,29 +135,29 @@ def measure_importance(
 ) -> Importance:
     """Permute each field among the records, and then all fields of a modality together.
 
-    All that is made of a field moves with it: its mask, its indicator, its part of a group or a map. The
-    fields of a modality move together, so that they still fit each other and only what ties them to the
-    record is lost. Three permutations are drawn, and every field gets the same three.
+    Everything made from a field is permuted with it: its mask, its indicator, its part of a group or a map.
+    The fields of a modality are permuted together, so that they stay consistent with each other and lose
+    only their relation to the record. Three permutations are drawn, the same three for every field.
 
     Args:
-        predict: Inputs to predictions, by target.
-        pipeline: Makes inputs of the sample.
+        predict: Function from inputs to predictions by target.
+        pipeline: Pipeline that makes the inputs.
         sample: The records.
-        tasks: What is predicted.
-        truths: Of the records of the sample, by target.
-        batch_size: How many records are predicted at once.
-        seed: Of the permutations.
-        on_pass: Is told how many passes are done, of how many.
+        tasks: Task of each target.
+        truths: True values of the records of the sample, by target.
+        batch_size: Number of records that are predicted at once.
+        seed: Random seed of the permutations.
+        on_pass: Called with the number of finished passes and the number of all passes.
     """
-    run = _Runs(predict, pipeline, sample, tasks, truths, batch_size)
+    scorer = _SampleScorer(predict, pipeline, sample, tasks, truths, batch_size)
     modalities = find_modalities(pipeline)
     units = [*((name,) for name in find_inputs(pipeline)), *modalities.values()]
     orders = [np.random.default_rng([seed, each]).permutation(len(sample)) for each in range(NUM_REPEATS)]
-    base = run.score((), None)
+    base = scorer.score((), None)
     drops: dict[tuple[str, ...], Drops] = {}
     for number, unit in enumerate(units):
         if unit not in drops:  # a modality of one field is that field
-            found = [run.score(unit, order) for order in orders]
+            found = [scorer.score(unit, order) for order in orders]
             drops[unit] = {name: _mean_drop(base[name], [each[name] for each in found]) for name in tasks}
         if on_pass is not None:
             on_pass(number + 1, len(units))
@@ -171,7 +171,7 @@ def measure_importance(
     )
 
 
-class _Runs:
+class _SampleScorer:
     """Predicts the sample, with some fields permuted, and scores it."""
 
     def __init__(
@@ -211,7 +211,7 @@ class _Runs:
 
 
 def _find_owner(key: str, fields: Sequence[str]) -> str:
-    """Return the field of a column: its own name, or the longest that it begins with."""
+    """Return the field of a column: the field of that name, or the longest name that it begins with."""
     return key if key in fields else max((name for name in fields if key.startswith(name)), key=len)
 
 

@@ -1,6 +1,6 @@
-"""How far scores would move with other records: confidence intervals by resampling.
+"""Confidence intervals of scores, by bootstrap resampling.
 
-In: truths and predictions. Out: an interval a score, in bounded time however many records there are.
+In: truths and predictions. Out: one interval per score, in bounded time for any number of records.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Interval: TypeAlias = tuple[Number, Number]
 LEVEL: Final = 0.95
 _MOST_WORK: Final = 10_000_000  # records × resamples × columns of a prediction: about a second on one core
 _LEAST_RECORDS: Final = 1_000
-_MOST_RANKED: Final = 50  # labels: of more, the areas of so many resamples would take minutes
-_CHUNK: Final = 1 << 16  # counts that are looked at together: as many as the cache of a core holds
+_MOST_RANKED: Final = 50  # labels: with more, the areas of all resamples would take minutes
+_CHUNK: Final = 1 << 16  # counts that are processed together: they fit into the cache of a core
 _LEAST_DEFINED: Final = 0.5  # share of the resamples in which a score must be defined
 _LOWEST: Final = {"r2": -np.inf}  # others begin at 0
 _HIGHEST: Final = dict.fromkeys(("rmse", "mae", "mape", "log_loss"), np.inf)  # others end at 1
@@ -34,14 +34,14 @@ def find_intervals(
     seed: int,
     found: Scores | None = None,
 ) -> dict[str, Interval | None]:
-    """Return where each score would lie in 95 of 100 draws of as many records: percentiles of resamples.
+    """Return the 95 % confidence interval of each score: percentiles over bootstrap resamples.
 
-    Every resample draws as many records as there are, with replacement. Of many records (above 20,000 with
-    500 resamples of two labels), a random part is drawn from in their place: how far the score of that moves
-    is shrunk by the root of its share, and added to the score of all.
+    Every resample draws as many records as there are, with replacement. With many records (above 20,000 for
+    500 resamples of two labels), resamples are drawn from a random part of them: the deviation of its score
+    is scaled by the square root of its share, and added to the score of all records.
 
-    None, where a score is not defined, or in few resamples; of one record; for the areas of more than 50
-    labels. `found` are the scores of all records, if they are known already.
+    An interval is None where the score is undefined, for all records or in most resamples; for one record;
+    for the areas of more than 50 labels. `found` are the scores of all records, if they are already known.
     """
     found = score(task, truth, predicted) if found is None else found
     num_records = len(truth)
@@ -75,7 +75,7 @@ def find_intervals(
 
 
 def _draw(rng: np.random.Generator, num_records: int, num_resamples: int) -> Counts:
-    """Return how often each record is drawn, a row a resample."""
+    """Return how often each record is drawn, one row per resample."""
     counts = np.empty((num_resamples, num_records))
     for row in counts:
         row[:] = np.bincount(rng.integers(0, num_records, num_records), minlength=num_records)

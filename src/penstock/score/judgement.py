@@ -1,7 +1,7 @@
-"""Predicts a split, in one pass.
+"""Predict a split in one pass.
 
-In: a predictor, its pipeline and tasks, a split. Out: `Judged`: truths and predictions of every record that
-could be read, aligned.
+In: a predictor, its pipeline and tasks, a split. Out: aligned truths and predictions of every record that
+could be read.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from penstock.score.traced_batches import Traced, trace
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is done, how much of it, of how much."""
+"""Called with the name of the current task, its finished part, and the whole of it."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a model made of a split.
+    """Truths and predictions of a split.
 
     Attributes:
-        rows: The numbers of the records, ascending; those that were skipped are not there.
-        truths: By target, as codes or stored numbers.
-        predictions: By target, as probabilities or numbers.
-        slicers: By field, with its values.
-        labelled: Which records have every target: others are left out.
+        rows: Numbers of the records, ascending, without skipped ones.
+        truths: True values by target, as codes or stored numbers.
+        predictions: Predictions by target, as probabilities or numbers.
+        slicers: Slicer of each field to slice by, with its values.
+        labelled: The records that have every target; others are skipped.
     """
 
     rows: NDArray[np.int64]
@@ -54,21 +54,21 @@ def judge(
     tasks: Mapping[str, Task],
     source: LoadedSplit,
     options: EvaluateOptions,
-    tell: OnProgress,
+    report: OnProgress,
 ) -> Judged:
     """Predict all records that have every target, in the order in which they are stored.
 
     Raises:
-        OptionError: There is no record with a target, or none that can be read.
-        FieldError: A record has a target that no label stands for.
+        OptionError: No record has all targets, or no record can be read.
+        FieldError: The target of a record is not a label of the task.
     """
     labelled = find_labelled(source, pipeline)
     if labelled.num_missing and not labelled.num_records:
         raise OptionError(
             f"target {labelled.targets[0]!r} of split {source.name!r}",
             field=labelled.targets[0],
-            expected="a value at least, to compare predictions with",
-            got=f"none in all {count(labelled.num_missing, 'record')}",
+            expected="at least one value to compare predictions with",
+            got=f"no value in any of {count(labelled.num_missing, 'record')}",
             advice="Predict without scores: penstock predict RUN DATA, in Python ps.predict(run, data).",
         )
     slicers = {name: Slicer(source.schema[name]) for name in options.slices}
@@ -83,17 +83,17 @@ def judge(
         found = predict(batch.inputs)
         for name, task in tasks.items():
             truths[name].append(_read_truth(task, batch.targets[name], source, batch.rows))
-            predictions[name].append(np.array(found[name]))  # a copy: a backend may use its memory again
+            predictions[name].append(np.array(found[name]))  # a copy, as a backend may reuse its memory
         for name, slicer in slicers.items():
             slicer.add(batch.columns[name])
         rows.append(batch.rows)
-        tell("predicting", int(batch.rows[-1]) + 1, len(source.rows))
+        report("predicting", int(batch.rows[-1]) + 1, len(source.rows))
     if not rows:
         raise OptionError(
             f"split {source.name!r}",
-            expected="a record that can be read",
-            got=f"{count(len(source.rows), 'bad one')}",
-            advice="Run 'penstock verify'.",
+            expected="at least one valid record",
+            got=f"{count(len(source.rows), 'bad record')}",
+            advice="Find out what is damaged: penstock verify.",
         )
     return Judged(
         np.concatenate(rows),
@@ -107,10 +107,10 @@ def judge(
 def _read_truth(
     task: Task, values: NDArray[Any], source: LoadedSplit, rows: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Return targets of a batch as codes, or as the numbers that are stored.
+    """Return the targets of a batch as codes, or as the stored numbers.
 
     Raises:
-        FieldError: A code is that of no label.
+        FieldError: A code does not belong to a label.
     """
     if task.kind == "regression":
         return np.array(task.undo(np.asarray(values, np.float64)))
@@ -125,8 +125,8 @@ def _read_truth(
             path=shard.path,
             record=record,
             field=task.name,
-            expected=f"one of {len(task.labels)} labels, coded from 0 on",
+            expected=f"one of {len(task.labels)} labels, as a code from 0",
             got=show(values[at].tolist()),
-            advice="Evaluate data whose labels the model knows.",
+            advice="Evaluate on data that has only labels which the model was trained on.",
         )
     return codes

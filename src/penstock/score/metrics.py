@@ -1,7 +1,8 @@
-"""How often each record counts in a score: once, or as often as a resample drew it.
+"""Metrics over weighted records: AUC, calibration, precision, recall, F1, confusion matrix.
 
-In: numbers of records. Out: `Counts`, a row a score, and sums and quotients over them. Matrices are not
-multiplied: the last bit of what that gives may depend on the number of threads.
+In: truths, predictions, and `Counts`: how often each record counts, one row per score (once, or as often as a
+resample drew it). Out: one number per row. There is no matrix product, as its last bit may depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts: TypeAlias = NDArray[np.float64]
-"""(scores wanted, records)."""
+"""How often each record counts: (scores, records)."""
 
 
 def count_once(num_records: int) -> Counts:
@@ -22,24 +23,24 @@ def count_once(num_records: int) -> Counts:
 
 
 def divide(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return quotients, NaN where there is nothing to divide by."""
+    """Return quotients, NaN where the divisor is 0."""
     out = np.full(np.shape(part), np.nan)
     np.divide(part, whole, out=out, where=whole != 0)
     return out
 
 
 def total(values: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
-    """Return the sum of a number a record, a row of `counts` each."""
+    """Return the weighted sum of one number per record, for each row of `counts`."""
     return np.asarray((counts * values).sum(axis=1))
 
 
 def average(values: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
-    """Return the mean of a number a record, a row of `counts` each."""
+    """Return the weighted mean of one number per record, for each row of `counts`."""
     return divide(total(values, counts), counts.sum(axis=1))
 
 
 def sum_by_code(codes: NDArray[np.int64], num_codes: int, counts: Counts) -> NDArray[np.float64]:
-    """Return how often each code counts: (scores, codes)."""
+    """Return the total count of each code: (scores, codes)."""
     sums = np.empty((len(counts), num_codes))
     for row, each in enumerate(counts):
         sums[row] = np.bincount(codes, weights=each, minlength=num_codes)
@@ -47,33 +48,33 @@ def sum_by_code(codes: NDArray[np.int64], num_codes: int, counts: Counts) -> NDA
 
 
 def average_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means of the numbers of each row that are defined; NaN where none is."""
+    """Return the mean of the defined numbers of each row; NaN where none is defined."""
     is_defined = ~np.isnan(values)
     return divide(np.where(is_defined, values, 0).sum(axis=1), is_defined.sum(axis=1).astype(np.float64))
 
 
 class Ranking:
-    """Records by their scores, sorted once; records of equal score are one step of every curve.
+    """Records sorted by score, once; records of equal score are one step of every curve.
 
     Args:
-        truth: Which records are positive; there is one record at least.
-        scores: Of each; the higher, the likelier it is positive.
+        truth: Whether each record is positive; at least one record.
+        scores: Score of each record; the higher, the more likely it is positive.
     """
 
     def __init__(self, truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> None:
         scores = np.ascontiguousarray(scores)
-        self._order = np.argsort(scores)  # which of equal ones comes first does not matter
+        self._order = np.argsort(scores)  # the order of equal scores does not matter
         ordered = scores[self._order]
         self._truth = truth[self._order].astype(np.float64)
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
         self._starts = starts if len(starts) < len(scores) else None
 
     def areas(self, counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the areas under both curves, a row of `counts` each.
+        """Return the areas under both curves, for each row of `counts`.
 
         ROC: the share of pairs of a positive and a negative in which the positive has the higher score, ties
-        counting half. Precision–recall: the mean precision at each positive, without interpolation. Neither
-        is defined where all records are positive, or none.
+        counting half. Precision–recall: the mean precision at each positive, without interpolation. Both are
+        undefined where all records are positive, or all negative.
         """
         ordered = np.take(counts, self._order, axis=1)
         positives = ordered * self._truth
@@ -85,12 +86,12 @@ class Ranking:
         below = np.cumsum(negatives, axis=1)
         all_negatives = below[:, -1].copy()
         pairs = (positives * (below - negatives / 2)).sum(axis=1)
-        # From here on `below` is what lies above, so that no further array is made.
+        # From here on `below` holds what is above, to save an array.
         found = np.cumsum(positives, axis=1)
         np.subtract(all_positives[:, None] + positives, found, out=found)
         np.subtract(all_negatives[:, None] + negatives, below, out=below)
         below += found
-        np.maximum(below, 1, out=below)  # where there is nothing above, nothing is found, either
+        np.maximum(below, 1, out=below)  # where nothing is above, `found` is 0 too
         precision = (positives * found / below).sum(axis=1)
         is_mixed = (all_positives > 0) & (all_negatives > 0)
         return (
@@ -100,35 +101,35 @@ class Ranking:
 
 
 def auc(truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
-    """Return the area under the ROC curve of records that count once; NaN where it is not defined."""
+    """Return the area under the ROC curve, every record counting once; NaN where it is undefined."""
     return float(Ranking(truth, scores).areas(count_once(len(truth)))[0][0])
 
 
 NUM_BINS: Final = 15
-"""Of equal width: so many are usual."""
+"""Number of bins of equal width; 15 is the usual choice."""
 
 
 class Calibration:
-    """How far probabilities are from frequencies, bin by bin."""
+    """Expected calibration error: the difference between probabilities and frequencies, by bin."""
 
     def __init__(self, probabilities: NDArray[np.floating], truth: NDArray[np.bool_]) -> None:
         self._bins = np.clip((probabilities * NUM_BINS).astype(np.int64), 0, NUM_BINS - 1)
         self._gaps = truth.astype(np.float64) - probabilities
 
     def error(self, counts: Counts) -> NDArray[np.float64]:
-        """Return the mean over the bins, weighted by their records, a row of `counts` each."""
+        """Return the mean over the bins, weighted by their records, for each row of `counts`."""
         sums = sum_by_code(self._bins, NUM_BINS, counts * self._gaps)
         return divide(np.abs(sums).sum(axis=1), counts.sum(axis=1))
 
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """How often each class is there, is predicted, and is both: (scores, classes).
+    """Numbers of records by class: (scores, classes).
 
     Attributes:
-        support: How many records are of it.
-        predicted: How many are taken for it.
-        right: How many of those are of it.
+        support: Number of records of the class.
+        predicted: Number of records predicted as the class.
+        right: Number of records of the class that are predicted correctly.
     """
 
     support: NDArray[np.float64]
@@ -137,34 +138,34 @@ class ClassCounts:
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """The share of the predicted that are right; NaN where none is predicted."""
+        """Share of the predictions of a class that are correct; NaN where there are none."""
         return divide(self.right, self.predicted)
 
     @property
     def recall(self) -> NDArray[np.float64]:
-        """The share of a class that is found; NaN where there is none of it."""
+        """Share of the records of a class that are predicted correctly; NaN where there are none."""
         return divide(self.right, self.support)
 
     @property
     def f1(self) -> NDArray[np.float64]:
-        """The harmonic mean of both; NaN where a class is neither there nor predicted."""
+        """Harmonic mean of both; NaN where a class has neither records nor predictions."""
         return divide(2 * self.right, self.support + self.predicted)
 
     @property
     def balanced_accuracy(self) -> NDArray[np.float64]:
-        """The mean recall of the classes that are there."""
+        """Mean recall of the classes that have records."""
         return average_defined(self.recall)
 
     @property
     def macro_f1(self) -> NDArray[np.float64]:
-        """The mean F1 of the classes that are there or predicted."""
+        """Mean F1 of the classes that have records or predictions."""
         return average_defined(self.f1)
 
 
 def count_classes(
     truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int, counts: Counts
 ) -> ClassCounts:
-    """Return how often each class is there, is predicted, and is both."""
+    """Return support, predictions and correct predictions of each class."""
     right = np.where(truth == predicted, truth, num_classes)
     return ClassCounts(
         sum_by_code(truth, num_classes, counts),
@@ -176,11 +177,11 @@ def count_classes(
 def confusion_matrix(
     truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int
 ) -> NDArray[np.int64]:
-    """Return how many records of each class (rows) are taken for each (columns).
+    """Return the confusion matrix: rows are true classes, columns are predicted ones.
 
     Example:
         >>> confusion_matrix(np.array([0, 0, 1]), np.array([0, 1, 1]), 2).tolist()
         [[1, 1], [0, 1]]
     """
-    places = truth * num_classes + predicted
-    return np.bincount(places, minlength=num_classes**2).reshape(num_classes, num_classes)
+    cells = truth * num_classes + predicted
+    return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)

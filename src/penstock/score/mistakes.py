@@ -1,6 +1,6 @@
-"""The records that a model gets most wrong, with what it was given.
+"""The worst mistakes of a model, with the inputs of these records.
 
-In: truths, predictions, and where stored values are read. Out: `Mistake`s, the worst first.
+In: truths, predictions, and the split they come from. Out: `Mistake`s, the greatest loss first.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _MOST_ITEMS: Final = 8  # of a list
 
 @dataclass(frozen=True)
 class Mistake:
-    """A record that a model gets wrong.
+    """A record that a model predicts wrongly.
 
     Attributes:
-        row: Its number in the split.
-        file: The file that holds it.
-        record: Its number there.
-        truth: What it is: a label, several, or a number.
-        prediction: What it was taken for.
-        probability: That the model gave to its prediction; None of a number, or of several labels.
-        loss: Its log loss, or how far the number is off.
-        inputs: Its stored values, shortened; images by format and size.
+        row: Number of the record in the split.
+        file: Path of the file that holds the record.
+        record: Number of the record in that file.
+        truth: True label, labels or number.
+        prediction: Predicted label, labels or number.
+        probability: Predicted probability of the prediction; None for numbers and for several labels.
+        loss: Log loss of the record, or the absolute error of the number.
+        inputs: Stored values of the record, shortened; images as format and size.
     """
 
     row: int
@@ -65,29 +65,31 @@ def find_mistakes(
     """Return the worst mistakes.
 
     Args:
-        task: What was predicted.
-        truth: Of each record.
-        predicted: Likewise.
-        rows: Their numbers in the split.
+        task: Task of the target.
+        truth: True value of each record.
+        predicted: Prediction for each record.
+        rows: Number of each record in the split.
         split: The split.
-        targets: Fields that are no inputs.
-        most: How many at most.
+        targets: Names of the fields that are not inputs.
+        most: Maximum number of mistakes.
     """
     mistakes, source = [], split.as_source()
     for at in find_worst(task, truth, predicted, most).tolist():
         row = int(rows[at])
         shard, record = source.rows.locate(row)
         loss = to_number(lose(task, truth[at : at + 1], predicted[at : at + 1])[0])
-        meant, chance = word_prediction(task, predicted[at])
+        label, probability = show_prediction(task, predicted[at])
         inputs = read_inputs(split, row, targets)
         mistakes.append(
-            Mistake(row, str(shard.path), record, word_truth(task, truth[at]), meant, chance, loss, inputs)
+            Mistake(
+                row, str(shard.path), record, show_truth(task, truth[at]), label, probability, loss, inputs
+            )
         )
     return mistakes
 
 
 def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: int) -> NDArray[np.int64]:
-    """Return the places of the records that are wrong, the greatest loss first, at most so many."""
+    """Return the indices of the wrong records, the greatest loss first, at most `most`."""
     losses = lose(task, truth, predicted)
     if task.kind == "regression":
         is_wrong = losses > 0
@@ -97,8 +99,8 @@ def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: i
     return wrong[np.argsort(-losses[wrong], kind="stable")[:most]]
 
 
-def word_truth(task: Task, value: Any) -> Any:
-    """Return what is true of a record, as JSON can hold it: a label, several, or numbers."""
+def show_truth(task: Task, value: Any) -> Any:
+    """Return the true value of a record as JSON can hold it: a label, a list of labels, or numbers."""
     if task.kind == "regression":
         numbers = np.asarray(value, np.float64)
         return to_number(float(numbers)) if numbers.ndim == 0 else [to_number(each) for each in numbers]
@@ -107,15 +109,15 @@ def word_truth(task: Task, value: Any) -> Any:
     return plain_label(task.labels[int(value)])
 
 
-def word_prediction(task: Task, predicted: NDArray[Any]) -> tuple[Any, Number]:
-    """Return what was predicted of a record in the same words, and the probability of that."""
+def show_prediction(task: Task, predicted: NDArray[Any]) -> tuple[Any, Number]:
+    """Return the prediction for a record, as `show_truth` does, and its probability."""
     if task.kind == "regression":
-        return word_truth(task, predicted), None
+        return show_truth(task, predicted), None
     code = predict_codes(task, predicted[None])[0]
     if task.kind == "multilabel":
-        return word_truth(task, code), None
-    chance = predicted[code] if task.kind == "multiclass" else predicted if code else 1 - predicted
-    return word_truth(task, code), to_number(float(chance))
+        return show_truth(task, code), None
+    probability = predicted[code] if task.kind == "multiclass" else predicted if code else 1 - predicted
+    return show_truth(task, code), to_number(float(probability))
 
 
 def plain_label(label: Entry | bytes) -> str | int:
@@ -124,9 +126,9 @@ def plain_label(label: Entry | bytes) -> str | int:
 
 
 def read_inputs(samples: Split, row: int, targets: Container[str]) -> dict[str, Any]:
-    """Return the stored values of a record but its targets, shortened.
+    """Return the stored values of a record except its targets, shortened.
 
-    None at all, where a field is bad that the model does not read.
+    The result is empty if a field that the model does not read is damaged.
     """
     try:
         sample = samples[row]

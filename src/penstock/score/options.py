@@ -1,7 +1,4 @@
-"""What to look into when a model is evaluated.
-
-In: what a caller chose. Out: `EvaluateOptions`, checked when made.
-"""
+"""Options of an evaluation: `EvaluateOptions`, checked when created."""
 
 from __future__ import annotations
 
@@ -16,17 +13,18 @@ _LEAST = {"batch_size": 1, "bootstrap": 0, "mistakes": 0, "seed": 0, "importance
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """Choices of an evaluation.
+    """Options of an evaluation.
 
     Attributes:
-        batch_size: How many records are predicted at once; 256, or fewer if they are large, if not said.
-        slices: Fields by whose values scores are given as well; any field of the data, fed or not.
-        bootstrap: How many resamples the intervals come from; 0 gives none.
-        importance: Whether to measure which inputs matter. It predicts a sample of the records some three
-            times for each field.
-        importance_records: How many records that sample has at most; fewer, if they are large.
-        mistakes: How many of the worst mistakes to show for each target.
-        seed: Of resamples, of the sample, and of permutations.
+        batch_size: Number of records that are predicted at once; by default 256, or fewer if they are large.
+        slices: Names of the fields to slice by: scores are also given for the records with each of their
+            values. Any field of the data, whether it is an input or not.
+        bootstrap: Number of resamples for confidence intervals; 0 gives no intervals.
+        importance: Whether to measure feature importance. It predicts a sample of the records three times
+            per field.
+        importance_records: Maximum number of records of that sample; it has fewer if they are large.
+        mistakes: Number of the worst mistakes to show for each target.
+        seed: Random seed of resamples, of the sample, and of permutations.
 
     Example:
         >>> EvaluateOptions(slices=["breed"], bootstrap=200).slices

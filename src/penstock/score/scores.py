@@ -1,6 +1,6 @@
-"""Scores by task: how good predictions are, in the numbers that people compare.
+"""Scores by task: accuracy, AUC, F1, log loss and others for classes; RMSE, R² and others for numbers.
 
-In: truths and predictions of some records. Out: numbers by name, None where one is not defined.
+In: truths and predictions of records. Out: numbers by name, None where a score is undefined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.score.metrics import (
 Number: TypeAlias = float | None
 Scores: TypeAlias = dict[str, Number]
 ScoreRows: TypeAlias = dict[str, NDArray[np.float64]]
-"""By name, a number a row of counts; NaN where it is not defined."""
+"""By name, one number per row of counts; NaN where the score is undefined."""
 Scorer: TypeAlias = Callable[[Counts], ScoreRows]
 
 CLASS_SCORES: Final = ("accuracy", "balanced_accuracy", "auc", "pr_auc", "f1", "log_loss", "ece")
@@ -41,40 +41,40 @@ MAIN_SCORES: Final[dict[Kind, str]] = {
     "multilabel": "auc",
     "regression": "r2",
 }
-"""By which inputs are compared; the higher, the better."""
+"""The score that feature importance is measured by; higher is better."""
 
 THRESHOLD: Final = 0.5
-"""A label of two, or of a set, is given where its probability is at least this; in predictions, too."""
+"""The second label of two, or a label of a multilabel target, is predicted from this probability on."""
 
 _LEAST: Final = 1e-7
-"""Probabilities are cut to this and 1 − this before their logarithm is taken, as Keras does."""
+"""Probabilities are clipped to this and 1 − this before the logarithm, as Keras does."""
 _FLAT: Final = 1e-12
-"""Numbers whose deviation is less than this share of their mean are one number."""
+"""Numbers whose standard deviation is less than this share of their mean are taken as equal."""
 
 
 def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
-    """Return the scores of some records.
+    """Return the scores of predictions.
 
-    Of two labels: `accuracy`; `balanced_accuracy`, the mean recall of the classes that are there; `auc` and
-    `pr_auc`, the areas under the ROC and the precision–recall curve of the second label, ties counting half
-    and nothing interpolated; `f1` of the second label; `log_loss`; `ece`, how far the probability of the
-    second label is from its frequency, in 15 bins. A probability of a half or more stands for that label.
+    Binary: `accuracy`; `balanced_accuracy`, the mean recall of the classes that have records; `auc` and
+    `pr_auc`, the areas under the ROC and the precision–recall curve of the second label, ties counting half,
+    without interpolation; `f1` of the second label; `log_loss`; `ece`, the expected calibration error of the
+    second label in 15 bins. The second label is predicted from a probability of 0.5 on.
 
-    Of several: the same, areas and F1 as means over the classes, each against the rest; `ece` of the
-    likeliest class. Of any number at once: the mean over the labels of each score; so `accuracy` is the
-    share of labels that are right, not of records that are right in all.
+    Multiclass: the same, with areas and F1 as means over the classes, each against the rest, and `ece` of the
+    most likely class. Multilabel: the mean of each score over the labels; `accuracy` is the share of labels
+    that are correct, not of records with all labels correct.
 
-    Of numbers: `rmse`, `mae`, `r2`, `mape` (a share: 0.1 is 10 %), over all elements of vectors; the
-    variance of `r2` is that around the mean of each element.
+    Regression: `rmse`, `mae`, `r2`, `mape` (a share: 0.1 is 10 %), over all elements of vectors; `r2` uses
+    the variance around the mean of each element.
 
-    Not defined, and None: areas where all records are of the class or none is, F1 of a class that is neither
-    there nor predicted, `r2` of truths without variance, `mape` without a truth other than 0 (those that are
-    0 are left out), everything of no records or of numbers that are not finite.
+    Undefined, and None: areas where all or no records are of the class; F1 of a class with neither records
+    nor predictions; `r2` of truths without variance; `mape` if all truths are 0 (truths of 0 are ignored);
+    all scores without records, or with numbers that are not finite.
 
     Args:
-        task: What was predicted.
-        truth: As codes: (n,), or (n, labels) of 0 and 1; or as stored numbers.
-        predicted: (n,) probabilities of the second label, (n, labels) probabilities, or numbers.
+        task: Task of the target.
+        truth: Codes (n,), or (n, labels) of 0 and 1; or stored numbers.
+        predicted: Probabilities of the second label (n,), probabilities (n, labels), or numbers.
 
     Example:
         >>> task = Task("adopted", "binary", ("no", "yes"))
@@ -89,7 +89,7 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
 
 
 def score_main(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Number:
-    """Return the one score by which inputs are compared."""
+    """Return the main score of the task, by which feature importance is measured."""
     if not is_sound(truth, predicted):
         return None
     if task.kind == "binary":
@@ -103,20 +103,20 @@ def score_main(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Numb
 
 
 def is_sound(truth: NDArray[Any], predicted: NDArray[Any]) -> bool:
-    """Whether there is a record, and all numbers are finite: no score is defined otherwise."""
+    """Whether scores are defined: there is at least one record, and all numbers are finite."""
     return bool(len(truth) and np.isfinite(truth).all() and np.isfinite(predicted).all())
 
 
 def make_scorer(
     task: Task, truth: NDArray[Any], predicted: NDArray[Any], *, has_areas: bool = True
 ) -> Scorer:
-    """Return what gives all scores for each row of counts: for resamples, of which there are many.
+    """Return a function from counts to all scores of each row, for many resamples.
 
     Args:
-        task: As for `score`.
-        truth: Likewise, of one record at least.
-        predicted: Likewise, all finite.
-        has_areas: Whether `auc` and `pr_auc` are wanted, which cost most.
+        task: Task of the target.
+        truth: Truths as for `score`, of at least one record.
+        predicted: Predictions as for `score`, all finite.
+        has_areas: Whether to compute `auc` and `pr_auc`, which take most of the time.
     """
     if task.kind == "binary":
         return _score_binary(truth, predicted, has_areas)
@@ -128,13 +128,13 @@ def make_scorer(
 
 
 def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the codes that probabilities stand for: of the likeliest label, or 1 from a half on."""
+    """Return the predicted codes: the most likely label, or 1 from a probability of 0.5 on."""
     codes = predicted.argmax(axis=1) if task.kind == "multiclass" else predicted >= THRESHOLD
     return np.asarray(codes, np.int64)
 
 
 def lose(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
-    """Return how wrong each record is: its log loss, or the mean distance of its numbers."""
+    """Return the loss of each record: its log loss, or its mean absolute error."""
     if task.kind == "regression":
         losses = np.abs(_flat(predicted) - _flat(truth))
     elif task.kind == "multiclass":
@@ -175,7 +175,7 @@ def _score_classes(truth: NDArray[Any], predicted: NDArray[Any], has_areas: bool
 
     def find(counts: Counts) -> ScoreRows:
         classes = count_classes(true_codes, codes, num_classes, counts)
-        # One after the other: of a thousand classes, the orders of all would fill the memory.
+        # One class at a time: with a thousand classes, the sorted indices of all would fill the memory.
         rankings = (Ranking(truth == code, predicted[:, code]) for code in each_class)
         areas = _mean_areas(rankings, counts)
         return _list_rows(
@@ -212,7 +212,7 @@ def _list_rows(
 def _mean_areas(
     rankings: Iterable[Ranking], counts: Counts
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means over the classes of which each area is defined."""
+    """Return the mean of each area over the classes for which it is defined."""
     areas = [ranking.areas(counts) for ranking in rankings]
     if not areas:
         nothing = np.full(len(counts), np.nan)
@@ -247,7 +247,7 @@ def _score_numbers(truth: NDArray[Any], predicted: NDArray[Any]) -> Scorer:
 
 
 def _spread(column: NDArray[np.float64], counts: Counts) -> NDArray[np.float64]:
-    """Return the sum of squares around the mean: exactly 0 where all numbers that count are one."""
+    """Return the sum of squares around the mean: exactly 0 where all numbers that count are equal."""
     means = average(column, counts)
     gaps = column - means[:, None]
     gaps *= gaps

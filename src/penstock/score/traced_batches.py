@@ -1,7 +1,7 @@
-"""Batches that say which records they hold, with stored values beside the arrays.
+"""Batches with the row numbers and the stored values of their records.
 
-In: a fitted pipeline. Out: what a loader takes in its place; each batch holds one `TracedBatch`. A record
-that is skipped shortens a batch: its rows tell which are left.
+In: a fitted pipeline. Out: a pipeline for a loader whose batches are `TracedBatch`es. Skipped records make a
+batch shorter: its row numbers show which are left.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from penstock.transform.pipeline import Pipeline
 
 _KEY: Final = "traced"
 _LEAST_BATCH, _USUAL_BATCH = 16, 256
-_BATCH_BYTES: Final = 16 << 20  # of inputs: what a model makes of them on its way takes a multiple of that
-_USUAL_LENGTH: Final = 256  # of texts and lists
+_BATCH_BYTES: Final = 16 << 20  # of inputs: activations of the model take a multiple of that
+_USUAL_LENGTH: Final = 256  # assumed for texts and lists of any length
 
 
 @dataclass(frozen=True)
 class TracedBatch:
-    """A batch, and what it was made of.
+    """A batch with the row numbers and the stored values of its records.
 
     Attributes:
-        rows: The numbers of its records in the split.
-        inputs: As a model takes them; empty, if they were not asked for.
-        targets: Likewise.
-        columns: Stored values: of the fields that were asked for, or of all that the pipeline reads.
+        rows: Numbers of the records in the split.
+        inputs: Inputs of the model; empty if they were not requested.
+        targets: Targets of the model; empty if they were not requested.
+        columns: Stored values of the requested fields, or of all that the pipeline reads.
     """
 
     rows: NDArray[np.int64]
@@ -51,19 +51,19 @@ class TracedBatch:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes: loaders ask."""
+        """Approximate memory of the batch, which loaders use to limit prefetching."""
         arrays = [*self.inputs.values(), *self.targets.values()]
         held = sum(column_bytes(each) if isinstance(each, Ragged) else each.nbytes for each in arrays)
         return held + sum(map(column_bytes, self.columns.values()))
 
 
 class Traced:
-    """A pipeline for evaluation: without weights, with rows, and with stored values where asked for.
+    """A pipeline for evaluation: without weights, with row numbers, and with stored values on request.
 
     Args:
         pipeline: The pipeline.
-        stored: Names of the fields whose stored values are wanted beside its arrays.
-        is_applied: Whether arrays are made; otherwise a batch has what they are made of.
+        stored: Names of the fields whose stored values are requested.
+        is_applied: Whether batches have inputs and targets; otherwise they have all stored values.
     """
 
     def __init__(self, pipeline: Pipeline, stored: Iterable[str] = (), *, is_applied: bool = True) -> None:
@@ -79,26 +79,26 @@ class Traced:
         self.prepare_to_keep = self._pipeline.prepare_to_keep
 
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the tables for coding; a string that is wanted as it is stored is not coded."""
+        """Return the vocabularies for encoding, except for fields whose stored values are requested."""
         tables = self._pipeline.dictionaries()
         return {name: table for name, table in tables.items() if name not in self._stored}
 
     def fingerprint(self) -> str:
-        """Return what tells the pipeline from others."""
+        """Return the fingerprint of the pipeline."""
         return self._pipeline.fingerprint()
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse data whose fields are not those that the pipeline takes."""
+        """Raise an error for data whose fields do not fit the pipeline."""
         self._pipeline.check_schema(schema)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the dear part."""
+        """Run the expensive part of the pipeline."""
         return self._pipeline.prepare(columns, draws)
 
     def apply(
         self, columns: CodedColumns, num_rows: int, draws: Draws | None
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return the batch as the one input."""
+        """Return the batch as a single input."""
         if draws is None:
             raise OptionError("draws", expected="the draws of a loader", got="None")
         if self._is_applied:
@@ -109,7 +109,7 @@ class Traced:
 
 
 def fit_batch_size(pipeline: Pipeline) -> int:
-    """Return how many records to predict at once: 256, or fewer that take 16 MiB, but 16 at least."""
+    """Return how many records to predict at once: up to 256 that fit into 16 MiB, at least 16."""
     num_bytes = sum(
         np.dtype(each.dtype).itemsize * prod(dim or _USUAL_LENGTH for dim in each.shape)
         for each in pipeline.inputs.values()
@@ -122,9 +122,9 @@ def trace(source: LoadedSplit, pipeline: Traced, options: LoadOptions) -> Genera
     """Yield the batches of one epoch of a split.
 
     Raises:
-        UnknownNameError: A field is not there.
-        SchemaError: A field is not what the pipeline was fitted to.
-        OptionError: There is no record.
+        UnknownNameError: The split lacks a field that is needed.
+        SchemaError: A field is not the one that the pipeline was fitted to.
+        OptionError: The split has no records.
     """
     loader = make_loader([source], pipeline, options)
     with closing(iter(loader)) as batches:

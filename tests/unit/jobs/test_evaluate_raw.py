@@ -208,9 +208,9 @@ def test_printed_scores_show_intervals_inputs_and_mistakes(run, tmp_path):
     low, high = found.intervals["sold"]["auc"]
     shown = next(line.split() for line in lines if line.split()[:1] == ["auc"])
     assert shown == ["auc", f"{found.targets['sold']['auc']:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]
-    at = lines.index("Which input matters")
+    at = lines.index("Feature importance")
     assert {line.split()[0] for line in lines[at + 2 : at + 5]} == {"a", "kind", "list"}
-    at = lines.index("The worst mistakes")
+    at = lines.index("Worst mistakes")
     worst = [line.split() for line in lines[at + 2 : at + 4]]
     assert [int(row[0]) for row in worst] == [each.row for each in found.mistakes["sold"]]
     assert all(row[3].startswith("a=") for row in worst)
@@ -219,6 +219,6 @@ def test_printed_scores_show_intervals_inputs_and_mistakes(run, tmp_path):
 
 def test_printed_scores_leave_out_what_was_not_asked_for(run):
     text = str(evaluate(run, ROWS, bootstrap=0, importance=False, mistakes=0))
-    assert "Which input matters" not in text
+    assert "Feature importance" not in text
     assert "mistakes" not in text
     assert "auc" in text

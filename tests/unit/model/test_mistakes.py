@@ -6,7 +6,7 @@ import pytest
 from image_files import jpeg
 from penstock.errors import FieldError
 from penstock.model.task import Task
-from penstock.score.mistakes import find_worst, read_inputs, shorten_value, word_prediction, word_truth
+from penstock.score.mistakes import find_worst, read_inputs, shorten_value, show_prediction, show_truth
 
 LABELS = Task("tags", "multilabel", ("x", "y", "z"), (3,))
 CLASSES = Task("breed", "multiclass", (b"a", "b", 7))
@@ -34,13 +34,13 @@ def test_value_is_shortened_to_what_json_holds(value, short) -> None:
 
 
 def test_answers_are_labels_sets_of_labels_or_numbers() -> None:
-    assert word_truth(LABELS, np.array([1, 0, 1])) == ["x", "z"]
-    assert word_prediction(LABELS, np.array([0.2, 0.9, 0.1])) == (["y"], None)
-    assert word_truth(CLASSES, 0) == "a"
-    assert word_prediction(CLASSES, np.array([0.2, 0.2, 0.6])) == (7, 0.6)
-    assert word_truth(VECTORS, np.array([1.5, np.inf])) == [1.5, None]
+    assert show_truth(LABELS, np.array([1, 0, 1])) == ["x", "z"]
+    assert show_prediction(LABELS, np.array([0.2, 0.9, 0.1])) == (["y"], None)
+    assert show_truth(CLASSES, 0) == "a"
+    assert show_prediction(CLASSES, np.array([0.2, 0.2, 0.6])) == (7, 0.6)
+    assert show_truth(VECTORS, np.array([1.5, np.inf])) == [1.5, None]
     binary = Task("adopted", "binary", ("no", "yes"))
-    assert word_prediction(binary, np.float64(0.25)) == ("no", 0.75)
+    assert show_prediction(binary, np.float64(0.25)) == ("no", 0.75)
 
 
 def test_worst_are_wrong_records_alone_by_their_loss() -> None:

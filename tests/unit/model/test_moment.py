@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.score.evaluation import SliceScores, read_moment, write_number
+from penstock.score.evaluation import SliceScores, format_date, format_number
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from penstock.score.evaluation import SliceScores, read_moment, write_number
     ],
 )
 def test_number_is_written_as_what_it_is(value, form, text):
-    assert write_number(value, form) == text
+    assert format_number(value, form) == text
 
 
 def test_what_is_no_moment_stays():
-    assert read_moment("2020", "date") is None
-    assert read_moment(None, "date") is None
-    assert read_moment(3, "bool") is None
+    assert format_date("2020", "date") is None
+    assert format_date(None, "date") is None
+    assert format_date(3, "bool") is None
 
 
 def test_slices_of_dates_are_named_by_dates():
