@@ -1,7 +1,7 @@
-"""Numbers that no model can learn from or predict by: NaN and infinity in the float fields of a pipeline.
+"""Find NaN and infinity in the float fields of a pipeline, before they reach a model.
 
-In: a split or columns, and a pipeline. Out: an error that names the field and its first records, or one per
-row.
+In: a split or columns, and a pipeline. Out: an error that names the field and its first records, or one error
+per row.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ _NUM_NAMED: Final = 5
 
 
 def check_finite(split: Split, pipeline: Pipeline, *, is_described: bool = True) -> None:
-    """Refuse a split whose numbers reach a model as NaN or infinite ones.
+    """Raise an error for a split with numbers that would reach a model as NaN or infinity.
 
-    The manifest of a data set tells which fields of the train split have any: only those are read. Of another
-    split, which is small, all are. What is not told of the train split, the guard of the loss finds.
+    For the train split, only fields are read that have NaN or infinity by the statistics of the manifest; for
+    other splits, which are small, all fields are. Without statistics, the check of the loss finds NaN.
 
     Args:
         split: The records.
-        pipeline: What is made of them.
-        is_described: Whether the manifest's statistics are those of this split.
+        pipeline: Pipeline that makes inputs and targets from them.
+        is_described: Whether the manifest's statistics describe this split.
 
     Raises:
-        FieldError: A field has some; the message names the first records.
+        FieldError: A field contains NaN or infinity; the message names the first records.
     """
-    form = None if split.manifest is None else split.manifest.statistics
-    told = {} if form is None else load_statistics(form)
-    for name, takes in list_checked(pipeline):
-        values = None if name not in told else told[name].values
+    stored = None if split.manifest is None else split.manifest.statistics
+    statistics = {} if stored is None else load_statistics(stored)
+    for name, allowed in list_checked(pipeline):
+        values = None if name not in statistics else statistics[name].values
         if not is_described or (values is not None and values.num_nan + values.num_inf):
-            _refuse_rows(split, name, takes, pipeline.schema[name].role)
+            _check_field(split, name, allowed, pipeline.schema[name].role)
 
 
 def list_checked(pipeline: Pipeline) -> Iterator[tuple[str, tuple[bool, bool]]]:
-    """Yield the float fields of a pipeline that must be finite, with whether they may be NaN, or infinite."""
+    """Yield the float fields that must be finite, with whether NaN, and whether infinity, is allowed."""
     for name, transform in pipeline.transforms.items():
-        takes_nan = isinstance(transform, Scale) and transform.nan == "missing"
-        takes_inf = isinstance(transform, Scale) and transform.method == "clip"
+        allows_nan = isinstance(transform, Scale) and transform.nan == "missing"
+        allows_inf = isinstance(transform, Scale) and transform.method == "clip"
         stored = getattr(pipeline.schema[name], "dtype", "")
         is_fed = isinstance(transform, Scale | Keep | Pad) and str(stored).startswith("float")
-        if is_fed and not (takes_nan and takes_inf):
-            yield name, (takes_nan, takes_inf)
+        if is_fed and not (allows_nan and allows_inf):
+            yield name, (allows_nan, allows_inf)
 
 
 def find_faults(columns: Mapping[str, CodedColumn], pipeline: Pipeline) -> dict[int, FieldError]:
     """Return an error for each row that would reach a model with NaN or infinity."""
     faults: dict[int, FieldError] = {}
-    for name, takes in list_checked(pipeline):
-        for row in _find_rows(columns[name], takes):
+    for name, allowed in list_checked(pipeline):
+        for row in _find_rows(columns[name], allowed):
             error = FieldError(
                 f"field {name!r}",
                 field=name,
@@ -74,48 +74,48 @@ def find_faults(columns: Mapping[str, CodedColumn], pipeline: Pipeline) -> dict[
     return faults
 
 
-def _refuse_rows(split: Split, name: str, takes: tuple[bool, bool], role: str) -> None:
+def _check_field(split: Split, name: str, allowed: tuple[bool, bool], role: str) -> None:
     rows: list[int] = []
     for start in range(0, len(split), _BLOCK_ROWS):
         column = split.columns(start, start + _BLOCK_ROWS, [name])[name]
-        rows += [start + row for row in _find_rows(column, takes)]
+        rows += [start + row for row in _find_rows(column, allowed)]
     if not rows:
         return
     named = ", ".join(map(str, rows[:_NUM_NAMED])) + (", …" if len(rows) > _NUM_NAMED else "")
     advice = (
-        "Correct these records, or store them without a value: training leaves out records without a target."
+        "Fix these records, or store them without a value: training skips records without a target."
         if role == "target"
-        else f"Leave the field out: --drop {name}, or {name}=None of Pipeline.fit; or take NaN as missing: "
-        f"{name}=Scale(nan='missing') there, {{nan: missing}} for the field in a file for --config."
+        else f"Drop the field: --drop {name}, or {name}=None in Pipeline.fit; or treat NaN as missing: "
+        f"{name}=Scale(nan='missing') in Pipeline.fit, {{nan: missing}} for the field in a file for --config."
     )
     raise FieldError(
         f"field {name!r} of split {split.name!r}",
         field=name,
-        expected="numbers that are finite",
-        got=f"NaN or infinite ones in {len(rows)} of {len(split)} records: {named}",
+        expected="finite numbers",
+        got=f"NaN or infinity in {len(rows)} of {len(split)} records: {named}",
         advice=advice,
     )
 
 
-def _find_bad(values: NDArray[Any], takes: tuple[bool, bool]) -> Mask:
-    """Return where numbers are NaN or infinite, and the transform does not take such ones."""
-    takes_nan, takes_inf = takes
-    is_bad: Mask = np.isnan(values) & (not takes_nan) | np.isinf(values) & (not takes_inf)
+def _find_bad(values: NDArray[Any], allowed: tuple[bool, bool]) -> Mask:
+    """Return where numbers are NaN or infinite, and the transform does not handle them."""
+    allows_nan, allows_inf = allowed
+    is_bad: Mask = np.isnan(values) & (not allows_nan) | np.isinf(values) & (not allows_inf)
     return is_bad
 
 
-def _find_rows(column: CodedColumn, takes: tuple[bool, bool]) -> list[int]:
+def _find_rows(column: CodedColumn, allowed: tuple[bool, bool]) -> list[int]:
     if not len(column):
         return []
     if isinstance(column, Dense):
         values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
-        is_bad = _find_bad(values, takes)
+        is_bad = _find_bad(values, allowed)
         if column.present is not None:
             is_bad &= column.present[:, None]
         found: list[int] = np.flatnonzero(is_bad.any(axis=1)).tolist()
         return found
     if isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
-        is_bad = _find_bad(column.values, takes)
-        places = np.flatnonzero(is_bad.any(axis=tuple(range(1, is_bad.ndim))))
-        return sorted(set((np.searchsorted(column.offsets, places, side="right") - 1).tolist()))
+        is_bad = _find_bad(column.values, allowed)
+        indices = np.flatnonzero(is_bad.any(axis=tuple(range(1, is_bad.ndim))))
+        return sorted(set((np.searchsorted(column.offsets, indices, side="right") - 1).tolist()))
     return []

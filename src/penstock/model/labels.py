@@ -1,7 +1,7 @@
-"""Whether the labels of a split are those that a model's losses take: found out before the first step.
+"""Check that the labels of a split fit the losses of a model, before the first step.
 
-In: a model, its tasks, a pipeline, a split. Out: nothing, or the error that names the first bad record; and
-the tasks as the losses of a model of one's own mean them.
+In: a model, its tasks, a pipeline, a split. Out: nothing, or an error that names the first bad record; and
+the tasks as the losses of a user's own model define them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,19 @@ from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
 
-_ROWS_WANTED: Final = ("categorical", "kl_divergence", "kullback")  # a row of probabilities a record
+_ROWS_WANTED: Final = (
+    "categorical",
+    "kl_divergence",
+    "kullback",
+)  # losses that need one row of probabilities per record
 _BLOCK_ROWS: Final = 1 << 16
 
 
 def read_tasks(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Task]:
-    """Return the tasks as the losses of a compiled model mean them.
+    """Return the tasks as the losses of a compiled model define them.
 
-    A target of whole numbers that are kept, of which nothing says that they are classes, is one of classes
-    where the loss is sparse: 0 to the number of outputs - 1.
+    A target of whole numbers, kept unchanged by the pipeline, has classes from 0 to the number of outputs - 1
+    if its loss is a sparse categorical one.
     """
     losses = find_losses(model, tasks)
     found = dict(tasks)
@@ -47,12 +51,13 @@ def read_tasks(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Task]
 
 
 def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline, split: Split) -> None:
-    """Refuse labels that a loss cannot take: fractions for classes, or classes that are none.
+    """Raise an error for labels that do not fit the loss: fractions for classes, or unknown classes.
 
-    All labels of the split are read, those fields alone.
+    All labels of the split are read, and no other fields.
 
     Raises:
-        FieldError: A label is none; the message names the first such record.
+        FieldError: A label is not valid; the message names the first such record.
+        OptionError: The loss of a target needs other labels than the pipeline makes.
     """
     losses = find_losses(model, tasks)
     for name, task in read_tasks(model, tasks).items():
@@ -63,7 +68,7 @@ def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeli
             raise OptionError(
                 f"loss of target {name!r}",
                 field=name,
-                expected="one that takes codes of classes",
+                expected="a loss that takes class indices",
                 got=repr(loss),
                 advice=f"Compile the model with {better!r}.",
             )
@@ -80,7 +85,7 @@ def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeli
 def _check_codes(split: Split, name: str, transform: Encode) -> None:
     for start in range(0, len(split), _BLOCK_ROWS):
         column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
-        # Records without a label are counted and left out elsewhere.
+        # Records without a label are counted and skipped elsewhere.
         rows = np.arange(len(column)) if column.present is None else np.flatnonzero(column.present)
         try:
             transform.apply(name, take_column(column, rows), None)
@@ -110,6 +115,6 @@ def _check_values(split: Split, name: str, low: int, high: int, *, is_whole: boo
                 record=start + row,
                 expected=f"{low} or {high}" if high == 1 and is_whole else f"{low} to {high}",
                 got=values[row].item(),
-                advice=f"Correct the record; or let classes be found: {name}=Encode() of Pipeline.fit, in a "
-                "file for --config {kind: encode} for the field.",
+                advice=f"Fix the record; or encode the values as classes: {name}=Encode() in Pipeline.fit, "
+                "{kind: encode} for the field in a file for --config.",
             )

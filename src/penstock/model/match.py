@@ -1,7 +1,7 @@
-"""Whether a model fits a pipeline: found out before the first step.
+"""Check that a model fits a pipeline, before the first step.
 
-In: a Keras model of any make, a fitted pipeline, its tasks. Out: nothing, or the error that names the input
-or output, what was expected, and the name that was probably meant.
+In: any Keras model, a fitted pipeline, its tasks. Out: nothing, or an error that names the input or output,
+what was expected, and the nearest name.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from penstock.transform.pipeline import Pipeline
 
 
 def check_embeddings(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any]) -> None:
-    """Refuse floats for an embedding, which would cut them, and codes beyond its rows.
+    """Raise an error for floats in an embedding, which would truncate them, and for codes beyond its rows.
 
-    What a code beyond them becomes is another thing on every backend: an error, zeros, NaN.
+    Backends treat codes beyond the rows differently: as an error, as zeros, or as NaN.
 
     Raises:
-        OptionError: An input does not fit the embedding that it goes into.
+        OptionError: An input does not fit the embedding that it feeds.
     """
     transforms = pipeline.transforms
     for name, tensor in taken.items():
@@ -47,16 +47,16 @@ def check_embeddings(model: keras.Model, pipeline: Pipeline, taken: Mapping[str,
         for layer in _find_embeddings(model, tensor):
             what = f"embedding {layer.name!r} of input {name!r} of {name_model(model)}"
             if output.dtype.startswith("float"):
-                advice = "Say Encode() or Tokenize() for the field, or let the model take numbers."
+                advice = "Use Encode() or Tokenize() for the field, or a model that takes numbers."
                 got = f"{output.dtype} from the pipeline"
                 raise OptionError(what, field=name, expected="whole numbers", got=got, advice=advice)
             if num_codes is not None and num_codes > layer.input_dim:
                 raise OptionError(
                     what,
                     field=name,
-                    expected=f"an input_dim of at least {num_codes}, one a code of the pipeline",
+                    expected=f"input_dim of at least {num_codes}, the number of codes of the pipeline",
                     got=layer.input_dim,
-                    advice=f"Say Embedding({num_codes}, …), or limit the vocabulary of the field.",
+                    advice=f"Use Embedding({num_codes}, …), or limit the vocabulary of the field.",
                 )
 
 
@@ -69,24 +69,24 @@ def _find_embeddings(model: keras.Model, tensor: Any) -> Iterator[Any]:
 
 
 _MEANINGS: Final[Mapping[Kind, str]] = {
-    "binary": "one number a record, for the probability of its second label",
-    "multiclass": "a number a class",
-    "multilabel": "a number a label",
-    "regression": "the numbers that are predicted",
+    "binary": "one number per record, the probability of the second label",
+    "multiclass": "one number per class",
+    "multilabel": "one number per label",
+    "regression": "the predicted numbers",
 }
 _MOST_SHOWN = 300
 
 
 def check_model(model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task]) -> None:
-    """Refuse a model that does not take what a pipeline gives, or does not give what the tasks need.
+    """Raise an error for a model whose inputs do not fit the pipeline, or whose outputs do not fit the tasks.
 
-    A subclassed model is called on symbols by name, which builds it.
+    A subclassed model is called on symbolic inputs by name, which builds it.
 
     Raises:
-        OptionError: It does not fit; the message names the input or output.
+        OptionError: The model does not fit; the message names the input or output.
     """
     if not isinstance(model, keras.Model):
-        advice = "Call what makes it, and give what it returns." if callable(model) else ""
+        advice = "Call the function, and pass the model that it returns." if callable(model) else ""
         raise OptionError("model", expected="a keras.Model", got=show(model), advice=advice)
     given = pipeline.inputs
     for output in given.values():
@@ -101,18 +101,18 @@ def check_model(model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task
             _check_dtype(model, tensor, given[name])
         check_embeddings(model, pipeline, taken)
         outputs = find_outputs(model)
-    meant = read_tasks(model, tasks)
+    resolved = read_tasks(model, tasks)
     named = name_outputs(model, tasks, outputs)
     if isinstance(outputs, list | tuple) and len(tasks) > 1 and pipeline.weights:
-        # Keras looks for the weights by the positions of outputs, then, and finds none.
+        # Keras then looks up the weights by position, and does not find them.
         raise OptionError(
             f"outputs of {name_model(model)}",
-            expected="a dict by target, as the records have weights",
+            expected="a dict by target, because the records have weights",
             got="a list",
-            advice=f"Make it keras.Model(inputs, {{{', '.join(f'{name!r}: …' for name in tasks)}}}).",
+            advice=f"Create it with keras.Model(inputs, {{{', '.join(f'{name!r}: …' for name in tasks)}}}).",
         )
     for name, tensor in named.items():
-        _check_output(model, meant[name], tensor)
+        _check_output(model, resolved[name], tensor)
 
 
 def _refuse_ragged(output: Output) -> None:
@@ -122,7 +122,7 @@ def _refuse_ragged(output: Output) -> None:
             field=output.name,
             expected="an array",
             got=output.describe(),
-            advice="Give the field a transform that pads: Pad(), or ragged=False.",
+            advice="Use a transform that pads for the field: Pad(), or ragged=False.",
         )
 
 
@@ -134,9 +134,9 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
         raise OptionError(
             f"inputs of {name_model(model)}",
             field=automatic[0],
-            expected="the names of the pipeline's inputs, as inputs go by name and never by position",
-            got=f"{list_choices(automatic)}, which Keras made up",
-            advice=f"Name each by its field: {_write_input(free)}." if free else "Leave them out.",
+            expected="the names of the pipeline's inputs, as inputs are matched by name, not by position",
+            got=f"{list_choices(automatic)}, generated by Keras",
+            advice=f"Name each input after its field: {_write_input(free)}." if free else "Remove them.",
         )
     for name, tensor in taken.items():
         other = getattr(tensor, "name", name)
@@ -145,27 +145,27 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
                 f"input {name!r} of {name_model(model)}",
                 field=name,
                 expected="the keras.Input of that name",
-                got=f"the one named {other!r}",
-                advice="Two inputs are swapped: give each the key that is its name.",
+                got=f"the keras.Input named {other!r}",
+                advice="Two inputs are swapped: use the name of each keras.Input as its key.",
             )
         if name not in given:
             raise _refuse_missing(model, name, given)
     for name in given:
         if name not in taken:
-            # Keras only warns of it, and then goes by position: each input gets the one before it by name.
+            # Keras only warns, and then matches by position: inputs would get each other's arrays.
             raise _refuse_extra(model, pipeline, name, taken)
 
 
 def _refuse_missing(model: keras.Model, name: str, given: Mapping[str, Output]) -> OptionError:
     nearest = find_nearest(name, given)
-    advice = "Name the input by its field, or add the field to the pipeline."
+    advice = "Name the input after its field, or add the field to the pipeline."
     if nearest is not None:
-        advice = f"Did you mean {nearest!r}? Inputs go by name: {_write_input(given[nearest])}."
+        advice = f"Did you mean {nearest!r}? Inputs are matched by name: {_write_input(given[nearest])}."
     return OptionError(
         f"input {name!r} of {name_model(model)}",
         field=name,
-        expected="an input of the pipeline by that name",
-        got=list_choices(given) if given else "none at all",
+        expected="an input of the pipeline with that name",
+        got=list_choices(given) if given else "no inputs",
         advice=advice,
     )
 
@@ -183,9 +183,9 @@ def _refuse_extra(model: keras.Model, pipeline: Pipeline, name: str, taken: Iter
     return OptionError(
         f"pipeline input {name!r}",
         field=name,
-        expected=f"an input of {name_model(model)} by that name",
-        got=list_choices(listed) if listed else "none at all",
-        advice=f"{origin}Leave the field out, Pipeline.fit(…, {without}), or let the model take it: "
+        expected=f"an input of {name_model(model)} with that name",
+        got=list_choices(listed) if listed else "no inputs",
+        advice=f"{origin}Drop the field, Pipeline.fit(…, {without}), or add the input to the model: "
         f"{_write_input(pipeline.inputs[name])}.",
     )
 
@@ -199,9 +199,9 @@ def _check_shape(model: keras.Model, tensor: Any, given: Output) -> None:
     taken = tuple(tensor.shape[1:])
     if fits(given.shape, taken):
         return
-    advice = f"Say {_write_input(given)}, or another transform for the field."
+    advice = f"Use {_write_input(given)}, or another transform for the field."
     if given.shape[:1] == (None,) and len(taken) == len(given.shape) and taken[0] is not None:
-        advice = f"Say {_write_input(given)}, or pad the field to one length: length={taken[0]}."
+        advice = f"Use {_write_input(given)}, or pad the field to one length: length={taken[0]}."
     raise OptionError(
         f"input {given.name!r} of {name_model(model)}",
         field=given.name,
@@ -215,9 +215,9 @@ def _check_dtype(model: keras.Model, tensor: Any, given: Output) -> None:
     taken = keras.backend.standardize_dtype(tensor.dtype)
     if can_feed(given.dtype, taken):
         return
-    advice = f"Say {_write_input(given)}, or another transform for the field."
+    advice = f"Use {_write_input(given)}, or another transform for the field."
     if given.dtype in STRINGS:
-        advice = "A model takes no strings: say Tokenize() or Encode() for the field."
+        advice = "A model cannot take strings: use Tokenize() or Encode() for the field."
     raise OptionError(
         f"input {given.name!r} of {name_model(model)}",
         field=given.name,
@@ -228,7 +228,7 @@ def _check_dtype(model: keras.Model, tensor: Any, given: Output) -> None:
 
 
 def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
-    """Call a subclassed model by name; return the symbols that it gives."""
+    """Call a subclassed model on symbolic inputs by name; return its symbolic outputs."""
     given = pipeline.inputs
     try:
         outputs = call_on_symbols(model, given)
@@ -241,7 +241,7 @@ def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
             f"call of {name_model(model)}",
             expected=f"a model that takes a dict of inputs by name, {{{listed}}}",
             got=f"{type(error).__name__}: {_shorten(error)}",
-            advice="Its call has one argument, and takes what it needs from it: inputs['…'].",
+            advice="Its method call must have one argument, and read its inputs by name: inputs['…'].",
         ) from error
     reading = watch(model, given)
     if reading.is_done:
@@ -252,7 +252,7 @@ def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
 
 
 def _shorten(error: Exception) -> str:
-    """Return what an error of Keras says, without what it adds before and behind."""
+    """Return the message of an error of Keras without the text that Keras adds around it."""
     text = str(error).replace("\x1b[1m", "").replace("\x1b[0m", "")
     text = text.rpartition("Error encountered:\n\n")[2].partition("\n\nArguments received")[0]
     return " ".join(text.split()).rstrip(".")[:_MOST_SHOWN]
@@ -264,7 +264,7 @@ def _check_output(model: keras.Model, task: Task, tensor: Any) -> None:
     wanted, shape = (task.units,), tuple(tensor.shape[1:])
     advice = f"End it with keras.layers.Dense({task.units}, …)."
     if task.kind == "regression":
-        advice += f" If {task.name!r} holds classes, say Encode() for it."
+        advice += f" If {task.name!r} holds classes, use Encode() for it."
     if rank == 0 or not (shape == (None,) or fits(shape, wanted)) or rank > 2:
         raise OptionError(
             what,

@@ -1,7 +1,4 @@
-"""How to build a model: every choice with its default, checked when made.
-
-In: what a caller chose. Out: `ModelOptions`, whose sizes come from a preset where none are given.
-"""
+"""Options for building a model: `ModelOptions`, checked when created; a preset gives the default sizes."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from penstock.foundation.wording import check_keywords, find_nearest, show
 
 
 class Scaling(NamedTuple):
-    """What becomes of a pixel x, 0 to 255: x · scale + offset.
+    """Scaling of pixels x from 0 to 255: x · scale + offset.
 
     Attributes:
-        scale: One number, or one a channel.
-        offset: Likewise.
-        is_reversed: Whether the channels come in the order blue, green, red; scaled after that.
+        scale: One number, or one per channel.
+        offset: One number, or one per channel.
+        is_reversed: Whether the channels are first brought into the order blue, green, red.
     """
 
     scale: tuple[float, ...] = (1.0,)
@@ -30,14 +27,14 @@ class Scaling(NamedTuple):
     is_reversed: bool = False
 
     def undo(self) -> Scaling:
-        """Return the scaling that gives pixels again; of one with as many scales as offsets."""
+        """Return the inverse scaling; there must be as many scales as offsets."""
         pairs = list(zip(self.scale, self.offset, strict=True))
         return Scaling(tuple(1 / scale for scale, _ in pairs), tuple(-by / scale for scale, by in pairs))
 
 
-_WITHIN: Final = Scaling()  # a layer of the model itself does it
+_WITHIN: Final = Scaling()  # a layer of the model itself scales
 _AROUND_ZERO: Final = Scaling((1 / 127.5,), (-1.0,))
-# The means of ImageNet, blue first, as the weights of these were trained.
+# The means of ImageNet, blue first, with which the weights of these models were trained.
 _REVERSED: Final = Scaling((1.0,), (-103.939, -116.779, -123.68), is_reversed=True)
 _MEANS: Final = (0.485, 0.456, 0.406)
 _DEVIATIONS: Final = (0.229, 0.224, 0.225)
@@ -58,7 +55,7 @@ BACKBONES: Final[Mapping[str, Scaling]] = {
     **dict.fromkeys((f"ResNet{depth}V2" for depth in (50, 101, 152)), _AROUND_ZERO),
     **dict.fromkeys(("VGG16", "VGG19"), _REVERSED),
 }
-"""By name, as `keras.applications` has them."""
+"""Scaling of each model of `keras.applications`, by name."""
 
 
 Preset: TypeAlias = Literal["small", "base"]
@@ -66,9 +63,9 @@ Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]
 
 _OWNER: Final = "ModelOptions"
 _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
-    # Some ten thousand weights and a few tables: for trying things out, and for some thousand records.
+    # About ten thousand weights and a few embeddings: for a quick try, and for a few thousand records.
     "small": {"units": (64,), "width": 32, "token_width": 16, "filters": 8, "num_blocks": 1, "dropout": 0.2},
-    # What two cores train in minutes on some ten thousand records.
+    # Two cores train it in minutes on about ten thousand records.
     "base": {
         "units": (128, 64),
         "width": 64,
@@ -78,7 +75,7 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "dropout": 0.3,
     },
 }
-_LEAST: Final = {  # of counts; a step of one number alone cannot be normalised by a mask
+_LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "width": 1,
     "token_width": 2,
     "max_category_width": 1,
@@ -91,32 +88,33 @@ _LARGEST: Final = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Choices of a model that is built. What is None comes from the preset.
+    """Options for building a model. The preset gives the values of options that are None.
 
     Attributes:
-        preset: Sizes that go together: "small" for a quick try, "base" for use.
-        text: How tokens become one vector. "pool" is the mean of their embeddings, which trains fastest and
-            is hard to beat on short texts; "gru" and "conv" see their order; "transformer" lets each look at
-            all others, and wants more records than the rest.
-        sequence: Likewise for sequences. "conv", as it sees the order and runs over all steps at once; a
-            "gru" takes them one by one, several times slower on processors.
-        image: "cnn", a small convolutional network that fits the size of the images; or a model of
-            `keras.applications` by name, such as "MobileNetV2".
-        image_weights: A file of weights for that model, without its top. If not given, it learns from
-            nothing. Nothing is downloaded.
-        freeze_image: Whether the weights of that model stay as they are; if not said, they do where a file
-            has given them: few records spoil them.
-        units: Of the dense layers behind all inputs.
-        width: Of the vector that each text, sequence, image and row becomes, and the numbers together.
-        token_width: Of the embeddings of tokens and ids. The transformer needs a multiple of 4.
-        max_category_width: Of the embeddings of categories, at most; rare ones get less by themselves.
-        filters: Of the first convolution of images; the following ones have twice as many each.
-        num_blocks: Of the transformer.
-        dropout: Which part of the units is left out at random while training.
-        l2: What each weight of a dense, convolutional or recurrent layer costs, squared. 0, as the optimizer
-            decays weights already.
-        num_ids: Rows of the table for whole numbers in sequences that have no vocabulary: those below it
-            have a row each, greater ones share. 4096 costs little, and holds hours, counts and small ids.
+        preset: Preset of sizes: "small" for a quick try, "base" for use.
+        text: Encoder of texts. "pool" is the mean of the token embeddings, which trains fastest and is hard
+            to beat on short texts; "gru" and "conv" use the order of tokens; "transformer" uses attention,
+            and needs more records than the others.
+        sequence: Encoder of sequences, with the same choices. "conv" by default, as it uses the order and
+            processes all steps at once; a "gru" processes them one by one, several times slower on CPUs.
+        image: Encoder of images: "cnn", a small convolutional network that adapts to the image size; or the
+            name of a model of `keras.applications`, such as "MobileNetV2".
+        image_weights: File of pretrained weights for that model, without its top. By default the model is
+            trained from scratch. Nothing is downloaded.
+        freeze_image: Whether to keep the weights of that model fixed; by default True if `image_weights` is
+            given, as training on few records would spoil them.
+        units: Number of units of each dense layer after the inputs are combined.
+        width: Size of the vector of each text, sequence, image and row, and of all numbers together.
+        token_width: Size of the embeddings of tokens and ids. A transformer needs a multiple of 4.
+        max_category_width: Maximum size of the embeddings of categories; with fewer categories it is smaller.
+        filters: Number of filters of the first convolution of images; each further one has twice as many.
+        num_blocks: Number of transformer blocks.
+        dropout: Share of the units that dropout sets to 0 during training.
+        l2: L2 regularization of the weights of dense, convolutional and recurrent layers. 0 by default, as
+            the optimizer already has weight decay.
+        num_ids: Number of embedding rows for whole numbers in sequences without a vocabulary: smaller numbers
+            have one row each, greater ones share rows. 4096 is inexpensive, and enough for hours, counts and
+            small ids.
 
     Example:
         >>> ModelOptions(preset="small", text="gru").resolved().units
@@ -151,9 +149,9 @@ class ModelOptions:
                 number = check_count(_OWNER, option, getattr(self, option), least, _LARGEST)
                 object.__setattr__(self, option, number)
         if self.dropout is not None and not 0 <= check_real(_OWNER, "dropout", self.dropout) < 1:
-            raise refuse_option(_OWNER, "dropout", "a number from 0 to below 1", show(self.dropout))
+            raise refuse_option(_OWNER, "dropout", "a number of at least 0 and below 1", show(self.dropout))
         if check_real(_OWNER, "l2", self.l2) < 0:
-            raise refuse_option(_OWNER, "l2", "a number from 0 on", show(self.l2))
+            raise refuse_option(_OWNER, "l2", "a number of at least 0", show(self.l2))
         if (
             self.token_width is not None
             and self.token_width % 4
@@ -167,7 +165,7 @@ class ModelOptions:
             raise refuse_option(_OWNER, "token_width", expected, show(self.token_width))
 
     def resolved(self) -> ModelOptions:
-        """Return the options with nothing left open."""
+        """Return the options with all defaults of the preset filled in."""
         sizes = {
             option: value for option, value in _PRESETS[self.preset].items() if getattr(self, option) is None
         }
@@ -176,16 +174,20 @@ class ModelOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
-        form = {each.name: getattr(self, each.name) for each in fields(self)}
+        options = {each.name: getattr(self, each.name) for each in fields(self)}
         weights = None if self.image_weights is None else os.fspath(self.image_weights)
-        return {**form, "image_weights": weights, "units": None if self.units is None else list(self.units)}
+        return {
+            **options,
+            "image_weights": weights,
+            "units": None if self.units is None else list(self.units),
+        }
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> ModelOptions:
-        """Read the form that `to_json` makes, or a part of it.
+        """Create options from their JSON form, or a part of it.
 
         Raises:
-            OptionError: There is an option that is none, or has a value that it cannot have.
+            OptionError: There is no such option, or its value is not valid.
         """
         if not isinstance(form, Mapping):
             raise OptionError(_OWNER, expected="a mapping of options", got=show(form))
@@ -197,31 +199,32 @@ class ModelOptions:
             check_flag(_OWNER, "freeze_image", self.freeze_image)
         if not isinstance(self.image, str) or self.image not in ("cnn", *BACKBONES):
             nearest = find_nearest(self.image, ("cnn", *BACKBONES)) if isinstance(self.image, str) else None
-            advice = f"Did you mean {nearest!r}?" if nearest else "MobileNetV2 is a good one to begin with."
+            advice = f"Did you mean {nearest!r}?" if nearest else "MobileNetV2 is a good first choice."
             expected = "'cnn' or the name of a model of keras.applications"
             raise refuse_option(_OWNER, "image", expected, show(self.image), advice)
         if self.image == "cnn":
             for option in ("image_weights", "freeze_image"):
                 given = getattr(self, option)
                 if given:
-                    expected = "nothing for image='cnn', which learns from nothing"
-                    raise refuse_option(_OWNER, option, expected, show(given), "Say image='MobileNetV2'.")
+                    expected = "no value for image='cnn', which is trained from scratch"
+                    advice = "Use a pretrained model: image='MobileNetV2'."
+                    raise refuse_option(_OWNER, option, expected, show(given), advice)
         if self.image_weights is not None:
             _check_weights(self.image_weights)
 
 
 def _check_units(units: object) -> tuple[int, ...]:
     if not isinstance(units, list | tuple) or not units:
-        expected = "one whole number a dense layer, and one layer at least"
+        expected = "one whole number per dense layer, and at least one layer"
         raise refuse_option(_OWNER, "units", expected, show(units))
     return tuple(check_count(_OWNER, f"units[{i}]", each, most=_LARGEST) for i, each in enumerate(units))
 
 
 def _check_weights(weights: object) -> None:
     if not isinstance(weights, str | os.PathLike) or not str(weights).endswith(".h5"):
-        advice = "Nothing is downloaded: fetch the file for include_top=False, and give its path."
+        advice = "Weights are not downloaded: get the file for include_top=False, and pass its path."
         raise refuse_option(_OWNER, "image_weights", "the path of an .h5 file", show(weights), advice)
     if not Path(weights).is_file():
         raise NoSuchPathError(
-            "image_weights", path=weights, field="image_weights", expected="a file", got="none"
+            "image_weights", path=weights, field="image_weights", expected="a file", got="no file"
         )

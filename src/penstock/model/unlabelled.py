@@ -1,6 +1,6 @@
-"""Records without a target: found before the first step, counted, and left out or refused.
+"""Find the records without a target, before the first step, to skip them or to raise an error.
 
-In: a split and the targets of a pipeline. Out: the filter that leaves such records out, with their number.
+In: a split and the targets of a pipeline. Out: a filter that skips such records, and their number.
 Loads no Keras, so that scores can be computed without it.
 """
 
@@ -20,7 +20,7 @@ from penstock.schema.schema import Schema
 from penstock.transform.pipeline import Pipeline
 
 _NUM_NAMED: Final = 5
-_UNFILLED: Final = ("error", "mean", None)  # no value that a user chose for records without one
+_UNFILLED: Final = ("error", "mean", None)  # values of `missing` that do not replace a missing target
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Labelled:
     """The records of a split that have every target.
 
     Attributes:
-        filter: Selects these records, as the option of a loader; None where all have every target.
-        num_records: How many these are.
-        num_missing: How many records lack a target.
+        filter: Filter that selects these records, for the option of a loader; None if all have every target.
+        num_records: Number of these records.
+        num_missing: Number of records that lack a target.
         targets: Names of the targets that records may lack.
         first: Numbers of the first records that lack one.
     """
@@ -42,7 +42,7 @@ class Labelled:
     first: tuple[int, ...] = ()
 
     def describe(self, split: str) -> str:
-        """Say how many records are left out, and why."""
+        """Return a text with the number of records that lack a target."""
         total = self.num_records + self.num_missing
         names = " or ".join(map(show, self.targets))
         return f"{self.num_missing:,} of {total:,} records of {split!r} have no {names}"
@@ -55,8 +55,8 @@ class Labelled:
             field=self.targets[0],
             record=self.first[0],
             expected="a value in each record",
-            got=f"none in {count(self.num_missing, 'record')}: {rows}",
-            advice="Leave them out: --unlabelled drop, in Python unlabelled='drop'; or complete the data.",
+            got=f"no value in {count(self.num_missing, 'record')}: {rows}",
+            advice="Skip them: --unlabelled drop, in Python unlabelled='drop'; or complete the data.",
         )
 
 
@@ -67,8 +67,8 @@ def find_labelled(source: LoadedSplit, pipeline: Pipeline, num_threads: int = 1)
 
     Args:
         source: The records.
-        pipeline: What is made of them.
-        num_threads: How many threads read.
+        pipeline: Pipeline whose targets are needed.
+        num_threads: Number of threads that read.
 
     Raises:
         OptionError: The name of a target cannot be written in a filter.
@@ -78,10 +78,10 @@ def find_labelled(source: LoadedSplit, pipeline: Pipeline, num_threads: int = 1)
         return Labelled(None, len(source.rows))
     for name in names:
         if "`" in name:
-            advice = "Rename it: --rename OLD=NEW of 'penstock convert', rename={…} of ps.convert."
-            expected = "a name without a backtick, as records without this target are left out by a filter"
+            advice = "Rename it: penstock convert --rename OLD=NEW, in Python ps.convert(…, rename={…})."
+            expected = "a name without a backtick, as a filter selects the records with this target"
             raise OptionError(f"target {show(name)}", field=name, expected=expected, got=name, advice=advice)
-    # Those that lack a target are sought, not those that have all: a bad record that is skipped is neither.
+    # Search for records that lack a target, not for those that have all: a bad, skipped record is neither.
     lacking = filter_rows(
         source.rows,
         source.schema,
@@ -98,7 +98,7 @@ def find_labelled(source: LoadedSplit, pipeline: Pipeline, num_threads: int = 1)
 
 
 def _list_optional(schema: Schema, pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the targets that records may lack, and for which no transform or map gives a value instead."""
+    """Return the targets that may be missing and that no transform replaces by a value."""
     roles = pipeline.schema
     return tuple(
         name
