@@ -56,7 +56,7 @@ class Decoder:
     def bytes_read(self) -> int: ...
     @property
     def read_seconds(self) -> float: ...
-    # (int64 scalars, float scalars, row offsets, presence: matrices with a row a field; values; faults)
+    # (int64 scalars, float scalars, row offsets, presence: matrices with one row per field; values; faults)
     def decode(
         self, segments: Sequence[Segment] | Sequence[MixedSegment]
     ) -> tuple[
@@ -167,7 +167,7 @@ class Encoder:
         is_named: bool,
     ) -> NDArray[np.uint64]: ...
 
-# Byte strings, taken from some arenas, one behind the other
+# Byte strings from any of the arenas, concatenated
 def gather(
     arenas: Sequence[NDArray[np.uint8]],
     arena_of: NDArray[np.uint32],
@@ -178,7 +178,7 @@ def gather(
 # A value that is fetched late: its bytes, or (path, size, digest) of the file that holds it, or None
 LateValue: TypeAlias = Buffer | tuple[bytes, int, bytes] | None
 
-# Bodies, taken from some arenas, as frames: (frames one behind the other, size of each, files that could not
+# Bodies, taken from some arenas, as frames: (concatenated frames, size of each, files that could not
 # be read: row, late field, errno or 0 for a file that is not what it was)
 def compose(
     arenas: Sequence[NDArray[np.uint8]],
@@ -202,7 +202,7 @@ class ValueCounter:
     # (values in the order of first appearance, their counts, how many came when there was no more room)
     def take(self) -> tuple[list[bytes] | NDArray[np.int64], NDArray[np.int64], int]: ...
 
-# Arrays of batches. A mask of rows, or None where all are there
+# Arrays of batches. A mask of rows, or None where all are present
 Mask: TypeAlias = NDArray[np.bool_] | None
 
 def empty(shape: tuple[int, ...], dtype: str) -> NDArray[Any]: ...
@@ -264,7 +264,7 @@ def select_bits(
     bitmap: NDArray[np.uint8], ranks: NDArray[np.int64], k: NDArray[np.int64]
 ) -> NDArray[np.int64]: ...
 
-# Values that are known beforehand, each with its number
+# A fixed list of values, each with its number
 class Vocabulary:
     def __init__(self, values: Sequence[bytes]) -> None: ...
     def __len__(self) -> int: ...
