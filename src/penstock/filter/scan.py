@@ -6,9 +6,8 @@ order of rows, for any number of threads. Only the named fields are read.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import groupby
 from threading import Event
@@ -24,6 +23,7 @@ from penstock.decode.reader import read_columns
 from penstock.errors import OptionError, PenstockError
 from penstock.filter.expression import Expression
 from penstock.filter.operand import count_bytes, count_values
+from penstock.foundation.thread_pool import OrderedResults
 from penstock.foundation.wording import show
 from penstock.read.bitmap import Bitmap
 from penstock.read.rows import Rows
@@ -163,14 +163,13 @@ def scan(
     forward = rows.in_order()
     is_closed = Event()
     with ThreadPoolExecutor(max(1, num_threads), "penstock-scan") as pool:
-        pending: deque[Future[list[_BlockResult]]] = deque()
+        results = OrderedResults[list[_BlockResult]](pool, _LOOK_AHEAD * num_threads)
         try:
             for blocks in _make_tasks(forward):
-                pending.append(pool.submit(_run_task, forward, plan, measure, blocks, is_closed))
-                if len(pending) > _LOOK_AHEAD * num_threads:
-                    yield from _report_losses(pending.popleft().result(), losses)
-            while pending:
-                yield from _report_losses(pending.popleft().result(), losses)
+                for result in results.submit(_run_task, forward, plan, measure, blocks, is_closed):
+                    yield from _report_losses(result, losses)
+            for result in results.drain():
+                yield from _report_losses(result, losses)
         finally:
             is_closed.set()
             pool.shutdown(wait=False, cancel_futures=True)

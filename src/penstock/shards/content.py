@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from penstock.encode.raw_rows import Incoming
+from penstock.foundation.thread_pool import OrderedResults
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
@@ -85,8 +85,7 @@ class _StreamHash:
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
-        self._pool = pool
-        self._pieces: deque[Future[bytes]] = deque()
+        self._pieces = None if pool is None else OrderedResults[bytes](pool, _MOST_PIECES)
         self._outer = hashlib.sha256()
         self._open = hashlib.sha256()
         self._num_open_bytes = 0
@@ -97,9 +96,9 @@ class _StreamHash:
         while start < len(data):
             stop = min(len(data), start + _PIECE_BYTES - self._num_open_bytes)
             piece = data[start:stop]
-            if len(piece) == _PIECE_BYTES and self._pool is not None:
-                self._pieces.append(self._pool.submit(_hash_piece, piece))
-                self._settle(_MOST_PIECES)
+            if len(piece) == _PIECE_BYTES and self._pieces is not None:
+                for digest in self._pieces.submit(_hash_piece, piece):
+                    self._outer.update(digest)
             else:
                 self._open.update(piece)
                 self._num_open_bytes += len(piece)
@@ -113,13 +112,10 @@ class _StreamHash:
         return self._outer.hexdigest()
 
     def _close_piece(self) -> None:
-        self._settle(0)
+        for digest in self._pieces.drain() if self._pieces is not None else ():
+            self._outer.update(digest)
         self._outer.update(self._open.digest())
         self._open, self._num_open_bytes = hashlib.sha256(), 0
-
-    def _settle(self, most: int) -> None:
-        while len(self._pieces) > most:
-            self._outer.update(self._pieces.popleft().result())
 
 
 def _hash_piece(piece: memoryview) -> bytes:
@@ -151,11 +147,10 @@ def read_content(
     pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
     digest, rejects = ContentDigest(pool), Rejects(options.on_error, options.max_rejects)
     num_rows = num_bytes = 0
-    pending: deque[Future[WorkedRows]] = deque()
+    results = OrderedResults[WorkedRows](pool, options.num_workers + 1)
 
-    def take() -> None:
+    def add(worked: WorkedRows) -> None:
         nonlocal num_rows, num_bytes
-        worked = pending.popleft().result()
         rejects.add(worked.incoming, worked.faults)
         digest.add(worked)
         num_rows += len(worked.rows)
@@ -164,11 +159,10 @@ def read_content(
 
     try:
         for block in blocks:
-            pending.append(pool.submit(work, block))
-            while len(pending) > options.num_workers + 1:
-                take()
-        while pending:
-            take()
+            for worked in results.submit(work, block):
+                add(worked)
+        for worked in results.drain():
+            add(worked)
         source = describe()
         return digest.finish(rejects, source), source
     finally:

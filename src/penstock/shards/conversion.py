@@ -7,9 +7,8 @@ folder gets its final name. The number of threads does not affect the output.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -23,6 +22,7 @@ import pyarrow as pa
 from penstock import _native
 from penstock.encode.raw_rows import Incoming
 from penstock.errors import OptionError
+from penstock.foundation.thread_pool import OrderedResults
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
@@ -129,7 +129,8 @@ class Conversion:
         self._on_progress = on_progress
         self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
         self._helpers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-ahead")
-        self._pending: deque[Future[WorkedRows]] = deque()
+        # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
+        self._results = OrderedResults[WorkedRows](self._pool, options.num_workers + 1)
         self._names = SplitNames()
         self._strata = Strata()
         self._store = RowStore(
@@ -161,11 +162,10 @@ class Conversion:
         Raises:
             PenstockError: A row of this block or of an earlier one does not fit.
         """
-        self._pending.append(self._pool.submit(self._work, incoming))
+        due = self._results.submit(self._work, incoming)
         self.num_rows = incoming.first_row + incoming.num_rows
-        # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
-        while len(self._pending) > self._options.num_workers + 1:
-            self._take(self._pending.popleft().result())
+        for worked in due:
+            self._take(worked)
 
     def _take(self, worked: WorkedRows) -> None:
         self.rejects.add(worked.incoming, worked.faults)
@@ -215,8 +215,8 @@ class Conversion:
         Raises:
             PenstockError: A row does not fit, there are no rows, or the disk is full.
         """
-        while self._pending:
-            self._take(self._pending.popleft().result())
+        for worked in self._results.drain():
+            self._take(worked)
         if not self._store.num_rows:
             raise self.rejects.refuse_all(self.num_rows)
         content = self._content.finish(self.rejects, facts.source)
