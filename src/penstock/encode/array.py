@@ -1,6 +1,6 @@
-"""Columns of lists: which values there are, one behind the other, and where each row begins.
+"""Encodes columns with one list or array per row: sequences and tensors.
 
-In: raw columns with a list, a tuple or an array a row. Out: the items as a raw column, with offsets.
+In: raw columns with one list, tuple or array per row. Out: `Ragged` for sequences, `Dense` for tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXPECTED = "a list"
 
 
 class Lists(NamedTuple):
-    """A list a row: row i has the items from offsets[i] to offsets[i + 1]."""
+    """One list per row: row i has the items from offsets[i] to offsets[i + 1]."""
 
     items: RawColumn
     offsets: NDArray[np.int64]
@@ -35,12 +35,12 @@ class Lists(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many items each row has."""
+        """Number of items of each row."""
         return np.diff(self.offsets)
 
 
 def flatten_lists(raw: RawColumn, report: Report) -> Lists:
-    """Return the items of lists; a row that is no list is reported and has none."""
+    """Return the items of lists; a row that is not a list is reported and has no items."""
     column = settle(raw)
     if isinstance(column, np.ndarray):
         if column.ndim > 1:
@@ -56,7 +56,7 @@ def flatten_lists(raw: RawColumn, report: Report) -> Lists:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a plain type is one of lists."""
+    """Return whether a normalized type contains lists."""
     return (
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
@@ -68,7 +68,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _flatten_cells(array: Any) -> Lists:
     lengths = pc.cast(pc.list_value_length(array).fill_null(0), pa.int64()).to_numpy()
-    # flatten() leaves out what lies below a null, and before and behind a slice.
+    # flatten() leaves out the items of nulls, and those outside of a slice.
     return Lists(array.flatten(), _offsets(lengths), present_cells(array))
 
 
@@ -89,11 +89,11 @@ def _flatten_objects(objects: NDArray[Any], report: Report) -> Lists:
 
 
 def _chain(parts: list[Any]) -> RawColumn:
-    """Return the items of lists one behind the other."""
-    forms = {(part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) else None for part in parts}
-    if len(forms) == 1 and None not in forms:
+    """Return the concatenated items of lists."""
+    types = {(part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) else None for part in parts}
+    if len(types) == 1 and None not in types:
         return np.concatenate(parts)
-    # Of several types: NumPy would make floats of ints, and strings of both.
+    # NumPy would convert mixed types: ints to floats, and both to strings.
     return as_objects([item for part in parts for item in part])
 
 
@@ -115,7 +115,7 @@ def encode_sequence(field: Sequence, raw: RawColumn, report: Report) -> Ragged:
 
 
 def _convert_items(field: Sequence, items: RawColumn, report: Report) -> NDArray[Any] | Bytes:
-    """Return the values of lists one behind the other; none may be missing."""
+    """Return the concatenated values of lists; missing values are reported."""
     if field.kind == "bytes":
         convert = convert_text if field.dtype == "string" else convert_bytes
         strings = convert(items, report)
@@ -142,7 +142,7 @@ def _convert_steps(field: Sequence, items: RawColumn, report: Report) -> NDArray
 
 
 def _stack(values: NDArray[Any], steps: Lists, per_step: int, wrong: Mask) -> NDArray[Any]:
-    """Return steps of one length as a matrix; those of another are zeros."""
+    """Return steps of one length as a matrix; steps of another length become zeros."""
     if not wrong.any():
         return values.reshape(-1, per_step)
     matrix = np.zeros((len(wrong), per_step), values.dtype)
@@ -153,11 +153,11 @@ def _stack(values: NDArray[Any], steps: Lists, per_step: int, wrong: Mask) -> ND
 def _report_nulls(present: Mask | None, report: Report) -> None:
     if present is not None:
         for position in np.flatnonzero(~present).tolist():
-            report(position, "a value", "nothing", "A list has no missing values; leave them out.")
+            report(position, "a value", "nothing", "A list cannot contain missing values; leave them out.")
 
 
 def encode_tensor(field: Tensor, raw: RawColumn, report: Report) -> Dense:
-    """Return arrays of the field's shape; elements of another type must survive the change."""
+    """Return arrays of the field's shape and type; elements that the type cannot represent are reported."""
     column = settle(raw)
     if isinstance(column, np.ndarray) and column.dtype.kind == "O" and column.ndim == 1:
         tensors = _convert_objects(field, column, report)
@@ -174,7 +174,7 @@ def encode_tensor(field: Tensor, raw: RawColumn, report: Report) -> Dense:
 
 
 def _convert_array(field: Tensor, column: NDArray[Any], report: Report) -> Dense:
-    """Return one array with a row for each tensor in the field's type."""
+    """Return an array with one tensor per row in the field's type."""
     if column.dtype.kind not in "biuf" or not _fits(field, column.shape[1:]):
         got = f"an array of shape {column.shape[1:]} and type {column.dtype}"
         report_all(report, range(len(column)), _expect(field), got)
@@ -184,7 +184,7 @@ def _convert_array(field: Tensor, column: NDArray[Any], report: Report) -> Dense
 
 
 def _convert_objects(field: Tensor, objects: NDArray[Any], report: Report) -> Dense:
-    """Return arrays, or what NumPy makes arrays of, in the field's type; those of one type go together."""
+    """Return arrays, or nested lists, in the field's type; arrays of one type are converted together."""
     present = present_objects(objects)
     tensors = np.zeros((len(objects), field.size), field.dtype)
     rows_of: dict[np.dtype[Any], list[int]] = {}
@@ -192,7 +192,7 @@ def _convert_objects(field: Tensor, objects: NDArray[Any], report: Report) -> De
     for row in range(len(objects)) if present is None else np.flatnonzero(present).tolist():
         try:
             array = np.asarray(objects[row])
-        except (ValueError, TypeError, OverflowError):  # lists of lists that have several lengths
+        except (ValueError, TypeError, OverflowError):  # nested lists of different lengths
             report(row, _expect(field), show(objects[row]))
             continue
         if array.dtype.kind not in "biuf":
@@ -210,10 +210,10 @@ def _convert_objects(field: Tensor, objects: NDArray[Any], report: Report) -> De
 
 
 def _convert_lists(field: Tensor, column: RawColumn, report: Report) -> Dense:
-    """Return flat lists of all elements, or lists nested as deep as the shape, in the field's type."""
+    """Return flat lists of all elements, or lists nested like the shape, in the field's type."""
     lists = flatten_lists(column, report)
     items, offsets, present = lists.items, lists.offsets, lists.present
-    levels = [(lists.lengths, np.arange(len(offsets) - 1))]  # lengths of lists, and whose they are
+    levels = [(lists.lengths, np.arange(len(offsets) - 1))]  # lengths of lists, and their rows
     while not isinstance(items, np.ndarray) and is_list(items.type):
         inner = flatten_lists(items, report)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -239,7 +239,7 @@ def _convert_lists(field: Tensor, column: RawColumn, report: Report) -> Dense:
 
 
 def _store(field: Tensor, tensors: Dense, report: Report) -> Dense:
-    """Return tensors as the record holds them."""
+    """Return tensors in the type that the record stores."""
     num_rows = tensors.values.size // field.size
     if field.kind != "bytes":
         kind = "float32" if field.kind == "float" else "int64"
@@ -255,7 +255,7 @@ def _store(field: Tensor, tensors: Dense, report: Report) -> Dense:
 
 
 def _fits(field: Tensor, shape: tuple[int, ...]) -> bool:
-    """Return whether arrays of a shape are the field's, maybe flat."""
+    """Return whether arrays of a shape fit the field, also flattened."""
     return shape == field.shape or (prod(shape) == field.size and (len(shape) <= 1 or field.size == 1))
 
 
@@ -268,7 +268,7 @@ def _expect(field: Tensor) -> str:
 
 
 def _describe(levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]], row: int) -> str:
-    """Say of what lengths the lists of a row are, level by level."""
+    """Return a description of the lengths of the lists of a row, level by level."""
     words = []
     for lengths, rows in levels:
         found = sorted(set(lengths[rows == row].tolist()))

@@ -1,4 +1,4 @@
-"""Opaque byte strings, one a row.
+"""Encodes columns with one byte string per row, and reads the files that paths refer to.
 
 In: raw columns of bytes, of text, or of paths of files. Out: `Bytes`, or `Deferred` for files and for large
 values of a table in memory, which are not copied before their record is written.
@@ -26,25 +26,25 @@ from penstock.schema.declaration import Form
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
 
 MAX_FILE_BYTES = 2**31 - 1
-"""A protobuf message, and so a record, ends at 2 GiB."""
+"""Maximum size of a protobuf message, and thus of a record."""
 
 _REASONS = {
     errno.ENOENT: "no such file",
     errno.ENOTDIR: "no such file",
     errno.EISDIR: "a folder",
-    errno.EACCES: "a file that may not be read",
-    errno.EPERM: "a file that may not be read",
+    errno.EACCES: "a file without read permission",
+    errno.EPERM: "a file without read permission",
     errno.ENAMETOOLONG: "a name that is too long",
-    errno.ELOOP: "links that lead in a circle",
-    errno.EINVAL: "no regular file",
+    errno.ELOOP: "a circular link",
+    errno.EINVAL: "not a regular file",
     errno.EFBIG: "a file of 2 GiB or more",
 }
 
 
 def read_paths(raw: RawColumn, block: Block, report: Report) -> tuple[list[str], Mask | None]:
-    """Return absolute paths, "" for rows that have none, and which rows have one.
+    """Return absolute paths, "" for rows without a path, and a mask of the rows that have one.
 
-    Relative ones are relative to the block's folder; those of a table in memory, to the working directory.
+    Relative paths are relative to the folder of the block, or to the working directory for a table in memory.
     """
     if isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1:
         raw = as_objects([os.fspath(cell) if isinstance(cell, os.PathLike) else cell for cell in raw])
@@ -58,11 +58,11 @@ def read_file(path: str) -> bytes:
     """Return the bytes of a regular file.
 
     Raises:
-        OSError: It cannot be read; `explain` says why.
+        OSError: The file cannot be read; `explain` returns the reason.
     """
     if "\0" in path:
-        raise OSError(errno.ENOENT, "no path has a NUL", path)
-    # Not blocking: opening a pipe would wait for somebody to write into it.
+        raise OSError(errno.ENOENT, "a path cannot contain NUL", path)
+    # Not blocking: opening a pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -73,7 +73,7 @@ def read_file(path: str) -> bytes:
         data = os.read(descriptor, status.st_size + 1)
         if len(data) >= status.st_size:
             return data
-        pieces = [data]  # a signal, or a kernel that reads at most so much at once
+        pieces = [data]  # interrupted by a signal, or more than the kernel reads at once
         while piece := os.read(descriptor, status.st_size + 1):
             pieces.append(piece)
         return b"".join(pieces)
@@ -82,7 +82,7 @@ def read_file(path: str) -> bytes:
 
 
 def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the hash and the digest of each value, as `penstock.columns.Deferred` takes them."""
+    """Return the hash and the digest of each value, as `penstock.columns.Deferred` stores them."""
     pairs = [(_native.hash_bytes(value), _native.digest_bytes(value)) for value in values]
     hashes = np.array([each for each, _ in pairs], np.uint64)
     digests = np.frombuffer(b"".join(each for _, each in pairs), np.uint64)
@@ -90,7 +90,7 @@ def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64
 
 
 def explain(error: OSError) -> str:
-    """Say in words what stands where a file should be."""
+    """Return a description of what was found instead of a readable file."""
     return _REASONS.get(error.errno or 0) or f"a file that cannot be read ({error.strerror or error})"
 
 
@@ -129,7 +129,7 @@ def defer_large(
     block: Block,
     pixels: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> Bytes | Deferred:
-    """Return references to values that are large and live as long as the source; others as they are."""
+    """Return references if the values are large and stay in memory with the source, else the column."""
     sizes = column.stops - column.starts
     num_present = len(column) if column.present is None else int(column.present.sum())
     is_large = num_present and int(sizes.sum()) >= LARGE_BYTES * num_present
@@ -139,7 +139,7 @@ def defer_large(
     spans = zip(column.starts.tolist(), column.stops.tolist(), strict=True)
     values: list[bytes | memoryview] = [view[start:stop] for start, stop in spans]
     if isinstance(raw, np.ndarray):
-        # The column is a copy, which must not live as long as the objects do.
+        # The column is a copy, which must not stay in memory as long as the objects do.
         values = [
             cell if isinstance(cell, bytes) else bytes(value) for cell, value in zip(raw, values, strict=True)
         ]
@@ -147,7 +147,7 @@ def defer_large(
 
 
 def _defer_objects(raw: NDArray[Any]) -> Deferred | None:
-    """Return references to large byte strings as they are; None for what is none, or smaller, or mixed."""
+    """Return references to large byte strings; None for other, smaller or mixed objects."""
     if raw.dtype != object or raw.ndim != 1 or not set(map(type, raw)) <= {bytes, type(None)}:
         return None
     present = present_objects(raw)

@@ -1,7 +1,7 @@
-"""Raw columns of a block into the columns of their fields: the entry point of this stage.
+"""The entry point of the encode stage: raw columns of a block become the columns of their fields.
 
-In: what the plan says of each column, and its raw values. Out: a `Column`, or a `Deferred`, and a `CellFault`
-for each row that does not fit. Such a row holds nothing of use.
+In: the plan of each column, and its raw values. Out: a `Column` or a `Deferred`, and a `CellFault` for each
+row that does not fit. The values of such a row are undefined.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from penstock.source.column import drop_words
 def encode_category(
     field: Category, raw: RawColumn, report: Report, *, nan_is_missing: bool = True
 ) -> Column:
-    """Return names as text, or numbers."""
+    """Return categories as strings or as whole numbers, by the type of the field."""
     if field.dtype == "string":
         return convert_text(raw, report)
     return convert_numbers(raw, "int64", report, nan_is_missing=nan_is_missing)
 
 
-_WORDS = pa.array(["false", "true", "0", "1"])  # at even places those that are 0
+_WORDS = pa.array(["false", "true", "0", "1"])  # those with an even index mean 0
 
 
 def convert_flags(raw: RawColumn, report: Report) -> Dense:
@@ -70,17 +70,17 @@ def convert_flags(raw: RawColumn, report: Report) -> Dense:
 
 def _read_words(text: pa.Array[Any], report: Report) -> Dense:
     words = pc.utf8_lower(trim(text))
-    places = pc.index_in(words, pc.cast(_WORDS, text.type), skip_nulls=True)
-    unknown = pc.and_(pc.is_null(places), pc.is_valid(text)).to_numpy(zero_copy_only=False)
+    indices = pc.index_in(words, pc.cast(_WORDS, text.type), skip_nulls=True)
+    unknown = pc.and_(pc.is_null(indices), pc.is_valid(text)).to_numpy(zero_copy_only=False)
     refuse_rows(text, np.flatnonzero(unknown).tolist(), expect_number("bool"), report)
-    return Dense(primitive_values(places).astype(np.int64) & 1, present_cells(text))
+    return Dense(primitive_values(indices).astype(np.int64) & 1, present_cells(text))
 
 
 EXPECTED: Final = "a JSON list"
 
 
 def parse_lists(raw: RawColumn, report: Report) -> RawColumn:
-    """Return the lists that texts hold; those that hold none are reported, and missing like JSON's null."""
+    """Return the lists in strings of JSON; other strings are reported, and missing like JSON's null."""
     text = convert_text(raw, report)
     is_there = [True] * len(text) if text.present is None else text.present.tolist()
     cells = enumerate(zip(text, is_there, strict=True))
@@ -89,7 +89,7 @@ def parse_lists(raw: RawColumn, report: Report) -> RawColumn:
 
 def _parse(row: int, value: bytes, report: Report) -> object:
     if is_deep(value):
-        report(row, f"{EXPECTED} of at most {MAX_DEPTH} levels", "more levels")
+        report(row, f"{EXPECTED} of at most {MAX_DEPTH} nested levels", "more levels")
         return None
     try:
         parsed = json.loads(value)
@@ -105,16 +105,15 @@ _JOINABLE: Final = (Number, Category, Text)
 _ADVICE: Final = "Give the field optional=True or a default, or pass on_error='skip'."
 
 _MAX_SHORT: Final = 16
-"""Rows of a block up to which columns are encoded together: a call of Arrow costs as much as many cells."""
+"""Maximum number of rows for encoding columns together: a call of Arrow takes as long as many cells."""
 
 
 def encode_columns(
     plans: SequenceOf[ColumnPlan], block: Block, options: EncodeOptions
 ) -> tuple[dict[str, Column | Deferred], list[CellFault]]:
-    """Return the columns of some fields by the names of the fields, and the faults in the order of columns.
+    """Return the columns of fields by field name, and the faults in the order of columns.
 
-    Short columns that become the same field are encoded as one: a table of three rows may have a hundred
-    thousand columns.
+    Short columns with equal fields are encoded together: a table of three rows can have 100,000 columns.
     """
     encoded: dict[str, tuple[Column | Deferred, list[CellFault]]] = {}
     for group in _group(plans, block):
@@ -135,7 +134,7 @@ def encode_columns(
 
 
 def _group(plans: SequenceOf[ColumnPlan], block: Block) -> Iterator[SequenceOf[ColumnPlan]]:
-    """Yield columns that can be encoded as one: few texts each, which become the same field."""
+    """Yield groups of columns that can be encoded together: few strings each, with equal fields."""
     if not 0 < block.num_rows <= _MAX_SHORT:
         yield from ([plan] for plan in plans)
         return
@@ -150,7 +149,7 @@ def _group(plans: SequenceOf[ColumnPlan], block: Block) -> Iterator[SequenceOf[C
 
 
 def _divide(column: Column | Deferred, num_rows: int) -> Iterator[Column]:
-    """Yield the columns that were encoded as one."""
+    """Yield the columns that were encoded together."""
     num_columns = len(column) // num_rows
     masks: Iterable[Mask | None] = repeat(None, num_columns)
     if column.present is not None:
@@ -165,18 +164,17 @@ def _divide(column: Column | Deferred, num_rows: int) -> Iterator[Column]:
         for first, last, (start, stop, mask) in zip(firsts.tolist(), lasts.tolist(), inner, strict=True):
             yield ByteStrings(column.arena[first:last], start, stop, mask)
     else:
-        raise TypeError("numbers and texts have one value per row")
+        raise TypeError("numbers and strings have one value per row")
 
 
 def encode_column(
     plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions
 ) -> tuple[Column | Deferred, list[CellFault]]:
-    """Return the values of a column as their record will hold them.
+    """Return the values of a column as their records store them.
 
-    Values that are missing are marked as not present where the field is optional, and are faults where it is
-    not. NaN in a column of single numbers is such a missing value, whatever the source, unless the plan says
-    that it is a value; inside lists and arrays it is a value. Nothing outside the arguments, and the files
-    that the values name, has a say in the result.
+    Missing values are marked as not present in an optional field, and are faults in others. NaN in a column
+    of single numbers is a missing value, for any source, unless the plan declares it a value; inside lists
+    and arrays it is a value. The result depends only on the arguments, and on the files that values refer to.
     """
     faults = Faults(plan.column)
     column = _encode(plan, raw, block, options, faults.add)

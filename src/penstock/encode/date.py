@@ -1,9 +1,8 @@
-"""Dates and points in time as whole numbers.
+"""Encodes dates and times as whole numbers.
 
-In: columns of Arrow's, NumPy's or Python's dates and times, or of text in ISO 8601. Out: `Dense` of int64.
-
-Dates become days since 1970-01-01; points in time microseconds since 1970-01-01T00:00 UTC, those without a
-zone being taken as UTC; times of day and durations become microseconds.
+In: columns of Arrow, NumPy or Python dates and times, or of ISO 8601 strings. Out: `Dense` of int64. Dates
+become days since 1970-01-01, timestamps microseconds since 1970-01-01T00:00 UTC (without a time zone, UTC is
+assumed), times of day and durations microseconds.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _PER_MICROSECOND: Final = {"ns": 1000, "ps": 10**6, "fs": 10**9, "as": 10**12}
 
 
 def convert_dates(raw: RawColumn, report: Report) -> Dense:
-    """Return dates as days; what has a time of day other than midnight is reported."""
+    """Return dates as days; times of day other than midnight are reported."""
     times = convert_times(raw, report)
     days, rest = np.divmod(times.values, _DAY)
     for row in np.flatnonzero(rest).tolist():
@@ -60,7 +59,7 @@ def convert_dates(raw: RawColumn, report: Report) -> Dense:
 
 
 def convert_times(raw: RawColumn, report: Report) -> Dense:
-    """Return points in time as microseconds; a date alone is its midnight."""
+    """Return timestamps as microseconds; a date without a time of day means midnight."""
     column = settle(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
@@ -77,7 +76,7 @@ def convert_times(raw: RawColumn, report: Report) -> Dense:
 
 
 def convert_temporal(column: RawColumn, report: Report) -> Dense:
-    """Return a column whose type is that of dates or of times as days or microseconds, by that type."""
+    """Return a column of dates as days, or a column of times as microseconds, by the type of the column."""
     if isinstance(column, np.ndarray):
         by_day = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("Y", "M", "W", "D")
     else:
@@ -112,7 +111,7 @@ def _count_times(times: NDArray[Any], report: Report) -> Dense:
     elif unit in _MICROSECONDS:
         factor = step * _MICROSECONDS[unit]
         limit = _INT64_MAX // factor
-        bad, expected = (counts > limit) | (counts < -limit), "a time that 64 bits of microseconds hold"
+        bad, expected = (counts > limit) | (counts < -limit), "a time that fits 64 bits of microseconds"
         micros = np.where(bad, 0, counts) * factor
     else:
         bad, expected = is_there, EXPECTED
@@ -129,7 +128,7 @@ def _parse(text: pa.Array[Any], report: Report) -> Dense:
         return Dense(np.zeros(len(text), np.int64), present)
     trimmed: Any = trim(text)
     has_zone = pc.match_substring_regex(trimmed, _ZONE).fill_null(False).to_numpy(zero_copy_only=False)
-    # A date ends like a zone: 2024-01-30.
+    # A date ends like a time zone: 2024-01-30.
     strings = as_bytes(trimmed)
     has_zone &= strings.stops - strings.starts > _DAY_CHARS
     parts: dict[pa.DataType, Mask] = {
@@ -139,13 +138,13 @@ def _parse(text: pa.Array[Any], report: Report) -> Dense:
     values = np.zeros(len(text), np.int64)
     for kind, mask in parts.items():
         rows = np.flatnonzero(mask)
-        moments = _cast_sound(trimmed.take(rows), kind, report_rows(report, rows))
+        moments = _cast_valid(trimmed.take(rows), kind, report_rows(report, rows))
         values[rows] = primitive_values(moments).astype(np.int64)
     return Dense(values, present)
 
 
-def _cast_sound(text: pa.Array[Any], kind: pa.DataType, report: Report, first: int = 0) -> Any:
-    """Cast text to a type; report the cells that are none, found by halving, and leave them null."""
+def _cast_valid(text: pa.Array[Any], kind: pa.DataType, report: Report, first: int = 0) -> Any:
+    """Cast strings to a type; report the cells that are not valid, found by bisection, as null."""
     try:
         return pc.cast(text, kind)
     except pa.ArrowInvalid:
@@ -155,7 +154,7 @@ def _cast_sound(text: pa.Array[Any], kind: pa.DataType, report: Report, first: i
             return pa.array([None], kind)
     middle = len(text) // 2
     halves = (
-        _cast_sound(text[:middle], kind, report, first),
-        _cast_sound(text[middle:], kind, report, first + middle),
+        _cast_valid(text[:middle], kind, report, first),
+        _cast_valid(text[middle:], kind, report, first + middle),
     )
     return pa.concat_arrays(halves)

@@ -1,7 +1,7 @@
-"""Values that are fetched when their record is written: image files, and large objects that are in memory.
+"""Values that are read when their record is written: image files, and large objects in memory.
 
-In: deferred columns. Out: a reference a row, small enough to be sorted with the rows, and later the bytes. A
-file that is no longer what it was when the row was read is an error.
+In: deferred columns. Out: one reference per row, small enough to sort with the rows, and later the bytes. A
+file that changed since its row was read is an error.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from penstock import _native
 from penstock.columns import Bytes, Deferred
 from penstock.errors import ChangedFileError, PathError, PenstockError
 
-_HEAD: Final = struct.Struct("<q16s")  # size, digest; the path follows, for what lies in a file
+_HEAD: Final = struct.Struct("<q16s")  # size, digest; for a file, its path follows
 
 
 class References(NamedTuple):
-    """A reference a row, one behind the other; one of no bytes is to nothing."""
+    """One reference per row, concatenated; a missing value has an empty reference."""
 
     arena: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
 
 def make_references(column: Deferred | None, num_rows: int) -> References:
-    """Return the references of a column; None has nothing to refer to."""
+    """Return the references of a column; for None, all references are empty."""
     if column is None:
         return References(np.empty(0, np.uint8), np.zeros(num_rows + 1, np.int64))
     present = [True] * num_rows if column.present is None else column.present.tolist()
@@ -47,16 +47,16 @@ def make_references(column: Deferred | None, num_rows: int) -> References:
 
 
 def referred_bytes(reference: bytes) -> int:
-    """Return how many bytes a reference leads to."""
+    """Return the size of the value that a reference refers to."""
     return int(_HEAD.unpack_from(reference)[0]) if reference else 0
 
 
 def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
-    """Return the value that a reference leads to, as the core takes it; None for one to nothing.
+    """Return the value of a reference in the form that the core expects; None for an empty reference.
 
     Args:
-        reference: One that `make_references` made.
-        resident: The value itself, where it is in memory.
+        reference: Reference by `make_references`.
+        resident: The value itself, if it is in memory.
     """
     if not reference:
         return None
@@ -67,23 +67,23 @@ def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> 
 
 
 def refuse_file(value: _native.LateValue, error: int) -> PenstockError:
-    """Return the error for a file that the core could not read (errno), or that has changed (0)."""
+    """Return the error for a file that the core could not read (an errno), or that has changed (0)."""
     path = os.fsdecode(value[0]) if isinstance(value, tuple) else None
     if error:
         return PathError(f"cannot be read ({os.strerror(error)})", path=path)
     return ChangedFileError(
         "the file has changed since its row was read",
         path=path,
-        advice="Convert again when nothing writes there.",
+        advice="Convert again when no other program writes to the file.",
     )
 
 
 def materialize(column: Deferred) -> Bytes:
-    """Return the column with its values in memory: records with feature lists take them there.
+    """Return the column with its values in memory, as records with feature lists need them.
 
     Raises:
-        ChangedFileError: A file is not what it was.
-        PathError: It is gone.
+        ChangedFileError: A file has changed.
+        PathError: A file cannot be read.
     """
     references = make_references(column, len(column))
     arena = references.arena.tobytes()

@@ -1,6 +1,6 @@
-"""Cells that do not fit the field that their column is to become.
+"""Cells that do not fit the field of their column.
 
-In: positions, with what was expected and what was there. Out: one `CellFault` a row, in the order of rows.
+In: positions, each with the expected and the actual value. Out: one `CellFault` per row, in row order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class CellFault:
-    """One cell that does not fit.
+    """A cell that does not fit its field.
 
     Attributes:
-        row: Number in its block, from 0.
-        column: Name in the source.
-        expected: What would have been taken, in words.
-        got: What was there, in words.
-        advice: What to do about it, one sentence, or "".
+        row: Index of the row in its block.
+        column: Name of the column in the source.
+        expected: Description of the values that fit.
+        got: Description of the value in the cell.
+        advice: Advice to the user, one sentence, or "".
     """
 
     row: int
@@ -33,21 +33,21 @@ class CellFault:
 
 
 class Report(Protocol):
-    """Takes down that the value at a position does not fit."""
+    """Records that the value at a position does not fit."""
 
     def __call__(self, position: int, expected: str, got: str, advice: str = "") -> None:
-        """Take down one value."""
+        """Record one value."""
 
 
 class Faults:
-    """The faults of one column while it is encoded; the first of each row is the one that counts."""
+    """The faults of one column while it is encoded; only the first fault of each row is kept."""
 
     def __init__(self, column: str) -> None:
         self._column = column
         self._found: dict[int, CellFault] = {}
 
     def add(self, position: int, expected: str, got: str, advice: str = "") -> None:
-        """Take down a fault of a row."""
+        """Add a fault of a row."""
         row = int(position)
         if row not in self._found:
             self._found[row] = CellFault(row, self._column, expected, got, advice)
@@ -58,7 +58,7 @@ class Faults:
 
 
 def report_rows(report: Report, rows: NDArray[np.int64]) -> Report:
-    """Return a report for values that are some of the rows."""
+    """Return a report for a selection of rows: position i stands for row `rows[i]`."""
 
     def add(position: int, expected: str, got: str, advice: str = "") -> None:
         report(int(rows[position]), expected, got, advice)
@@ -66,17 +66,17 @@ def report_rows(report: Report, rows: NDArray[np.int64]) -> Report:
     return add
 
 
-def report_items(report: Report, offsets: NDArray[np.int64], place: str = "at position") -> Report:
-    """Return a report for the items of lists, one behind the other; `offsets` says whose they are."""
+def report_items(report: Report, offsets: NDArray[np.int64], preposition: str = "at position") -> Report:
+    """Return a report for the concatenated items of lists; row i has the items from `offsets[i]` on."""
 
     def add(position: int, expected: str, got: str, advice: str = "") -> None:
         row = int(np.searchsorted(offsets, position, side="right")) - 1
-        report(row, expected, f"{got} {place} {position - int(offsets[row])}", advice)
+        report(row, expected, f"{got} {preposition} {position - int(offsets[row])}", advice)
 
     return add
 
 
 def report_all(report: Report, positions: Iterable[int], expected: str, got: str, advice: str = "") -> None:
-    """Take down the same fault of many values."""
+    """Record the same fault for many values."""
     for position in positions:
         report(position, expected, got, advice)

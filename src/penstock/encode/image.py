@@ -1,8 +1,8 @@
-"""Encoded images, one a row.
+"""Encodes columns with one image per row.
 
-In: raw columns of paths, of encoded images, of {bytes, path} structs, of pixels, of PIL images. Out: `Bytes`,
-or `Deferred` for files and for large values of a table in memory. Files and encoded images are kept byte for
-byte unless they are to be shrunk; pixels become PNGs.
+In: raw columns of paths, encoded images, {bytes, path} structs, pixel arrays or PIL images. Out: `Bytes`, or
+`Deferred` for files and for large values of a table in memory. Files and encoded images are stored unchanged
+unless `resize` shrinks them; pixel arrays become PNGs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def draw_array(pixels: NDArray[Any], options: EncodeOptions) -> bytes:
 
 
 def draw_image(image: Pillow.Image, options: EncodeOptions) -> bytes:
-    """Return a PIL image as the file that it was read from, where that is still there, or as a PNG."""
+    """Return the bytes of the file that a PIL image was read from if it is still open, otherwise a PNG."""
     data = _original(image)
     if data is not None:
         return data
@@ -63,7 +63,7 @@ def draw_image(image: Pillow.Image, options: EncodeOptions) -> bytes:
 
 
 def shrink(data: bytes, picture: Picture, options: EncodeOptions) -> bytes:
-    """Return an encoded image with its shorter side as long as asked; the same bytes, if it is no longer."""
+    """Return an encoded image with its shorter side reduced to `resize`; the same bytes if it is smaller."""
     side = options.resize
     if side is None or min(picture.width, picture.height) <= side:
         return data
@@ -72,17 +72,17 @@ def shrink(data: bytes, picture: Picture, options: EncodeOptions) -> bytes:
     try:
         with Pillow.open(io.BytesIO(data), formats=FORMATS) as image:
             return _shrink(image, data, side, options)
-    except Exception as error:  # decoders raise whatever a damaged file makes them raise
+    except Exception as error:  # decoders raise many types of errors for damaged files
         raise ValueError(f"an image that cannot be decoded ({error})") from error
 
 
 def _shrink(image: Pillow.Image, data: bytes, side: int, options: EncodeOptions) -> bytes:
     if image.width * image.height > options.max_pixels:
-        # The header that the decoder goes by need not be the one that was looked at.
+        # The decoder may use another header than the one that was checked.
         raise ValueError(f"{image.width} x {image.height} pixels")
     format = image.format or "PNG"
     profile = image.info.get("icc_profile")
-    # A JPEG can be decoded at a half, a quarter or an eighth; at twice the size wanted, nobody sees it.
+    # A JPEG can be decoded at a half, a quarter or an eighth: at twice the final size the loss is invisible.
     image.draft(None, (2 * side, 2 * side))
     upright = ImageOps.exif_transpose(image)
     if upright.mode == "P":
@@ -102,15 +102,15 @@ def _shrink(image: Pillow.Image, data: bytes, side: int, options: EncodeOptions)
 
 
 def _original(image: Pillow.Image) -> bytes | None:
-    """Return the bytes that an image was opened from, if its pixels were not loaded, and so not changed."""
+    """Return the bytes that an image was opened from, if its pixels were not loaded and thus not changed."""
     file = getattr(image, "fp", None)
     if not isinstance(image, ImageFile.ImageFile) or file is None or not image.tile or image.tell():
         return None
     try:
-        place = file.tell()
+        position = file.tell()
         file.seek(0)
         data: bytes = file.read()
-        file.seek(place)
+        file.seek(position)
     except (OSError, ValueError):
         return None
     picture = read_picture(data)
@@ -126,8 +126,8 @@ def _save(image: Pillow.Image, format: str, **options: Any) -> bytes:
 EXPECTED: Final = "a JPEG, PNG, WebP, GIF or BMP image"
 _NAMES: Final = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "gif": "GIF", "bmp": "BMP"}
 _PIXELS: Final = (
-    "Pixels are uint8 (height, width) or (height, width, 1, 3 or 4), or uint16 (height, width); "
-    "declare the field as a Tensor to keep other arrays."
+    "Pixel arrays are uint8 of shape (height, width) or (height, width, 1, 3 or 4), or uint16 of shape "
+    "(height, width); declare the field as a Tensor for other arrays."
 )
 
 
@@ -149,7 +149,7 @@ class _ImageEncoder:
         self._report = report
 
     def encode(self, raw: RawColumn) -> Bytes | Deferred:
-        """Return the images that a column holds in one way or another."""
+        """Return the images of a column of bytes, structs or objects."""
         column = settle(raw)
         if isinstance(column, np.ndarray):
             return self._encode_objects(column)
@@ -157,11 +157,11 @@ class _ImageEncoder:
             return self._encode_encoded(as_bytes(column), raw)
         if isinstance(column, pa.StructArray) and {"bytes", "path"} & set(column.type.names):
             return self._encode_structs(column)
-        advice = "Say that the column holds paths." if is_string(column.type) else _PIXELS
+        advice = "Declare that the column contains paths." if is_string(column.type) else _PIXELS
         return no_bytes(len(column), refuse_all(column, EXPECTED, self._report, advice))
 
     def encode_files(self, raw: RawColumn) -> Bytes | Deferred:
-        """Return references to files; the images themselves, if they are to be shrunk."""
+        """Return references to files, or the images themselves if they are resized."""
         paths, present = read_paths(raw, self._block, self._report)
         if self._options.resize is not None:
             is_there = [True] * len(paths) if present is None else present.tolist()
@@ -196,7 +196,7 @@ class _ImageEncoder:
         return defer_large(column, raw, self._block, (widths, heights))
 
     def _encode_structs(self, structs: pa.StructArray) -> Bytes | Deferred:
-        """Return images that are there as bytes or else as a path, as Hugging Face has them."""
+        """Return images that are given as bytes or as a path, as in Hugging Face data sets."""
         children = {name: pc.struct_field(structs, name) for name in structs.type.names}
         data = settle(children.get("bytes", pa.nulls(len(structs))))
         paths = children.get("path", pa.nulls(len(structs)))
@@ -211,7 +211,7 @@ class _ImageEncoder:
         return join_bytes(self._encode_object(row, cell) for row, cell in enumerate(cells))
 
     def _encode_object(self, row: int, cell: Any) -> bytes | None:
-        """Return the image that an object is; None where it is missing, b"" where it is none."""
+        """Return the encoded image of an object; None if it is missing, b"" if it is not an image."""
         if isinstance(cell, Mapping):
             blob, path = cell.get("bytes"), cell.get("path")
             if blob is None and path is not None:
@@ -228,7 +228,7 @@ class _ImageEncoder:
             return b""
 
     def _draw(self, cell: Any) -> bytes:
-        """Return the encoded image that an object is, or shows."""
+        """Return an object as an encoded image."""
         if isinstance(cell, np.ndarray):
             return draw_array(cell, self._options)
         if isinstance(cell, Pillow.Image):
@@ -249,7 +249,7 @@ class _ImageEncoder:
             return None
 
     def _keep(self, row: int, data: bytes, path: str = "") -> bytes:
-        """Return an image as it is to be stored; b"" where it is none."""
+        """Return an image as it is stored; b"" if it is not an image."""
         picture = self._check(row, data, path)
         if picture is None or self._options.resize is None:
             return data if picture is not None else b""
@@ -260,7 +260,7 @@ class _ImageEncoder:
             return b""
 
     def _check(self, row: int, data: bytes | memoryview, path: str = "") -> Picture | None:
-        """Return what the header of an image says; None, with a report, where it is not the image wanted."""
+        """Return the header of an image; report it and return None if it is not an image of the field."""
         picture = read_picture(bytes(data[:HEAD_BYTES]))
         if picture is not None and not picture.width and len(data) > HEAD_BYTES:
             picture = read_picture(bytes(data))
@@ -272,7 +272,7 @@ class _ImageEncoder:
             self._refuse(row, path, found)
             return None
         if not picture.width:
-            self._refuse(row, path, f"{found} that is damaged, or cut off, before it says its size")
+            self._refuse(row, path, f"{found} whose header is damaged or truncated")
             return None
         return picture
 
@@ -284,13 +284,13 @@ class _ImageEncoder:
 
 
 def _describe(head: bytes) -> str:
-    """Say what bytes are that are no image."""
+    """Return a description of bytes that are not an image."""
     if not head:
         return "no bytes"
     if head.startswith(b"version https://git-lfs"):
         return "a Git LFS pointer"
     text = head.decode(errors="replace")
-    # The last character may have been cut off with the rest of the file.
+    # The last character may be incomplete.
     if all(letter.isprintable() or letter.isspace() for letter in text[:-1]) and "\ufffd" not in text[:-1]:
         return "text"
     return f"bytes that begin with {head[:8]!r}"

@@ -1,6 +1,6 @@
-"""Numbers, one a row.
+"""Encodes columns with one number per row.
 
-In: raw columns of numbers, of text that holds numbers, of times and bools. Out: `Dense`.
+In: raw columns of numbers, of strings that contain numbers, of times and bools. Out: `Dense`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from penstock.source.block import RawColumn
 
 
 def cast_values(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], Mask | None]:
-    """Return numbers in another type, with zeros for those that it cannot hold.
+    """Return numbers in another type, with zeros for those that the type cannot represent.
 
-    Whole numbers stay what they are or are lost; floats are rounded where that is what a narrower type does,
-    and lost where they are finite and would become infinite. Bools are 0 and 1.
+    Whole numbers keep their value or are lost. Floats are rounded to a narrower type, and are lost if they
+    are finite and would become infinite. Bools are 0 and 1.
 
     Returns:
-        The numbers, and which were lost: None if none was.
+        The numbers, and a mask of those that were lost, or None if no number was lost.
     """
     target = np.dtype(dtype)
     source = values.dtype
@@ -68,7 +68,7 @@ def _cast_to_whole(values: NDArray[Any], target: np.dtype[Any]) -> tuple[NDArray
     if not values.size:
         return values.astype(target), None
     if values.dtype.kind == "f":
-        # Both limits are exact in float64: the upper one is a power of two, which is itself too large.
+        # Both limits are exact in float64; the upper one is exclusive, a power of two.
         wide = values.astype(np.float64, copy=False)
         lost = ~((wide >= float(low)) & (wide < float(high + 1)) & (np.floor(wide) == wide))
         values = wide
@@ -89,10 +89,10 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
     """Return numbers of one type.
 
     Args:
-        raw: The values.
-        dtype: A type of bools, ints or floats, by its NumPy name.
-        report: Takes the values that are no such number.
-        nan_is_missing: Whether NaN marks a missing value, also NaN that a text holds.
+        raw: Values of the column.
+        dtype: NumPy name of a type of bools, ints or floats.
+        report: Called for each value that is not a number of that type.
+        nan_is_missing: Whether NaN marks a missing value, also as a string.
     """
 
     def convert(column: RawColumn, report: Report) -> Dense:
@@ -100,7 +100,7 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
         return fit_numbers(numbers, dtype, report, nan_is_missing=nan_is_missing)
 
     def expect(value: object) -> str:
-        # Arrow knows every int that 64 bits hold.
+        # Arrow accepts every int of 64 bits.
         return expect_number(dtype) + (" of 64 bits" if isinstance(value, int) else "")
 
     column = settle(raw)
@@ -110,7 +110,7 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
 
 
 def fit_numbers(numbers: Dense, dtype: str, report: Report, *, nan_is_missing: bool = False) -> Dense:
-    """Return numbers in another type, and report those that it cannot hold."""
+    """Return numbers in another type, and report those that the type cannot represent."""
     if nan_is_missing:
         numbers = _drop_nan(numbers)
     values, present = numbers.values, numbers.present
@@ -121,7 +121,7 @@ def fit_numbers(numbers: Dense, dtype: str, report: Report, *, nan_is_missing: b
 
 
 def _drop_nan(numbers: Dense) -> Dense:
-    """Return numbers of which no present one is NaN; those that were are 0 and missing."""
+    """Return numbers with NaN marked as missing, and 0 in its place."""
     values = numbers.values
     is_nan = np.isnan(values) if values.dtype.kind == "f" else None
     if is_nan is None or not is_nan.any():
@@ -130,12 +130,12 @@ def _drop_nan(numbers: Dense) -> Dense:
 
 
 def expect_number(dtype: str) -> str:
-    """Say what a type of number takes."""
+    """Return the description of a number type for messages."""
     return {"f": "a number", "b": "true or false"}.get(np.dtype(dtype).kind, "a whole number")
 
 
 def _read_numbers(column: RawColumn, dtype: str, report: Report, nan_is_missing: bool) -> Dense:
-    """Return the numbers that a plain column holds, in a type that it has them in."""
+    """Return the numbers of a normalized column, in the type that the column has."""
     if isinstance(column, np.ndarray):
         return _read_array(column, dtype, report)
     kind = column.type
@@ -146,11 +146,11 @@ def _read_numbers(column: RawColumn, dtype: str, report: Report, nan_is_missing:
     if pa.types.is_decimal(kind):
         return _read_decimals(column, dtype, report)
     if is_string(kind) or is_bytes(kind):
-        return _read_texts(column, dtype, report, nan_is_missing)
-    return _read_nothing(column, dtype, report)
+        return _read_strings(column, dtype, report, nan_is_missing)
+    return _refuse_column(column, dtype, report)
 
 
-def _read_texts(column: pa.Array[Any], dtype: str, report: Report, nan_is_missing: bool) -> Dense:
+def _read_strings(column: pa.Array[Any], dtype: str, report: Report, nan_is_missing: bool) -> Dense:
     is_float = np.dtype(dtype).kind == "f"
     few = parse_few(column, is_float=is_float)
     if few is not None:
@@ -161,7 +161,7 @@ def _read_texts(column: pa.Array[Any], dtype: str, report: Report, nan_is_missin
 
 def _read_array(column: NDArray[Any], dtype: str, report: Report) -> Dense:
     if column.dtype.kind not in "biufmM":
-        return _read_nothing(column, dtype, report)
+        return _refuse_column(column, dtype, report)
     if column.ndim > 1:
         column = _squeeze(column, dtype, report)
     return convert_temporal(column, report) if column.dtype.kind in "mM" else Dense(column)
@@ -177,12 +177,12 @@ def _read_decimals(column: pa.Array[Any], dtype: str, report: Report) -> Dense:
     return Dense(primitive_values(pc.cast(column, pa.float64())), present_cells(column))
 
 
-def _read_nothing(column: RawColumn, dtype: str, report: Report) -> Dense:
+def _refuse_column(column: RawColumn, dtype: str, report: Report) -> Dense:
     return Dense(np.zeros(len(column), dtype), refuse_all(column, expect_number(dtype), report))
 
 
 def _squeeze(column: NDArray[Any], dtype: str, report: Report) -> NDArray[Any]:
-    """Return an array of one number a row; arrays of several are reported."""
+    """Return an array of one number per row; arrays of several numbers are reported."""
     num_rows, num_values = len(column), int(np.prod(column.shape[1:]))
     if num_values == 1:
         return column.reshape(num_rows)
@@ -197,12 +197,12 @@ def _report_lost(values: NDArray[Any], lost: Mask, dtype: str, report: Report) -
         value = values.flat[position].item()
         expected, advice = expect_number(dtype), ""
         if target.kind == "f":
-            expected = f"a number that {dtype} holds"
-            advice = "Number and Tensor can be float64." if dtype == "float32" else ""
+            expected = f"a number within the range of {dtype}"
+            advice = "Declare the field with dtype='float64'." if dtype == "float32" else ""
         elif isinstance(value, float) and np.isnan(value):
-            advice = "Whole numbers have no NaN: leave nan='missing', or declare the field as float32."
+            advice = "Whole numbers cannot be NaN: use nan='missing', or declare the field as float32."
         elif target.kind in "iu" and (isinstance(value, int) or value.is_integer()):
             expected = f"{expected} of {8 * target.itemsize} bits"
             if target.kind == "u":
-                expected += " without a sign"
+                expected += ", unsigned"
         report(position, expected, show(value), advice)

@@ -1,9 +1,8 @@
-"""Text that holds numbers.
+"""Parses numbers from strings.
 
-In: Arrow arrays of strings. Out: `Dense` of int64 or float64.
-
-White space around a number is passed over. A whole number may be written `7`, `+7`, `7.0` or `7e0`;
-hexadecimal digits, grouping and the digits of other scripts make no number.
+In: Arrow arrays of strings. Out: `Dense` of int64 or float64. Whitespace around a number is ignored. A whole
+number can be written `7`, `+7`, `7.0` or `7e0`; hexadecimal digits, thousands separators and the digits of
+other scripts are not accepted.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:
 _EXACT: Final = float(1 << 53)  # whole numbers up to here are exact in float64
 _IS_PLAIN: Final = np.isin(np.arange(256), list(b"0123456789-"))
 _LONGEST_WORD: Final = 20  # texts for a missing value are short
-_MOST_DIGITS: Final = 18  # a number of so many fits into 64 bits, whatever it is
-_FEW_TEXTS: Final = 16  # so many Python reads before Arrow has begun, and tables may have 100 000 columns
+_MAX_DIGITS: Final = 18  # every number of this many digits fits into 64 bits
+_FEW_TEXTS: Final = 16  # for few strings Python is faster than Arrow; tables can have 100,000 columns
 _FEW_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _FEW_FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
-    """Return the numbers of a few texts that are plainly such; None where there is more to look at."""
+    """Return the numbers of a few strings in a simple notation; None if the general parser is needed."""
     if len(text) > _FEW_TEXTS or text.null_count or not is_string(text.type):
         return None
     try:
@@ -51,26 +50,26 @@ def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
 
 
 def advise_missing(word: str) -> str:
-    """Return the advice for a text where a number or date was expected; texts with digits get none."""
+    """Return the advice for a word where a number or date was expected; "" for strings with digits."""
     if not word or len(word) > _LONGEST_WORD or any(map(str.isdigit, word)):
         return ""
     return f"If it means a missing value, pass missing=('', {word!r}) (--missing {shlex.quote(word)})."
 
 
 def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:
-    """Return the whole numbers that texts hold, as int64.
+    """Return the whole numbers in strings, as int64.
 
     Args:
-        text: The texts.
-        report: Takes the texts that are no whole number.
-        nan_is_missing: Whether `nan` is a missing value rather than a fault.
+        text: Strings to parse.
+        report: Called for each string that is not a whole number.
+        nan_is_missing: Whether `nan` is a missing value instead of a fault.
     """
-    # Arrow takes 0x1F for a number, and needs ten times as long to refuse a cell as to read one.
+    # Arrow accepts 0x1F as a number, and takes ten times as long to refuse a cell as to parse one.
     if _IS_PLAIN[as_bytes(text).arena].all():
         try:
             return _dense(pc.cast(text, pa.int64()))
         except pa.ArrowInvalid:
-            pass  # one is too large, or has its minus elsewhere; which, is found below
+            pass  # a number is too large, or has a misplaced minus sign: found below
     trimmed = trim(text)
     is_whole = pc.match_substring_regex(trimmed, _WHOLE)
     digits = pc.utf8_ltrim(_only(trimmed, is_whole), "+")
@@ -88,7 +87,7 @@ def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = Fals
 
 
 def parse_floats(text: pa.Array[Any], report: Report) -> Dense:
-    """Return the numbers that texts hold, as float64; `nan` and `inf` are such, in any case."""
+    """Return the numbers in strings, as float64; `nan` and `inf` are accepted in upper and lower case."""
     trimmed = trim(text)
     try:
         numbers = _dense(pc.cast(trimmed, pa.float64()))
@@ -103,7 +102,7 @@ def parse_floats(text: pa.Array[Any], report: Report) -> Dense:
         written = trimmed[row].as_py()
         if "inf" not in written.lower():
             numbers.values[row] = 0
-            report(row, "a number that float64 holds", show(written))
+            report(row, "a number within the range of float64", show(written))
     return numbers
 
 
@@ -113,7 +112,7 @@ def _dense(array: pa.Array[Any]) -> Dense:
 
 
 def _rows(mask: pa.Array[Any]) -> NDArray[np.int64]:
-    """Return where a mask is true; a null is not."""
+    """Return the rows where a mask is true; null counts as false."""
     return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
 
 
@@ -122,13 +121,13 @@ def _only(text: pa.Array[Any], mask: pa.Array[Any]) -> Any:
 
 
 def _fit(digits: pa.Array[Any], report: Report) -> pa.Array[Any]:
-    """Return the digits of whole numbers without those of more than 64 bits, which are reported."""
+    """Return digits with null for numbers of more than 64 bits, which are reported."""
     column = as_bytes(digits)
     keep = np.ones(len(digits), np.bool_)
-    for row in np.flatnonzero(column.stops - column.starts > _MOST_DIGITS).tolist():
+    for row in np.flatnonzero(column.stops - column.starts > _MAX_DIGITS).tolist():
         written = digits[row].as_py()
         significant = written.lstrip("-").lstrip("0")
-        # Twenty digits are too many; Python refuses to read thousands of them.
+        # Twenty digits are too many; Python refuses to parse thousands of them.
         if len(significant) > 19 or not -(1 << 63) <= int(written) < 1 << 63:
             keep[row] = False
             report(row, "a whole number of 64 bits", show(written))
@@ -136,7 +135,7 @@ def _fit(digits: pa.Array[Any], report: Report) -> pa.Array[Any]:
 
 
 def _parse_exact(text: pa.Array[Any], report: Report, nan_is_missing: bool) -> Dense:
-    """Return whole numbers that are written as floats, such as 7.0 or 1e3, where floats hold them exactly."""
+    """Return whole numbers that are written as floats, such as 7.0 or 1e3, if float64 is exact for them."""
     refused = Faults("")
     floats = parse_floats(text, refused.add).values
     is_exact = (np.abs(floats) <= _EXACT) & (np.floor(floats) == floats)

@@ -1,4 +1,4 @@
-"""How raw values are encoded where there is a choice; checked when made."""
+"""Options of the encode stage, checked when they are created."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.foundation.wording import show
 
 @dataclass(frozen=True, kw_only=True)
 class EncodeOptions:
-    """Choices of encoding.
+    """Options of encoding.
 
     Attributes:
-        resize: Shrink images so that their shorter side has this many pixels, which leaves room for crops of
-            that size; the ratio of the sides is kept. They are encoded again in their own format (JPEG and
-            WebP at quality 95), upright, and with the first frame alone. Images that are no larger are kept
-            byte for byte. None keeps all.
-        max_pixels: An image of more is not decoded. 50 million are 150 MB of memory; what claims to be larger
-            is more often an attack than a photograph.
-        png_level: How hard pixels given as arrays are compressed, 0 to 9. Level 1 is five times faster than
-            the usual 6, for files a tenth larger.
+        resize: Number of pixels of the shorter side of images; larger images are shrunk to it, with the same
+            aspect ratio, which leaves room for crops of that size. They are encoded again in their own format
+            (JPEG and WebP at quality 95), upright, and with the first frame only. Smaller images are stored
+            unchanged. None stores all images unchanged.
+        max_pixels: Maximum number of pixels of an image that is decoded. 50 million pixels take 150 MB of
+            memory; larger sizes in a header are more often an attack than a photograph.
+        png_level: PNG compression level of pixel arrays, 0 to 9. Level 1 is five times as fast as the usual
+            6, for files that are 10 % larger.
 
     Example:
         >>> EncodeOptions(resize=256).resize
@@ -44,5 +44,5 @@ class EncodeOptions:
                 name,
                 expected=f"a whole number from {least} to {most}",
                 got=show(value),
-                advice=f"Leave it out for {type(self).__dict__[name]}.",
+                advice=f"The default is {type(self).__dict__[name]}.",
             )

@@ -1,7 +1,7 @@
-"""Raw columns without their wrappers, so that each kind of field has few types to know.
+"""Normalizes raw columns to few types, which the encoders of fields know.
 
-In: raw columns of any type. Out: Arrow arrays of plain types, NumPy arrays of numbers and times, and arrays
-of objects where these share no type.
+In: raw columns of any type. Out: Arrow arrays without dictionaries, extensions or views, NumPy arrays of
+numbers and times, and arrays of objects for mixed types.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from penstock.source.column import is_missing, may_be_missing, write_names
 
 
 def primitive_values(array: pa.Array[Any]) -> NDArray[Any]:
-    """Return bools as uint8, numbers as they are, times as datetime64 or timedelta64."""
+    """Return bools as uint8, numbers unchanged, times as datetime64 or timedelta64; null becomes zero."""
     if pa.types.is_boolean(array.type):
         array = pc.cast(array, pa.uint8())
     dtype = _dtype(array.type)
     if not len(array):
         return np.zeros(0, dtype)
-    # Read from the buffer: to_numpy() makes floats of ints with nulls, and null slots may hold anything.
+    # Read from the buffer: to_numpy() converts ints with nulls to floats, and null slots are undefined.
     values = view_buffer(array.buffers()[1], dtype, len(array), array.offset)
     present = present_cells(array)
     if present is not None:
@@ -40,20 +40,20 @@ def primitive_values(array: pa.Array[Any]) -> NDArray[Any]:
 
 
 def view_buffer(buffer: Any, dtype: DTypeLike, num_values: int, first: int = 0) -> NDArray[Any]:
-    """Return some of the values of a buffer, which is an Arrow one, without a copy."""
+    """Return values of an Arrow buffer as an array, without a copy."""
     start = first * np.dtype(dtype).itemsize
     values: NDArray[Any] = np.frombuffer(buffer, dtype, num_values, start)
     return values
 
 
 def is_temporal(kind: pa.DataType) -> bool:
-    """Return whether a type is one of dates, points in time, times of day or durations."""
+    """Return whether a type contains dates, timestamps, times of day or durations."""
     return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
 
 
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:
     if pa.types.is_date32(kind):
-        return np.dtype("i4")  # NumPy's days have 64 bits
+        return np.dtype("i4")  # days in NumPy have 64 bits
     if pa.types.is_date64(kind):
         return np.dtype("M8[ms]")
     if isinstance(kind, pa.TimestampType):
@@ -66,7 +66,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def present_objects(objects: NDArray[Any]) -> Mask | None:
-    """Return which objects of a one-dimensional array are there; None if all are."""
+    """Return which objects of a one-dimensional array are present; None if all are."""
     kinds = {kind for kind in set(map(type, objects)) if may_be_missing(kind)}
     if not kinds:
         return None
@@ -77,7 +77,7 @@ def present_objects(objects: NDArray[Any]) -> Mask | None:
 
 
 def present_cells(array: pa.Array[Any]) -> Mask | None:
-    """Return which values of an Arrow array are there; None if all are."""
+    """Return which values of an Arrow array are present; None if all are."""
     if not array.null_count:
         return None
     present: Mask = array.is_valid().to_numpy(zero_copy_only=False)
@@ -85,26 +85,26 @@ def present_cells(array: pa.Array[Any]) -> Mask | None:
 
 
 def tidy(present: Mask | None) -> Mask | None:
-    """Return a mask, or None where it leaves nothing out."""
+    """Return a mask, or None if all of it is true."""
     return None if present is None or present.all() else present
 
 
 def merge(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return what is there by both masks."""
+    """Return the values that are present in both masks; None means all."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
 
 
-# Arrow would take these for lists, in an order that changes from run to run.
+# Arrow would accept these as lists, in an order that changes from run to run.
 _UNORDERED = (set, frozenset)
 
 
 def settle(raw: RawColumn) -> RawColumn:
-    """Return the same values in a plain type.
+    """Return the same values in one of few types.
 
-    Dictionaries, runs, extensions and views are undone. Strings, and objects of one type that Arrow knows,
-    become Arrow arrays. What comes back as an array of objects is mixed, or nothing that Arrow knows.
+    Dictionary, run-end encoded, extension and view arrays are decoded. Strings, and objects of one type that
+    Arrow supports, become Arrow arrays. Arrays of objects are returned for mixed and unsupported types.
     """
     if isinstance(raw, np.ndarray):
         return _settle_numpy(raw)
@@ -117,14 +117,14 @@ def settle(raw: RawColumn) -> RawColumn:
     kind = raw.type
     if pa.types.is_string_view(kind):
         return pc.cast(raw, pa.large_string())
-    is_odd = pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind)
-    return pc.cast(raw, pa.large_binary()) if is_odd else raw
+    is_cast = pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind)
+    return pc.cast(raw, pa.large_binary()) if is_cast else raw
 
 
 def group_objects(objects: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], RawColumn | None]]:
-    """Yield mixed objects by type: their rows, and the values as a plain column.
+    """Yield mixed objects by type: their rows, and the values as a normalized column.
 
-    The column is None for an object that no column holds. Missing values are in no group.
+    The column is None for an object of a type that no column supports. Missing values are left out.
     """
     present = present_objects(objects)
     rows_of: dict[type, list[int]] = {}
@@ -136,12 +136,12 @@ def group_objects(objects: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], Ra
         if column is not None or len(rows) == 1:
             yield rows, column
             continue
-        for i in range(len(rows)):  # one that does not fit must not spoil the others
+        for i in range(len(rows)):  # one object that does not fit must not affect the others
             yield rows[i : i + 1], unify(objects[rows[i : i + 1]])
 
 
 def unify(objects: NDArray[Any]) -> RawColumn | None:
-    """Return objects of one type as a typed column with nulls, or None where they are no such."""
+    """Return objects of one type as a typed column with nulls, or None if they have several types."""
     present = present_objects(objects)
     there = objects if present is None else objects[present]
     kinds = set(map(type, there))
@@ -164,7 +164,7 @@ def unify(objects: NDArray[Any]) -> RawColumn | None:
 
 
 def as_objects(values: Sequence[object]) -> NDArray[Any]:
-    """Return values as an array of objects with one dimension, also where they are lists of one length."""
+    """Return values as a one-dimensional array of objects, also if they are lists of one length."""
     objects = np.empty(len(values), object)
     for row, value in enumerate(values):
         objects[row] = value
@@ -172,12 +172,12 @@ def as_objects(values: Sequence[object]) -> NDArray[Any]:
 
 
 def _write_uuids(array: Any) -> RawColumn:
-    # Sixteen bytes may by chance be text; what people mean by a UUID is its 36 characters.
+    # A UUID is written as its usual 36 characters: sixteen bytes may happen to be valid text.
     return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.string())
 
 
 def _unify_times(there: NDArray[Any], present: NDArray[np.bool_] | None) -> RawColumn | None:
-    # Arrow cuts a pandas.Timestamp to microseconds without a word, and takes no NumPy scalar.
+    # Arrow truncates a pandas.Timestamp to microseconds silently, and does not accept NumPy scalars.
     scalars = [value.to_datetime64() if hasattr(value, "to_datetime64") else value for value in there]
     if len({scalar.dtype for scalar in scalars}) > 1:
         return None
@@ -209,7 +209,7 @@ def convert_objects(
     expect: Callable[[object], str],
     report: Report,
 ) -> Dense:
-    """Convert objects type by type; those that no column holds are reported by what `expect` says of them."""
+    """Convert objects type by type; unsupported objects are reported with `expect(value)` as expected."""
     values = np.zeros(len(objects), dtype)
     present = np.zeros(len(objects), np.bool_)
     for rows, column in group_objects(objects):
@@ -226,7 +226,7 @@ def convert_objects(
 
 
 def show_cell(column: RawColumn, row: int) -> str:
-    """Write the value of a row in at most a line."""
+    """Return the value of a row as text of at most one line."""
     value: Any = column[row]
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
@@ -235,13 +235,13 @@ def show_cell(column: RawColumn, row: int) -> str:
     if isinstance(value, pa.Scalar):
         try:
             value = value.as_py()
-        except (ValueError, OverflowError):  # a time that Python has no object for
+        except (ValueError, OverflowError):  # a time outside the range of Python's datetime
             return f"a value of type {value.type}"
     return show(value)
 
 
 def present_rows(column: RawColumn) -> Mask | None:
-    """Return which rows of a plain column are there; None if all are."""
+    """Return which rows of a normalized column are present; None if all are."""
     if not isinstance(column, np.ndarray):
         return present_cells(column)
     return present_objects(column) if column.dtype.kind == "O" and column.ndim == 1 else None
@@ -250,13 +250,13 @@ def present_rows(column: RawColumn) -> Mask | None:
 def refuse_rows(
     column: RawColumn, rows: Iterable[int], expected: str, report: Report, advice: str = ""
 ) -> None:
-    """Report some rows for what they hold."""
+    """Report the values of some rows."""
     for row in rows:
         report(row, expected, show_cell(column, row), advice)
 
 
 def refuse_all(column: RawColumn, expected: str, report: Report, advice: str = "") -> Mask | None:
-    """Report every row that is there; return which are."""
+    """Report every row that is present; return which rows are."""
     present = present_rows(column)
     rows = range(len(column)) if present is None else np.flatnonzero(present).tolist()
     refuse_rows(column, rows, expected, report, advice)

@@ -1,6 +1,7 @@
-"""Blocks of raw data on their way into records.
+"""Blocks of raw rows that become columns of fields.
 
-In: a block and the plan. Out: its columns and what does not fit, with the place of each fault in words.
+In: a block and the plan. Out: its encoded columns and its faults, and the error for each fault with file, row
+and line.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import find_line
 
-_MOST_CHARS: Final = 1000
-_MOST_BYTES: Final = 100
+_MAX_CHARS: Final = 1000
+_MAX_BYTES: Final = 100
 
 
 @dataclass
 class EncodedRows:
-    """The columns of a block.
+    """The encoded columns of a block.
 
     Attributes:
-        columns: Those of the schema.
-        sides: Those by which rows are split, and which are not written.
-        splits: The split of each row, or of all, where that is told.
-        faults: What does not fit; rows count from the beginning of the block.
+        columns: Columns of the schema, by field name.
+        sides: Columns that are used only for splitting, and are not written.
+        splits: Split of each row, or of all rows, if the source declares it; otherwise None.
+        faults: Cells that do not fit; rows are counted from the start of the block.
     """
 
     columns: dict[str, Column | Deferred]
@@ -44,44 +45,44 @@ class EncodedRows:
 
 
 class Incoming(Protocol):
-    """A block of rows that is to be written."""
+    """A block of rows to encode and write, from raw or stored data."""
 
     @property
     def first_row(self) -> int:
-        """Number of its first row in the source."""
+        """Index of the first row in the source."""
 
     @property
     def num_rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
 
     @property
     def num_bytes(self) -> int:
-        """How much of the source it stands for."""
+        """Number of bytes of the source that the block was read from."""
 
     @property
     def path(self) -> str | None:
-        """Path of the file that it comes from; None if there is none."""
+        """Path of the source file, or None if there is none."""
 
     def encode(self) -> EncodedRows:
-        """Return the rows as columns; called on any thread."""
+        """Return the rows as columns; any thread can call this."""
 
     def refuse(self, fault: CellFault) -> PenstockError:
         """Return the error for a cell that does not fit."""
 
     def show(self, row: int) -> dict[str, Any]:
-        """Return a row of the block as JSON can hold it."""
+        """Return a row of the block as a JSON value."""
 
 
 @dataclass(frozen=True)
 class RawPlan:
-    """What becomes of the columns of a source.
+    """Plan for encoding the columns of a source.
 
     Attributes:
-        columns: Those that are written.
-        sides: Those that only rows are split by.
-        split_by: The one that names the splits, or None.
-        encode: How values are encoded.
-        source: How the source is read.
+        columns: Plans of the columns that are written.
+        sides: Plans of the columns that are used only for splitting.
+        split_by: Plan of the column that names the splits, or None.
+        encode: Options of encoding.
+        source: Options of reading the source.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -93,29 +94,29 @@ class RawPlan:
 
 @dataclass(frozen=True)
 class RawRows:
-    """A block of a source."""
+    """A block of raw rows, with the plan for encoding it."""
 
     block: Block
     plan: RawPlan
 
     @property
     def first_row(self) -> int:
-        """Number of its first row in the source."""
+        """Index of the first row in the source."""
         return self.block.first_row
 
     @property
     def num_rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return self.block.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """How much of the source it stands for."""
+        """Number of bytes of the source that the block was read from."""
         return self.block.num_bytes
 
     @property
     def path(self) -> str | None:
-        """Path of the file that it comes from; None if there is none."""
+        """Path of the source file, or None if there is none."""
         return self.block.path
 
     def encode(self) -> EncodedRows:
@@ -128,7 +129,7 @@ class RawRows:
             column, faults = encode_column(self.plan.split_by, raw, self.block, self.plan.encode)
             rows.faults += [replace(fault, expected="the name of a split", advice="") for fault in faults]
             if not isinstance(column, Bytes):
-                raise TypeError("the column that names splits is text")
+                raise TypeError("the column that names splits must be text")
             rows.splits = column
         return rows
 
@@ -147,8 +148,8 @@ class RawRows:
         )
 
     def show(self, row: int) -> dict[str, Any]:
-        """Return a row as JSON can hold it; long values shortened."""
-        return {name: _plain(_value(raw, row)) for name, raw in self.block.columns.items()}
+        """Return a row as a JSON value, with long values shortened."""
+        return {name: _to_json(_value(raw, row)) for name, raw in self.block.columns.items()}
 
 
 def _value(raw: RawColumn, row: int) -> Any:
@@ -156,24 +157,24 @@ def _value(raw: RawColumn, row: int) -> Any:
     return value.as_py() if hasattr(value, "as_py") else value
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value[:_MOST_BYTES]]
-    if isinstance(value, np.ndarray) and value.size <= _MOST_BYTES:
-        return _plain(value.tolist())
-    return _plain_cell(value)
+        return [_to_json(each) for each in value[:_MAX_BYTES]]
+    if isinstance(value, np.ndarray) and value.size <= _MAX_BYTES:
+        return _to_json(value.tolist())
+    return _cell_to_json(value)
 
 
-def _plain_cell(value: Any) -> Any:
+def _cell_to_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         data = bytes(value)
-        short = {"base64": base64.b64encode(data).decode("ascii")} if len(data) <= _MOST_BYTES else {}
+        short = {"base64": base64.b64encode(data).decode("ascii")} if len(data) <= _MAX_BYTES else {}
         return {"bytes": len(data), **short}
     text = f"array {value.shape} {value.dtype}" if isinstance(value, np.ndarray) else str(value)
-    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"

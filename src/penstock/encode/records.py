@@ -1,4 +1,4 @@
-"""Columns into the bodies of records, and into hashes of rows, by the compiled core.
+"""Encodes columns as the bodies of records, and hashes rows, in the compiled core.
 
 In: columns of a schema. Out: one body per row, which `shards/` frames; 64-bit hashes that decide the splits;
 128-bit digests that decide which rows are equal.
@@ -29,18 +29,19 @@ EncodableColumns: TypeAlias = Mapping[str, Column | Deferred]
 
 
 class Bodies(NamedTuple):
-    """Bodies of records, one behind the other; row i is `arena[offsets[i]:offsets[i + 1]]`."""
+    """Concatenated bodies of records; row i is `arena[offsets[i]:offsets[i + 1]]`."""
 
     arena: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
 
 class RecordEncoder:
-    """Encodes columns by a schema; any number of threads may use one.
+    """Encodes columns by a schema; any number of threads can use one encoder.
 
     Attributes:
-        is_sequence: Whether the records are SequenceExamples. Their bodies are whole messages, and no column
-            of theirs may be deferred.
+        schema: Schema of the columns.
+        is_sequence: Whether the records are SequenceExamples. Their bodies are complete messages, and their
+            columns cannot be deferred.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -55,7 +56,7 @@ class RecordEncoder:
         return EncodableRows(self, columns, num_rows, self._core(columns), self._arrays(columns))
 
     def encode(self, columns: EncodableColumns, num_rows: int) -> Bodies:
-        """Return a body a row, without what is deferred."""
+        """Return one body per row, without deferred fields."""
         return self.prepare(columns, num_rows).encode()
 
     def hash_rows(
@@ -71,7 +72,7 @@ class RecordEncoder:
         return self.prepare(columns, num_rows).digest_rows(names, is_named=is_named)
 
     def find(self, names: Iterable[str]) -> list[tuple[str, int]]:
-        """Return names of fields with their numbers in the schema."""
+        """Return names of fields with their indices in the schema."""
         try:
             return [(name, self._numbers[name]) for name in names]
         except KeyError as error:
@@ -96,11 +97,11 @@ class RecordEncoder:
 
 
 class EncodableRows:
-    """Rows of some columns, in the arrays that the compiled core takes.
+    """Rows of columns, in the arrays that the compiled core expects.
 
     Attributes:
-        columns: The columns, by field name.
-        num_rows: How many rows they have.
+        columns: Columns by field name.
+        num_rows: Number of rows.
     """
 
     def __init__(
@@ -118,18 +119,18 @@ class EncodableRows:
         self._arrays = arrays
 
     def encode(self) -> Bodies:
-        """Return one body per row, without what is deferred."""
+        """Return one body per row, without deferred fields."""
         return Bodies(*self._core.encode(self._arrays, self.num_rows))
 
     def hash_rows(self, names: Iterable[str], *, is_named: bool = True) -> NDArray[np.uint64]:
-        """Return a hash a row over some fields.
+        """Return one hash per row over some fields.
 
-        It does not depend on the order of the fields, nor on those that a row lacks; and a whole number has
-        the hash of the float that equals it.
+        The hash does not depend on the order of the fields, nor on fields that are missing from a row. A
+        whole number has the same hash as the float that equals it.
 
         Args:
-            names: The fields that count.
-            is_named: Whether the names of the fields count too.
+            names: Names of the fields.
+            is_named: Whether the hash includes the names of the fields.
         """
         numbers = [number for _, number in self._encoder.find(names)]
         return self._core.hash_rows(self._arrays, self.num_rows, numbers, is_named)
@@ -142,8 +143,8 @@ class EncodableRows:
         0.0 equals -0.0.
 
         Args:
-            names: The fields that count.
-            is_named: Whether the names of the fields count too.
+            names: Names of the fields.
+            is_named: Whether the digest includes the names of the fields.
         """
         # Values of these types are deferred in some blocks, where only their digests are known.
         schema = self._encoder.schema
@@ -153,7 +154,7 @@ class EncodableRows:
 
 
 def _source(field: Field) -> int:
-    """Return how the core finds the values of a field in its column."""
+    """Return the code by which the core finds the values of a field in its column."""
     if field.kind == "int64":
         return _INTS
     if field.kind == "float":
@@ -211,7 +212,7 @@ def _flat(
 
 
 def _flat_array(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Return values as the core takes them: in the machine's byte order, without gaps, aligned."""
+    """Return values as the core expects them: in native byte order, contiguous and aligned."""
     flat = _require(values, dtype)
     return flat if flat.ndim == 1 else flat.reshape(-1)
 
@@ -221,7 +222,7 @@ def _ints(offsets: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _require(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    # Nearly all are so already, and a table may have 100,000 columns: NumPy's check takes ten times as long.
+    # Nearly all arrays pass this check, and a table can have 100,000 columns: np.require is ten times slower.
     flags = values.flags
     if values.dtype is dtype and flags.c_contiguous and flags.aligned:
         return values

@@ -1,9 +1,8 @@
-"""Text and categories by name, one a row, in UTF-8.
+"""Encodes columns with one string per row, in UTF-8: text and named categories.
 
-In: raw columns of strings, of bytes that are UTF-8, of numbers, bools and times. Out: `Bytes`.
-
-Numbers are written in the fewest digits that give them back, whole ones without a point, so that a code reads
-the same whether it came as 7, 7.0 or "7"; bools are `true` and `false`, times are in ISO 8601.
+In: raw columns of strings, UTF-8 bytes, numbers, bools and times. Out: `Bytes`. Numbers are written with the
+fewest digits that represent them exactly, whole numbers without a point, so that a code is the same for the
+inputs 7, 7.0 and "7"; bools are `true` and `false`, times are in ISO 8601.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from penstock.source.block import RawColumn
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Return whether a plain type is one of byte strings."""
+    """Return whether a normalized type contains byte strings."""
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
 def is_string(kind: pa.DataType) -> bool:
-    """Return whether a plain type is one of text."""
+    """Return whether a normalized type contains text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -49,14 +48,14 @@ def as_bytes(array: pa.Array[Any]) -> Bytes:
     offsets -= first
     starts, stops = offsets[:-1], offsets[1:]
     if present is not None:
-        # Nothing forbids bytes below a null.
+        # The buffer may contain bytes for a null.
         stops = np.where(present, stops, starts)
     return Bytes(arena, starts, stops, present)
 
 
 def trim(text: pa.Array[Any]) -> pa.Array[Any]:
-    """Return text without white space around it."""
-    # Of the white space beyond ASCII, no byte is below 0x80.
+    """Return strings without leading and trailing whitespace."""
+    # All bytes of whitespace beyond ASCII are 0x80 or above.
     is_clean = ((as_bytes(text).arena - 33) < 127 - 33).all()
     return text if is_clean else pc.utf8_trim_whitespace(text)
 
@@ -67,7 +66,7 @@ def no_bytes(num_rows: int, present: NDArray[np.bool_] | None) -> Bytes:
 
 
 def join_bytes(values: Iterable[bytes | memoryview | None]) -> Bytes:
-    """Return a column of values that lie anywhere; None is missing."""
+    """Return a column of separate values, which are copied into one arena; None is missing."""
     cells = list(values)
     offsets = np.zeros(len(cells) + 1, np.int64)
     np.cumsum(
@@ -87,7 +86,7 @@ def find_invalid(column: Bytes) -> list[int]:
 
 
 def _is_valid(arena: NDArray[np.uint8]) -> bool:
-    # All values as if they were one: Arrow checks many bytes at a step, but each value costs it a call.
+    # All values as a single one: Arrow checks many bytes per step, but makes one call per value.
     offsets = np.array([0, len(arena)], np.int64)
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(arena.data)]
     whole: pa.Array[Any] = pa.Array.from_buffers(pa.large_string(), 1, buffers)
@@ -137,7 +136,7 @@ def convert_text(raw: RawColumn, report: Report) -> Bytes:
 
 def decode_cells(array: pa.Array[Any], report: Report) -> pa.Array[Any]:
     """Return strings, or bytes, as strings; cells that are not UTF-8 are reported, and null."""
-    # Nobody has looked into the strings of a file: Arrow's kernels raise for all cells if one is no text.
+    # Strings of a file are not validated: Arrow's kernels raise for all cells if one of them is not UTF-8.
     column = as_bytes(array)
     invalid = find_invalid(column)
     if invalid:
@@ -189,7 +188,7 @@ def _as_arrow(values: NDArray[Any]) -> pa.Array[Any]:
 
 
 def _write(array: pa.Array[Any]) -> pa.Array[Any] | None:
-    """Return values in words; None where their type has no such. NaN is nothing that can be written."""
+    """Return values as strings; None if their type cannot be written as strings. NaN becomes null."""
     if pa.types.is_float16(array.type):
         array = pc.cast(array, pa.float32())
     if pa.types.is_floating(array.type):

@@ -69,10 +69,10 @@ def test_path_without_an_image_is_a_fault_that_names_the_path_and_what_is_there(
         "text",
         "no bytes",
         "a folder",
-        "a JPEG image that is damaged, or cut off, before it says its size",
+        "a JPEG image whose header is damaged or truncated",
         "a Git LFS pointer",
         "bytes that begin with b'\\x80\\x81\\x82\\x83\\x84\\x85\\x86\\x87'",
-        "no regular file",
+        "not a regular file",
     ]
     assert [(row, expected) for row, expected, _ in faults] == [(row, ANY) for row in range(8)]
     for name, what, (_, _, got) in zip(names, found, faults, strict=True):
