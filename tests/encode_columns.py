@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.columns import Bytes, Deferred, Dense, Ragged
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
 from penstock.source.block import Block
+from penstock.storage.deferred import Deferred
 
 Told = tuple[int, str, str]
 

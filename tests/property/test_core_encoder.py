@@ -11,10 +11,10 @@ from encoded_rows import bits, cell_at, column_of, encode_frames, features_of, f
 from oracle_protobuf import protobuf_example, protobuf_sequence_example
 from penstock import _native
 from penstock import fields as f
-from penstock.columns import Deferred
 from penstock.decode.plan import DecodePlan
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
+from penstock.storage.deferred import Deferred
 from random_tables import FEATURE_LISTS, FEATURES, KEYS, STRINGS, Table, tables
 from wire.example import (
     SequenceExample,

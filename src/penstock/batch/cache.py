@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 
 from penstock.batch.supply import DiskStore, Found, SplitSource
 from penstock.batch.window import give_up_if_stopped
-from penstock.columns import Bytes, CodedColumn, CodedColumns, Dense, Dictionary, Mask, Pictures, Ragged
-from penstock.decode.gather import column_bytes, join_columns, take_columns
+from penstock.columns import (
+    CodedColumn,
+    CodedColumns,
+    Mask,
+    concat_rows,
+    take_rows,
+)
 from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
 from penstock.errors import OptionError, WriteError
@@ -55,9 +60,7 @@ def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
     The file has no name: nobody else can open it, so nobody can cut it off under our mapping. Its blocks are
     reserved before they are written, so that a full disk is an error and not a signal.
     """
-    arrays: list[NDArray[Any]] = []
-    for column in columns.values():
-        _collect(column, arrays)
+    arrays = [array for column in columns.values() for array in column.arrays()]
     sizes = [-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays]
     total = max(mmap.PAGESIZE, sum(sizes))
     try:
@@ -81,43 +84,7 @@ def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
             np.copyto(target, array)
         moved[id(array)] = target
         at += size
-    return {name: _replace(column, moved) for name, column in columns.items()}
-
-
-def _collect(column: CodedColumn, into: list[NDArray[Any]]) -> None:
-    if column.present is not None:
-        into.append(column.present)
-    if isinstance(column, Dense):
-        into.append(column.values)
-    elif isinstance(column, Dictionary):
-        into.append(column.codes)
-    elif isinstance(column, Bytes):
-        into += [column.arena, column.starts, column.stops]
-    elif isinstance(column, Pictures):
-        into += [image for image in column.images if image is not None]
-    else:
-        into.append(column.offsets)
-        if isinstance(column.values, np.ndarray):
-            into.append(column.values)
-        else:
-            _collect(column.values, into)
-
-
-def _replace(column: CodedColumn, moved: dict[int, NDArray[Any]]) -> CodedColumn:
-    present = None if column.present is None else moved[id(column.present)]
-    if isinstance(column, Dense):
-        return Dense(moved[id(column.values)], present)
-    if isinstance(column, Dictionary):
-        return Dictionary(moved[id(column.codes)], column.values, present)
-    if isinstance(column, Bytes):
-        arena, starts, stops = (moved[id(each)] for each in (column.arena, column.starts, column.stops))
-        return Bytes(arena, starts, stops, present)
-    if isinstance(column, Pictures):
-        images = [None if image is None else moved[id(image)] for image in column.images]
-        return Pictures(images, present)
-    values: Any = column.values
-    values = moved[id(values)] if isinstance(values, np.ndarray) else _replace(values, moved)
-    return Ragged(values, moved[id(column.offsets)], present)
+    return {name: column.map_arrays(lambda array: moved[id(array)]) for name, column in columns.items()}
 
 
 _log = logging.getLogger("penstock")
@@ -161,7 +128,7 @@ class CachedStore:
             return self._rest.columns(rows)
         places, is_kept = self._find(rows)
         if is_kept.all():
-            return Found(take_columns(columns, places))
+            return Found(take_rows(columns, places))
         return self._columns_of_both(rows, places, is_kept)
 
     @property
@@ -183,9 +150,9 @@ class CachedStore:
         fresh, sound, _ = self._rest.columns(rows[theirs])
         if sound is not None:
             theirs = theirs[sound]
-        pieces = [take_columns(self._columns or {}, places[ours]), fresh]
+        pieces = [take_rows(self._columns or {}, places[ours]), fresh]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        columns = take_columns(join_columns(pieces), order)
+        columns = take_rows(concat_rows(pieces), order)
         if sound is None:
             return Found(columns)
         kept = is_kept.copy()
@@ -200,7 +167,7 @@ class CachedStore:
         for wanted in self._blocks():
             give_up_if_stopped()
             columns, sound = self._read(wanted)
-            num_bytes += sum(map(column_bytes, columns.values()))
+            num_bytes += sum(column.nbytes for column in columns.values())
             if num_bytes > self._most_bytes:
                 break
             pieces.append(columns)
@@ -217,7 +184,7 @@ class CachedStore:
         if not pieces:
             return {}, np.empty(0, np.int64)
         # Joined in memory, then moved: for a moment the pieces are there twice.
-        joined = join_columns(pieces)
+        joined = concat_rows(pieces)
         pieces.clear()
         kept = np.concatenate(rows)
         return (joined if self._folder is None else move_to_file(joined, self._folder)), kept

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.cache import move_to_file
 from penstock.batch.supply import DiskStore, Found, SplitSource
-from penstock.columns import CodedColumn, CodedColumns, Dense, Mask, Pictures
-from penstock.decode.gather import column_bytes, join_columns, take_columns
+from penstock.columns import CodedColumn, CodedColumns, Dense, Mask, Pictures, concat_rows, take_rows
 from penstock.errors import WriteError
 from penstock.foundation.process import ProcessLock
 from penstock.transform.assembly import Faults
@@ -42,7 +41,7 @@ class HeldImages:
             images = self._images.setdefault(name, [])
             first = len(images)
             images += column.images
-            self.num_loose_bytes += column_bytes(column)
+            self.num_loose_bytes += column.nbytes
             references[name] = Dense(np.arange(first, len(images), dtype=np.int64), column.present)
         return references
 
@@ -57,7 +56,7 @@ class HeldImages:
             count = len(column)
             self._images[name][self._num_moved : self._num_moved + count] = cast("Pictures", column).images
         self._num_moved += count
-        self.num_loose_bytes = sum(map(column_bytes, self.loose().values()))
+        self.num_loose_bytes = sum(column.nbytes for column in self.loose().values())
 
     def has(self, name: str) -> bool:
         """Say whether a column is one of images."""
@@ -91,7 +90,7 @@ class Held:
 
     def take(self, places: NDArray[np.int64]) -> CodedColumns:
         """Return the columns of rows by their places."""
-        taken = take_columns(self.columns, places)
+        taken = take_rows(self.columns, places)
         return {
             name: self._images.take(name, cast("Dense", column)) if self._images.has(name) else column
             for name, column in taken.items()
@@ -155,7 +154,7 @@ class GrowingStore:
         if fresh.kept is not None:
             theirs = theirs[fresh.kept]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        columns = take_columns(join_columns([held.take(places[ours]), fresh.columns]), order)
+        columns = take_rows(concat_rows([held.take(places[ours]), fresh.columns]), order)
         placed = np.argsort(order)[len(ours) :]  # where each of theirs stands now
         faults = {int(placed[row]): error for row, error in fresh.faults.items()}
         is_held[theirs] = True
@@ -187,7 +186,7 @@ class GrowingStore:
         held = [] if self._held is None else [(self._held.rows, self._held.columns)]
         parts = [*held, *self._pending]
         rows = np.concatenate([part[0] for part in parts])
-        self._held = Held(rows, join_columns([part[1] for part in parts]), self._images)
+        self._held = Held(rows, concat_rows([part[1] for part in parts]), self._images)
         self._pending, self._num_missed = [], 0
 
     def _read(self, rows: NDArray[np.int64]) -> Found:
@@ -207,7 +206,7 @@ class GrowingStore:
         """Keep those of some rows that are whole and new, as many as there is room for."""
         images = {name: column for name, column in columns.items() if isinstance(column, Pictures)}
         others = {name: column for name, column in columns.items() if name not in images}
-        each = sum(map(column_bytes, others.values())) / max(1, len(rows))
+        each = sum(column.nbytes for column in others.values()) / max(1, len(rows))
         sizes = np.array([_size_of(images, row) for row in range(len(rows))]) + each
         sizes[sorted(faults)] = np.inf
         with self._lock:
@@ -231,7 +230,7 @@ class GrowingStore:
                     name: Pictures([column.images[row] for row in new.tolist()], _cut(column, new))
                     for name, column in images.items()
                 }
-                put = {**take_columns(others, new), **self._images.add(kept)}
+                put = {**take_rows(others, new), **self._images.add(kept)}
                 self._pending.append((rows[new], {name: put[name] for name in columns}))
             if not self._is_open:
                 self._warn()

@@ -15,8 +15,7 @@ from penstock import _native
 from penstock.batch.batch_plan import Ticket, cut_picks
 from penstock.batch.stats import Meter
 from penstock.batch.supply import RowSource
-from penstock.columns import Bytes, CodedColumns, Dictionary, Ragged
-from penstock.decode.gather import take_columns
+from penstock.columns import CodedColumns, pad_array, take_rows
 from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.schema.schema import Schema
@@ -173,7 +172,7 @@ class Maker(Generic[_K]):
             if faults:
                 self._source.refuse(ticket, picks, faults, num_rows)
                 rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
-                columns, picks = take_columns(columns, rest), cut_picks(picks, rest)
+                columns, picks = take_rows(columns, rest), cut_picks(picks, rest)
 
         leave_out(faults)
         columns, faults = self._pipeline.prepare(columns, self._draws(picks, ticket))
@@ -218,28 +217,8 @@ def record_keys(picks: Picks) -> NDArray[np.int64]:
 
 
 def _pad(value: Any, count: int) -> Any:
-    """Return an array, or lists, with empty rows behind, `count` in all."""
-    if not isinstance(value, np.ndarray):
-        present = None if value.present is None else _pad(value.present, count)
-    if isinstance(value, Ragged):
-        offsets = np.full(count + 1, value.offsets[-1], np.int64)
-        offsets[: len(value.offsets)] = value.offsets
-        return Ragged(value.values, offsets, present)
-    if isinstance(value, Bytes):
-        starts, stops = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        starts[: len(value)], stops[: len(value)] = value.starts, value.stops
-        return Bytes(value.arena, starts, stops, present)
-    if isinstance(value, Dictionary):
-        codes = np.full(count, -1, np.int32)
-        codes[: len(value)] = value.codes
-        return Dictionary(codes, value.values, present)
-    if value.dtype.char in "SUO":
-        out = np.zeros((count, *value.shape[1:]), value.dtype)
-    else:
-        out = _native.empty((count, *value.shape[1:]), value.dtype.name)
-        out[len(value) :] = 0
-    out[: len(value)] = value
-    return out
+    """Return an array, or a column, with empty rows after its own, `count` in all."""
+    return pad_array(value, count) if isinstance(value, np.ndarray) else value.pad(count)
 
 
 def _count_bytes(batch: Batch) -> int:
@@ -251,10 +230,5 @@ def _count_bytes(batch: Batch) -> int:
 
 
 def _value_bytes(value: Any) -> int:
-    if isinstance(value, Bytes):
-        return value.arena.nbytes + value.starts.nbytes + value.stops.nbytes
-    if isinstance(value, Ragged):
-        return value.offsets.nbytes + _value_bytes(value.values)
-    if isinstance(value, Dictionary):
-        return value.codes.nbytes
-    return int(value.nbytes)
+    # All that is in memory, also what lies between the strings of a column.
+    return sum(array.nbytes for array in ([value] if isinstance(value, np.ndarray) else value.arrays()))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Bytes, CodedColumns, Dense, Dictionary, Pictures, Ragged
+from penstock.columns import Bytes, CodedColumns, Dictionary, Pictures, Ragged
 from penstock.errors import SchemaError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -107,7 +108,8 @@ class StoredValues:
             "weight": {},
         }
         for name, column in columns.items():
-            parts[self._roles[name]][name] = align(column.values) if isinstance(column, Dense) else column
+            value = column.unwrap()
+            parts[self._roles[name]][name] = align(value) if isinstance(value, np.ndarray) else value
         return parts["input"], parts["target"], parts["weight"]
 
     def _outputs(self, role: str) -> dict[str, Output]:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
-from penstock.columns import CodedColumns, Mask
-from penstock.decode.gather import join_columns, take_columns
+from penstock.columns import CodedColumns, Mask, concat_rows, take_rows
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
@@ -226,7 +225,7 @@ class Supply:
             return Supplied(self._stores[0].columns(picks.rows).columns, 0, None)
         asked = np.concatenate(places)
         order = np.argsort(asked, kind="stable")
-        columns = take_columns(join_columns(pieces), order)
+        columns = take_rows(concat_rows(pieces), order)
         rows = {int(place): row for row, place in enumerate(asked[order])} if bad else {}
         faults = {rows[place]: error for place, error in bad.items()}
         return Supplied(columns, len(order), keeps if lost else None, faults)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.bridge.position import Course, Passage, course_of
-from penstock.columns import Bytes, Ragged
 from penstock.errors import StateError
 from penstock.transform.output import STRINGS, Output
 
@@ -193,10 +192,7 @@ class Layout:
             crossing.append(stack)
         crossing += [_as_array(batch[leaf.part][leaf.name]) for leaf in self.singles]
         for leaf in self.lists:
-            value, splits = batch[leaf.part][leaf.name], []
-            while isinstance(value, Ragged):
-                splits.append(value.offsets)
-                value = value.values
+            value, splits = batch[leaf.part][leaf.name].nested()
             crossing += [_as_array(value), *splits]
         return tuple(crossing)
 
@@ -241,4 +237,4 @@ def _is_small(output: Output, batch_size: int) -> bool:
 
 
 def _as_array(value: Any) -> NDArray[Any]:
-    return np.array(value.tolist(), object) if isinstance(value, Bytes) else value
+    return value if isinstance(value, np.ndarray) else np.array(value.tolist(), object)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.bridge.outputs import check_outputs
-from penstock.columns import Ragged
 from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output
@@ -99,7 +99,7 @@ def _as_tensors(batch: Batch) -> tuple[dict[str, Any], ...]:
 
 
 def _as_tensor(value: Any) -> Any:
-    if isinstance(value, Ragged):
+    if not isinstance(value, np.ndarray):
         values, offsets = _as_tensor(value.values), _as_tensor(value.offsets)
         return torch.nested.nested_tensor_from_jagged(values, offsets)
     # A map may give what must not be written to, and a tensor cannot say so.

@@ -7,7 +7,7 @@ columns' memory. What a record lacks is null, unless the field has a default.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeAlias
 
@@ -126,22 +126,26 @@ def _innermost(target: Any) -> Any:
 
 def _convert(column: Any, target: Any, present: Mask | None) -> _Array:
     """Return the array for a column, or for the values inside one."""
-    if isinstance(column, Dense):
-        column = column.values
-    if isinstance(column, np.ndarray):
-        return _convert_dense(column, target, present)
-    if isinstance(column, Bytes):
-        packed = column.pack()
-        buffers = [_validity(present), _buffer(packed.offsets), _buffer(packed.arena)]
-        return pa.Array.from_buffers(target, len(packed), buffers)
-    if not isinstance(column, Ragged):
-        raise TypeError(f"{column!r} is no column")
+    return _CONVERTERS[type(column)](column, target, present)
+
+
+def _convert_strings(column: Bytes, target: Any, present: Mask | None) -> _Array:
+    packed = column.pack()
+    buffers = [_validity(present), _buffer(packed.offsets), _buffer(packed.arena)]
+    return pa.Array.from_buffers(target, len(packed), buffers)
+
+
+def _convert_lists(column: Ragged, target: Any, present: Mask | None) -> _Array:
     values = _convert(column.values, target.value_type, None)
     buffers = [_validity(present), _buffer(column.offsets)]
     return pa.Array.from_buffers(target, len(column), buffers, children=[values])
 
 
-def _convert_dense(values: NDArray[Any], target: Any, present: Mask | None) -> _Array:
+def _convert_dense(column: Dense, target: Any, present: Mask | None) -> _Array:
+    return _convert_array(column.values, target, present)
+
+
+def _convert_array(values: NDArray[Any], target: Any, present: Mask | None) -> _Array:
     if values.ndim == 1:
         made: _Array = pa.array(values, target, mask=None if present is None else ~present)
         return made
@@ -150,6 +154,14 @@ def _convert_dense(values: NDArray[Any], target: Any, present: Mask | None) -> _
     flat = pa.array(np.ascontiguousarray(values).reshape(-1), storage.value_type)
     lists: _Array = pa.Array.from_buffers(storage, len(values), [_validity(present)], children=[flat])
     return pa.ExtensionArray.from_storage(target, lists) if is_tensor else lists
+
+
+_CONVERTERS: dict[type, Callable[[Any, Any, Mask | None], _Array]] = {
+    Dense: _convert_dense,
+    Bytes: _convert_strings,
+    Ragged: _convert_lists,
+    np.ndarray: _convert_array,
+}
 
 
 def _validity(present: Mask | None) -> pa.Buffer | None:

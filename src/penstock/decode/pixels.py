@@ -182,10 +182,7 @@ class EncodedImages:
 
 def has_turned(column: Column) -> bool:
     """Return whether a column has images that are stored rotated by 90 degrees."""
-    if not isinstance(column, Bytes):
-        raise TypeError(f"{column!r} holds no images")
-    starts, stops = (np.ascontiguousarray(each) for each in (column.starts, column.stops))
-    orientations = _native.read_image_headers(column.arena, starts, stops)[3]
+    orientations = _native.read_image_headers(*Bytes.of(column).spans())[3]
     return bool((orientations >= _FIRST_TURNED).any())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.columns import Bytes, Column, Columns, Dense, Ragged
+from penstock.columns import Column, Columns
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Text
@@ -34,24 +34,19 @@ def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = Non
 
 def _getter(field: Field, column: Column) -> Callable[[int], Any]:
     decode = _decoder(field)
-    if isinstance(column, Dense):
-        values = column.values
-        if values.ndim == 1 and field.type_name != "tensor":
-            return lambda row: values[row].item()
-        return lambda row: values[row].copy()
-    if isinstance(column, Bytes):
-        return lambda row: decode(column[row])
-    return lambda row: _list(column, row, decode)
+    values = column.unwrap()
+    if isinstance(values, np.ndarray) and values.ndim == 1 and field.type_name != "tensor":
+        return lambda row: values[row].item()
+    return lambda row: _own(column[row], decode)
 
 
-def _list(column: Ragged, row: int, decode: Callable[[bytes], Any]) -> Any:
-    start, stop = int(column.offsets[row]), int(column.offsets[row + 1])
-    values = column.values
-    if isinstance(values, np.ndarray):
-        return values[start:stop].copy()
-    if isinstance(values, Bytes):
-        return [decode(values[i]) for i in range(start, stop)]
-    return [_list(values, i, decode) for i in range(start, stop)]
+def _own(value: Any, decode: Callable[[bytes], Any]) -> Any:
+    """Return a value that shares no memory with its column; byte strings are decoded."""
+    if isinstance(value, bytes):
+        return decode(value)
+    if isinstance(value, list):
+        return [_own(item, decode) for item in value]
+    return value.copy()
 
 
 def _decoder(field: Field) -> Callable[[bytes], Any]:

@@ -136,7 +136,7 @@ def _convert_steps(field: Sequence, items: RawColumn, report: Report) -> NDArray
     wrong = steps.lengths != per_step
     for step in np.flatnonzero(wrong).tolist():
         report(step, count(per_step, "value"), count(int(steps.lengths[step]), "value"))
-    if isinstance(values, Bytes):
+    if not isinstance(values, np.ndarray):
         return Ragged(values, steps.offsets)
     return _stack(values, steps, per_step, wrong)
 

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, Deferred, Mask
+from penstock.columns import Bytes, Mask
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import as_objects, group_objects, present_objects, refuse_all, settle
 from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
+from penstock.storage.deferred import Deferred
 
 MAX_FILE_BYTES = 2**31 - 1
 """Maximum size of a protobuf message, and thus of a record."""

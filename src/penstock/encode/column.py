@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns import Bytes as ByteStrings
-from penstock.columns import Column, Deferred, Dense, Mask
+from penstock.columns import Column, Dense, Mask
 from penstock.encode.array import encode_sequence, encode_tensor
 from penstock.encode.bytes import encode_bytes
 from penstock.encode.date import convert_dates, convert_times
@@ -42,6 +42,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
+from penstock.storage.deferred import Deferred
 
 
 def encode_category(

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, Deferred
+from penstock.columns import Bytes, Column
 from penstock.errors import ChangedFileError, PathError, PenstockError
+from penstock.storage.deferred import Deferred
 
 _HEAD: Final = struct.Struct("<q16s")  # size, digest; for a file, its path follows
 
@@ -78,22 +79,22 @@ def refuse_file(value: _native.LateValue, error: int) -> PenstockError:
     )
 
 
-def materialize(column: Deferred) -> Bytes:
-    """Return the column with its values in memory, as records with feature lists need them.
+def materialize(column: Column | Deferred) -> Column:
+    """Return a column with its values in memory, such as records with feature lists need.
 
     Raises:
         ChangedFileError: A file has changed.
         PathError: A file cannot be read.
     """
+    if not isinstance(column, Deferred):
+        return column
     references = make_references(column, len(column))
     arena = references.arena.tobytes()
     values: list[bytes | memoryview] = []
     for row, (start, stop) in enumerate(pairwise(references.offsets.tolist())):
         value = find_value(arena[start:stop], None if column.values is None else column.values[row])
         values.append(_read(value) if isinstance(value, tuple) else memoryview(value or b""))
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets, column.present)
+    return Bytes.from_values(values, column.present)
 
 
 def _read(value: tuple[bytes, int, bytes]) -> bytes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PIL import ImageFile, ImageOps
 
-from penstock.columns import Bytes, Deferred
+from penstock.columns import Bytes
 from penstock.encode.bytes import defer_large, explain, fingerprint, read_file, read_paths
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.options import EncodeOptions
@@ -30,6 +30,7 @@ from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Image
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import is_missing
+from penstock.storage.deferred import Deferred
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 _LOSSLESS_MODES: Final = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")

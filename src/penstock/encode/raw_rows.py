@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from penstock.columns import Bytes, Column, Deferred
+from penstock.columns import Bytes, Column
 from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
@@ -22,6 +22,7 @@ from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import find_line
+from penstock.storage.deferred import Deferred
 
 _MAX_CHARS: Final = 1000
 _MAX_BYTES: Final = 100
@@ -128,9 +129,7 @@ class RawRows:
             raw = self.block.columns[self.plan.split_by.column]
             column, faults = encode_column(self.plan.split_by, raw, self.block, self.plan.encode)
             rows.faults += [replace(fault, expected="the name of a split", advice="") for fault in faults]
-            if not isinstance(column, Bytes):
-                raise TypeError("the column that names splits must be text")
-            rows.splits = column
+            rows.splits = Bytes.of(column)
         return rows
 
     def refuse(self, fault: CellFault) -> CellError:

@@ -7,17 +7,18 @@ In: columns of a schema. Out: one body per row, which `shards/` frames; 64-bit h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, Column, Deferred, Dense, Mask, Ragged
+from penstock.columns import Bytes, Column, Dense, Mask, Ragged
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
+from penstock.storage.deferred import Deferred
 
 _INTS, _FLOATS, _STRINGS, _RAW, _DEFERRED = range(5)
 _LARGE: Final = frozenset({"bytes", "image"})
@@ -165,21 +166,28 @@ def _source(field: Field) -> int:
 
 def _arrays(field: Field, source: int, column: Column | Deferred) -> _native.EncodeColumn:
     present = None if column.present is None else np.ascontiguousarray(column.present)
-    if isinstance(column, Deferred):
-        return column.hashes, column.digests.reshape(-1), None, None, None, 1, present
-    if isinstance(column, Bytes):
-        return column.arena, _ints(column.starts), _ints(column.stops), None, None, 1, present
-    if isinstance(column, Dense):
-        return _dense(field, source, column.values, present)
+    return _ARRAYS[type(column)](field, source, column, present)
+
+
+def _deferred(field: Field, source: int, column: Deferred, present: Mask | None) -> _native.EncodeColumn:  # noqa: ARG001
+    return column.hashes, column.digests.reshape(-1), None, None, None, 1, present
+
+
+def _strings(field: Field, source: int, column: Bytes, present: Mask | None) -> _native.EncodeColumn:  # noqa: ARG001
+    return column.arena, _ints(column.starts), _ints(column.stops), None, None, 1, present
+
+
+def _lists(field: Field, source: int, column: Ragged, present: Mask | None) -> _native.EncodeColumn:  # noqa: ARG001
     if not isinstance(field, Sequence):
-        raise TypeError(f"{field!r} has no column of lists")
+        raise TypeError(f"expected a sequence for a column of lists, got {field!r}")
     if field.is_feature_list:
         return _steps(field, column, present)
     values, starts, stops = _flat(field, column.values)
     return values, starts, stops, _ints(column.offsets), None, 1, present
 
 
-def _dense(field: Field, source: int, values: NDArray[Any], present: Mask | None) -> _native.EncodeColumn:
+def _dense(field: Field, source: int, column: Dense, present: Mask | None) -> _native.EncodeColumn:
+    values = column.values
     count = math.prod(values.shape[1:])
     if source == _RAW:
         is_number = not isinstance(field, Tensor)
@@ -191,24 +199,30 @@ def _dense(field: Field, source: int, values: NDArray[Any], present: Mask | None
 
 
 def _steps(field: Sequence, column: Ragged, present: Mask | None) -> _native.EncodeColumn:
-    steps = column.values
-    count, step_offsets = 1, None
-    if isinstance(steps, Ragged):
-        step_offsets, steps = _ints(steps.offsets), steps.values
-    elif isinstance(steps, np.ndarray) and steps.ndim > 1:
-        count = int(steps.shape[1])
+    steps, (offsets, *inner) = column.nested()
+    count = int(steps.shape[1]) if isinstance(steps, np.ndarray) and steps.ndim > 1 else 1
+    if len(inner) > 1 or (inner and count > 1):
+        raise TypeError(f"expected lists of at most two levels, got {column!r}")
     values, starts, stops = _flat(field, steps)
-    return values, starts, stops, _ints(column.offsets), step_offsets, count, present
+    return values, starts, stops, _ints(offsets), _ints(inner[0]) if inner else None, count, present
 
 
 def _flat(
     field: Field, values: NDArray[Any] | Bytes | Ragged
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64] | None]:
-    if isinstance(values, Bytes):
-        return values.arena, _ints(values.starts), _ints(values.stops)
-    if isinstance(values, Ragged):
-        raise TypeError(f"{field!r} has no lists of lists of lists")
-    return _flat_array(values, np.int64 if _source(field) == _INTS else np.float32), None, None
+    if isinstance(values, np.ndarray):
+        return _flat_array(values, np.int64 if _source(field) == _INTS else np.float32), None, None
+    strings = Bytes.of(values)
+    return strings.arena, _ints(strings.starts), _ints(strings.stops)
+
+
+# The arrays that the core takes, by the class of the column.
+_ARRAYS: dict[type, Callable[[Field, int, Any, Mask | None], _native.EncodeColumn]] = {
+    Dense: _dense,
+    Bytes: _strings,
+    Ragged: _lists,
+    Deferred: _deferred,
+}
 
 
 def _flat_array(values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:

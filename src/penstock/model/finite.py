@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import CodedColumn, Dense, Mask, Ragged
+from penstock.columns import CodedColumn, Mask, Ragged
 from penstock.dataset import Split
 from penstock.errors import FieldError
 from penstock.statistics.summary import load_statistics
@@ -107,8 +107,9 @@ def _find_bad(values: NDArray[Any], allowed: tuple[bool, bool]) -> Mask:
 def _find_rows(column: CodedColumn, allowed: tuple[bool, bool]) -> list[int]:
     if not len(column):
         return []
-    if isinstance(column, Dense):
-        values = column.values.reshape(len(column), -1).astype(np.float64, copy=False)
+    dense = column.unwrap()
+    if isinstance(dense, np.ndarray):
+        values = dense.reshape(len(column), -1).astype(np.float64, copy=False)
         is_bad = _find_bad(values, allowed)
         if column.present is not None:
             is_bad &= column.present[:, None]

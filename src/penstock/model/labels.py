@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense
 from penstock.dataset import Split
-from penstock.decode.gather import take_column
 from penstock.errors import FieldError, OptionError
 from penstock.model.outputs import find_losses, name_loss
 from penstock.model.ports import find_outputs, is_graph, name_outputs
@@ -88,7 +87,7 @@ def _check_codes(split: Split, name: str, transform: Encode) -> None:
         # Records without a label are counted and skipped elsewhere.
         rows = np.arange(len(column)) if column.present is None else np.flatnonzero(column.present)
         try:
-            transform.apply(name, take_column(column, rows), None)
+            transform.apply(name, column.take(rows), None)
         except FieldError as error:
             error.what = f"{error.what} of split {split.name!r}"
             error.record = start + int(rows[error.record or 0])

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
-from penstock.columns import CodedColumn
-from penstock.decode.gather import column_bytes, join_columns, take_column, take_columns
+from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
 from penstock.score.scores import Number, score_main
 from penstock.score.traced_batches import Traced, trace
@@ -111,15 +110,15 @@ def draw_sample(
         is_scored = scored[np.searchsorted(scored, batch.rows).clip(max=len(scored) - 1)] == batch.rows
         kept = np.flatnonzero(is_scored)[: most - num_rows]
         # Copies, as the loader reuses its memory.
-        pieces.append(take_columns(batch.columns, kept))
+        pieces.append(take_rows(batch.columns, kept))
         rows.append(batch.rows[kept])
         num_rows += len(kept)
-        num_bytes += sum(map(column_bytes, pieces[-1].values()))
+        num_bytes += sum(column.nbytes for column in pieces[-1].values())
         is_expensive = num_rows >= _LEAST_RECORDS and num_bytes * num_passes > _MOST_PASSED_BYTES
         if num_rows >= most or num_bytes > MOST_BYTES or is_expensive:
             break
     batches.close()
-    return Sample(np.concatenate(rows), join_columns(pieces))
+    return Sample(np.concatenate(rows), concat_rows(pieces))
 
 
 def measure_importance(
@@ -198,7 +197,7 @@ class _SampleScorer:
             at = np.arange(start, min(start + self._batch_size, len(sample)), dtype=np.int64)
             moved = at if order is None else order[at]
             columns = {
-                key: take_column(column, moved if self._owners[key] in unit else at)
+                key: column.take(moved if self._owners[key] in unit else at)
                 for key, column in sample.columns.items()
             }
             draws = Draws(0, 0, sample.rows[at], augments=False)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Bytes, CodedColumn, Dense, Ragged
+from penstock.columns import Bytes, CodedColumn, Ragged
 from penstock.errors import OptionError
 from penstock.foundation.wording import unknown_name
 from penstock.schema.field import Field
@@ -85,17 +85,15 @@ class Slicer:
         is_missing = np.zeros(len(column), np.bool_)
         if column.present is not None and self._field.default is None:
             is_missing = ~column.present
-        if isinstance(column, Dense):
-            values = column.values.copy()  # the loader reuses its memory
+        if self._field.type_name == "sequence":
+            values = Ragged.of(column).lengths
+        elif isinstance(found := column.unwrap(), np.ndarray):
+            values = found.copy()  # the loader reuses its memory
             if values.dtype.kind == "f":
                 is_missing |= np.isnan(values)
-        elif isinstance(column, Bytes):
-            codes = self._codes
-            values = np.array([codes.setdefault(each, len(codes)) for each in column], np.int64)
-        elif isinstance(column, Ragged):
-            values = np.diff(column.offsets)
         else:
-            raise TypeError(f"{column!r} does not have one value per record")
+            codes = self._codes
+            values = np.array([codes.setdefault(each, len(codes)) for each in Bytes.of(column)], np.int64)
         self._pieces.append(values)
         self._missing.append(is_missing)
 

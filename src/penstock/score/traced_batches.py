@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.build import LoadedSplit, make_loader
 from penstock.batch.options import LoadOptions
-from penstock.columns import CodedColumns, Ragged
-from penstock.decode.gather import column_bytes
+from penstock.columns import CodedColumns
 from penstock.errors import OptionError
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
@@ -53,8 +52,8 @@ class TracedBatch:
     def nbytes(self) -> int:
         """Approximate memory of the batch, which loaders use to limit prefetching."""
         arrays = [*self.inputs.values(), *self.targets.values()]
-        held = sum(column_bytes(each) if isinstance(each, Ragged) else each.nbytes for each in arrays)
-        return held + sum(map(column_bytes, self.columns.values()))
+        held: int = sum(each.nbytes for each in arrays)
+        return held + sum(column.nbytes for column in self.columns.values())
 
 
 class Traced:

@@ -7,16 +7,17 @@ depends on another block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Bytes, Column, Deferred, Dense, Mask
+from penstock.columns import Column, Mask
 from penstock.encode.records import EncodableRows
 from penstock.schema.schema import Schema
 from penstock.shards.ledger import RowKeys
 from penstock.shards.split import SplitOptions
+from penstock.storage.deferred import Deferred
 
 ClassValue: TypeAlias = str | int
 
@@ -131,8 +132,7 @@ def _find(name: str, rows: EncodableRows, sides: EncodableRows) -> EncodableRows
 
 
 def _value(column: Column | Deferred, row: int) -> ClassValue:
-    if isinstance(column, Bytes):
-        return bytes(column.arena[column.starts[row] : column.stops[row]]).decode("utf-8", "replace")
-    if isinstance(column, Dense):
-        return int(column.values[row])
-    raise TypeError("a category is a text or a whole number")
+    if isinstance(column, Deferred):
+        raise TypeError("a category is a text or a whole number")
+    value: Any = column[row]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else int(value)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Column, Deferred, Dense, Mask
+from penstock.columns import Column, Dense, Mask
 from penstock.encode.deferred import make_references, materialize
 from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import Incoming
@@ -28,6 +28,7 @@ from penstock.shards.ledger import order_times
 from penstock.shards.row_keys import IdentifiedRows, KeyWork
 from penstock.shards.split import SplitOptions, split_hashes
 from penstock.statistics.statistics import BlockStatistics, measure_block
+from penstock.storage.deferred import Deferred
 
 Stream: TypeAlias = "bytes | NDArray[Any]"
 
@@ -199,8 +200,7 @@ class RowWork:
     def _settle_late(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:
         """Take into memory what cannot be fetched late."""
         return {
-            name: materialize(column) if isinstance(column, Deferred) and name not in self.late else column
-            for name, column in columns.items()
+            name: column if name in self.late else materialize(column) for name, column in columns.items()
         }
 
     def _take_extra(self, rows: EncodableRows, sides: EncodableRows) -> NDArray[np.int64] | None:
@@ -211,9 +211,7 @@ class RowWork:
         if self._split.time is None:
             return None
         column = rows.columns.get(self._split.time, sides.columns.get(self._split.time))
-        if not isinstance(column, Dense):
-            raise TypeError(f"{self._split.time!r} is no column of numbers")
-        return order_times(column.values)
+        return order_times(Dense.of(column).values)
 
 
 def _find_timeless(name: str, columns: EncodableColumns, sides: EncodableColumns) -> list[CellFault]:

@@ -7,20 +7,23 @@ told of them in the end, a `Distribution`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Bytes, Column, Deferred, Dense, Mask, Ragged
-from penstock.schema.array import Sequence
+from penstock.columns import Bytes, Column, Dense, Mask, Ragged
+from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
-from penstock.schema.scalar import Category, Image, ImageFormat, Text
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Image, ImageFormat, Number, Text
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
 from penstock.statistics.quantiles import Sample, Selection, find_quantiles, take_evenly
 from penstock.statistics.summary import Distribution
+from penstock.storage.deferred import Deferred
 
 
 class Spread:
@@ -107,12 +110,7 @@ def measure_field(field: Field, column: Column | Deferred, rows: Selection, max_
     measure = FieldMeasure(present.num_rows, rows.num_rows - present.num_rows)
     if not present.num_rows:
         return measure
-    if isinstance(column, Ragged):
-        _measure_lists(measure, field, column, present, max_values)
-    elif isinstance(column, Dense):
-        _measure_arrays(measure, field, column.values, present, max_values)
-    else:
-        _measure_strings(measure, field, column, present, max_values)
+    MEASURES[type(field)](measure, field, column, present, max_values)
     return measure
 
 
@@ -121,12 +119,27 @@ def _spread(numbers: NDArray[Any], rows: Selection) -> Spread:
     return Spread.of(numbers, rows.keys, numbers.take(rows.sampled), rows.keep)
 
 
-def _measure_arrays(
-    measure: FieldMeasure, field: Field, values: NDArray[Any], rows: Selection, max_values: int
+def _measure_category(
+    measure: FieldMeasure, field: Category, column: Any, rows: Selection, max_values: int
 ) -> None:
-    if isinstance(field, Category):
-        measure.parts["frequencies"] = Frequency.of_ints(rows.take(values), max_values)
-    elif values.ndim == 1:
+    if field.kind == "int64":
+        measure.parts["frequencies"] = Frequency.of_ints(rows.take(Dense.of(column).values), max_values)
+        return
+    strings = _as_bytes(column, rows)
+    measure.parts["frequencies"] = Frequency.of_strings(
+        strings.arena, strings.starts, strings.stops, rows.keep, max_values
+    )
+
+
+def _measure_numbers(
+    measure: FieldMeasure,
+    field: Field,  # noqa: ARG001
+    column: Dense,
+    rows: Selection,
+    max_values: int,  # noqa: ARG001
+) -> None:
+    values = Dense.of(column).values
+    if values.ndim == 1:
         measure.parts["values"] = _spread(values, rows)
     else:
         matrix = values.reshape(len(values), -1)
@@ -148,21 +161,21 @@ def _measure_vectors(
 
 
 def _measure_lists(
-    measure: FieldMeasure, field: Field, column: Ragged, rows: Selection, max_values: int
+    measure: FieldMeasure, field: Sequence, column: Ragged, rows: Selection, max_values: int
 ) -> None:
-    measure.parts["lengths"] = _spread(np.diff(column.offsets), rows)
-    values, offsets = _flatten(column)
+    measure.parts["lengths"] = _spread(Ragged.of(column).lengths, rows)
+    values, offsets = column.flatten()
     lengths = np.diff(offsets)
     # Which of the values from offsets[0] on belong to the rows.
     keep = None if rows.keep is None else np.repeat(rows.keep, lengths)
     whole = slice(int(offsets[0]), int(offsets[-1]))
-    if isinstance(values, Bytes):
+    if not isinstance(values, np.ndarray):
         starts, stops = values.starts[whole], values.stops[whole]
-        if isinstance(field, Sequence) and field.dtype == "string":
+        if field.dtype == "string":
             frequency = Frequency.of_strings(values.arena, starts, stops, keep, max_values)
             measure.parts["frequencies"] = frequency
         else:
-            sizes = values.stops - values.starts
+            sizes = values.sizes
             sampled = take_evenly(sizes, offsets[rows.sampled], lengths[rows.sampled])
             wanted = sizes[whole] if keep is None else sizes[whole][keep]
             measure.parts["bytes"] = Spread.of(wanted, rows.keys, sampled)
@@ -184,32 +197,27 @@ def _measure_lists(
     measure.parts["frequencies"] = frequency
 
 
-def _flatten(column: Ragged) -> tuple[NDArray[Any] | Bytes, NDArray[np.int64]]:
-    """Return the values of lists, or of lists of lists, and where each row's begin."""
-    if not isinstance(column.values, Ragged):
-        return column.values, column.offsets
-    values, offsets = _flatten(column.values)
-    return values, offsets[column.offsets]
+def _measure_bytes(
+    measure: FieldMeasure,
+    field: Field,  # noqa: ARG001
+    column: Bytes | Deferred,
+    rows: Selection,
+    max_values: int,  # noqa: ARG001
+) -> None:
+    measure.parts["bytes"] = _spread(column.sizes, rows)
 
 
-def _measure_strings(
+def _measure_text(
     measure: FieldMeasure, field: Field, column: Bytes | Deferred, rows: Selection, max_values: int
 ) -> None:
-    if isinstance(field, Category):
-        strings = _as_bytes(column, rows)
-        measure.parts["frequencies"] = Frequency.of_strings(
-            strings.arena, strings.starts, strings.stops, rows.keep, max_values
-        )
-        return
-    sizes = column.sizes if isinstance(column, Deferred) else column.stops - column.starts
-    measure.parts["bytes"] = _spread(sizes, rows)
-    if isinstance(field, Text):
-        measure.parts["characters"] = _spread(_count_characters(_as_bytes(column, rows)), rows)
-    elif isinstance(field, Image):
-        _measure_images(measure, field, column, rows)
+    _measure_bytes(measure, field, column, rows, max_values)
+    measure.parts["characters"] = _spread(_count_characters(_as_bytes(column, rows)), rows)
 
 
-def _measure_images(measure: FieldMeasure, field: Image, column: Bytes | Deferred, rows: Selection) -> None:
+def _measure_image(
+    measure: FieldMeasure, field: Image, column: Bytes | Deferred, rows: Selection, max_values: int
+) -> None:
+    _measure_bytes(measure, field, column, rows, max_values)
     formats: Counter[str] = Counter()
     if isinstance(column, Deferred) and column.widths is not None and column.heights is not None:
         widths, heights = column.widths, column.heights
@@ -252,14 +260,24 @@ def _as_bytes(column: Bytes | Deferred, rows: Selection) -> Bytes:
     if column.values is not None:
         for row in rows.take(np.arange(len(column))).tolist():
             values[row] = column.values[row]
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([memoryview(value).nbytes for value in values], out=offsets[1:])
-    return Bytes.from_offsets(np.frombuffer(b"".join(values), np.uint8), offsets)
+    return Bytes.from_values(values)
+
+
+# How to measure a column, by the type of its field.
+MEASURES: dict[type[Field], Callable[[FieldMeasure, Any, Any, Selection, int], None]] = {
+    Number: _measure_numbers,
+    Category: _measure_category,
+    Text: _measure_text,
+    Image: _measure_image,
+    BytesField: _measure_bytes,
+    Sequence: _measure_lists,
+    Tensor: _measure_numbers,
+}
 
 
 def _count_characters(strings: Bytes) -> NDArray[np.int64]:
     """Return how many characters each UTF-8 string has: its bytes, but for those inside a character."""
-    sizes = strings.stops - strings.starts
+    sizes = strings.sizes
     bounds = np.array([strings.starts, strings.stops])
     num_before = np.zeros_like(bounds)  # bytes inside a character that lie before each bound
     num_all = 0

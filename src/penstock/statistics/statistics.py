@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Column, Deferred, Mask
+from penstock.columns import Column, Mask
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
@@ -28,6 +28,7 @@ from penstock.statistics.summary import (
     Frequencies,
     dump_statistics,
 )
+from penstock.storage.deferred import Deferred
 
 MAX_VALUES = 1 << 16
 """Distinct values that are counted of a field: as many as a category may have."""

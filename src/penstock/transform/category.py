@@ -22,7 +22,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitt
 from penstock.transform.category_codes import Coder, EncodeFit, make_coder
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
-from penstock.transform.padding import Padded, count_levels, flatten, rebuild
+from penstock.transform.padding import Padded, count_levels
 from penstock.transform.vocabulary import (
     Entry,
     check_dtype,
@@ -197,14 +197,15 @@ class Encode(Padded):
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
         """Return the codes of a batch."""
         coder = self._coder
-        if not isinstance(column, Ragged):
+        if not need_fitted(self, name, self.fitted).num_levels:
             codes = coder.code_rows(name, column)
             return {name: coder.one_hot(codes) if self.output == "one_hot" else codes}
-        values, offsets = flatten(column)
-        codes = coder.code_items(name, values, offsets, column.present)
+        lists = Ragged.of(column)
+        values, offsets = lists.flatten()
+        codes = coder.code_items(name, values, offsets, lists.present)
         if self.output in _ROWS_OF_SETS:
             return {name: _native.multi_hot(codes, offsets, coder.num_codes, self.output == "count")}
-        return self._pad_lists(name, rebuild(column, codes), 0)
+        return self._pad_lists(name, lists.with_values(codes), 0)
 
     def _find_usual(self, field: Field) -> dict[str, Any]:
         """Return the options that depend on the field, as they were given or as they are by default."""

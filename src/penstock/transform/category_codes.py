@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, CodedColumn, Dense, Dictionary, Mask, Pictures, Ragged
+from penstock.columns import Bytes, CodedColumn, Dense, Dictionary, Mask
 from penstock.errors import FieldError
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.wording import show
@@ -98,13 +98,10 @@ class Coder:
         Raises:
             FieldError: A row has a value without a code, or none, and the slots have no place for that.
         """
-        if isinstance(column, Ragged | Pictures):
-            raise TypeError(f"{column!r} has no single value a row")
-        if isinstance(column, Dictionary):
-            codes = _native.place_codes(column.codes, column.present, *self._slots)
-        else:
-            values = column if isinstance(column, Bytes) else column.values
-            codes = self._code(values, column.present)
+        code = _ROW_CODERS.get(type(column))
+        if code is None:
+            raise TypeError(f"expected a column with one value per row, got {column!r}")
+        codes = code(self, column)
         if self._is_strict:
             self._check(name, codes, column)
         return codes
@@ -140,24 +137,35 @@ class Coder:
 
     def _code(self, values: Bytes | NDArray[Any], present: Mask | None) -> NDArray[np.int32]:
         if self._bins is not None:
-            if isinstance(values, Bytes):
-                return _native.hash_strings(values.arena, values.starts, values.stops, present, *self._bins)
-            return _native.hash_ints(values, present, *self._bins)
-        if isinstance(values, Bytes):
-            found = self._find_strings(values.arena, values.starts, values.stops)
-        else:
+            if isinstance(values, np.ndarray):
+                return _native.hash_ints(values, present, *self._bins)
+            return _native.hash_strings(values.arena, values.starts, values.stops, present, *self._bins)
+        if isinstance(values, np.ndarray):
             found = self._find_ints(values)
+        else:
+            found = self._find_strings(values.arena, values.starts, values.stops)
         return _native.place_codes(found, present, *self._slots)
 
-    def _check(self, name: str, codes: NDArray[np.int32], column: Dense | Bytes | Dictionary) -> None:
+    def _code_column(self, column: Dense | Bytes) -> NDArray[np.int32]:
+        return self._code(column.unwrap(), column.present)
+
+    def _place_column(self, column: Dictionary) -> NDArray[np.int32]:
+        return _native.place_codes(column.codes, column.present, *self._slots)
+
+    def _check(self, name: str, codes: NDArray[np.int32], column: Any) -> None:
         row = int(codes.argmin()) if len(codes) else 0
         if not len(codes) or codes[row] > UNKNOWN_ERROR:
             return
         if codes[row] == MISSING_ERROR:
             _refuse_missing(name, row)
-        if isinstance(column, Dictionary):
-            raise TypeError(f"{column!r} does not hold the value that has no code")
-        _refuse_unknown(name, row, (column if isinstance(column, Bytes) else column.values)[row])
+        _refuse_unknown(name, row, column[row])
+
+
+_ROW_CODERS: dict[type, Callable[[Coder, Any], NDArray[np.int32]]] = {
+    Dense: Coder._code_column,
+    Bytes: Coder._code_column,
+    Dictionary: Coder._place_column,
+}
 
 
 def make_coder(

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.columns import Bytes, Column, Dense, Ragged
+from penstock.columns import Column
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
@@ -54,16 +54,7 @@ class FilledSource:
 
     def columns(self, name: str) -> Iterator[Column]:
         """Yield a field's values block by block, all of them present: decoding has put the default in."""
-        return (fill_column(column) for column in self._source.columns(name))
-
-
-def fill_column(column: Column) -> Column:
-    """Return a column whose missing rows count as having the default that they hold."""
-    if isinstance(column, Dense):
-        return Dense(column.values)
-    if isinstance(column, Bytes):
-        return Bytes(column.arena, column.starts, column.stops)
-    return Ragged(column.values, column.offsets)
+        return (column.without_mask() for column in self._source.columns(name))
 
 
 def _add_equal(known: Distribution, number: float, count: int) -> Distribution:

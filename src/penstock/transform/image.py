@@ -217,8 +217,7 @@ class Image(Transform):
 
     def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool, room_bytes: int) -> Prepared:
         """Return what a cache holds: pixels in their size, or whole images where parts of them are drawn."""
-        if not isinstance(column, Bytes):
-            raise TypeError(f"{column!r} holds no encoded images")
+        column = Bytes.of(column)
         is_whole = self.resize == "random" and augments
         drawing, present = self._fitted_drawing(name), self._present(column)
         return drawing.hold(name, column, present, room_bytes, is_whole=is_whole)
@@ -228,12 +227,11 @@ class Image(Transform):
         column, faults = self.prepare(name, column, draws)
         if faults:
             raise faults[min(faults)]
-        if not isinstance(column, Dense):
-            raise TypeError(f"{column!r} holds no pixels")
-        present = self._present(column)
+        drawn = Dense.of(column)
+        present = self._present(drawn)
         if present is not None and self.missing == "error" and not all(present):
             raise self._refuse_missing(name, present.index(False))
-        pixels: NDArray[Any] = column.values
+        pixels: NDArray[Any] = drawn.values
         if draws is not None and draws.augments and isinstance(self.augment, Augment):
             pixels = self.augment.apply(pixels, self.__dict__["_fill"], draws.within(name))
         if self.dtype == "float32":

@@ -145,11 +145,7 @@ class Drawing:
         return Prepared(Pictures(held, column.present, column if is_full else None), faults)
 
     def _open(self, column: CodedColumn) -> Images:
-        if isinstance(column, Bytes):
-            return PartlyHeld(Pictures([None] * len(column), column.present, column), self.rules)
-        if isinstance(column, Pictures):
-            return PartlyHeld(column, self.rules)
-        raise TypeError(f"{column!r} holds no images")
+        return PartlyHeld(Pictures.wrap(column), self.rules)
 
     def _draw(self, images: Images, row: int, size: Size, part: Box | None, slot: NDArray[np.uint8]) -> None:
         """Put one image, or a part of it, into its slot of the batch."""

@@ -28,7 +28,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit
 from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
-from penstock.transform.padding import cut_lists, flatten, rebuild, step_shape
+from penstock.transform.padding import cut_lists, step_shape
 
 _WHOLE_LIMITS: Final = {"float16": 2**11, "float32": 2**24, "float64": 2**53}  # floats hold all ints up to it
 
@@ -155,14 +155,14 @@ class Keep(Transform):
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
         """Return the values of a batch."""
-        if isinstance(column, Ragged):
+        if self.ragged:
+            lists = Ragged.of(column)
             if self.dtype is not None:
-                values, offsets = flatten(column)
-                column = rebuild(column, cast(name, values, self.dtype, offsets))
-            return {name: cut_lists(column, None, from_end=False)}
-        if not isinstance(column, Dense):
-            raise TypeError(f"{column!r} holds no numbers")
-        values = column.values
+                numbers: Any
+                numbers, offsets = lists.flatten()
+                lists = lists.with_values(cast(name, numbers, self.dtype, offsets))
+            return {name: cut_lists(lists, None, from_end=False)}
+        values = Dense.of(column).values
         if column.present is not None and self.fitted is not None and self.fitted.can_lack:
             values = self._fill(name, values, column.present)
         if self.dtype is not None and values.dtype != self.dtype:

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, Column, Dense, Mask, Ragged
+from penstock.columns import Column, Dense
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
-from penstock.transform.padding import flatten
 
 MOST_MEASURED: Final = 1024
 """Elements that are measured one by one: the samples of so many take 80 MB."""
@@ -77,35 +76,19 @@ def count_values(name: str, source: FitSource) -> Counted:
     for column in source.columns(name):
         if column.present is not None:
             num_missing += len(column) - int(np.count_nonzero(column.present))
-        values, keep = _flat_values(column)
-        if isinstance(values, Bytes):
-            starts, stops = np.ascontiguousarray(values.starts), np.ascontiguousarray(values.stops)
-            tally.add_strings(values.arena, starts, stops, keep)
-        else:
+        values, keep = column.items()
+        if isinstance(values, np.ndarray):
             tally.add_ints(np.ascontiguousarray(values), keep)
+        else:
+            arena, starts, stops = values.spans()
+            tally.add_strings(arena, starts, stops, keep)
     found, counts, num_overflowed = tally.take()
     known = found if isinstance(found, list) else found.tolist()
     return Counted(known, counts.tolist(), not num_overflowed, num_missing)
 
 
-def _flat_values(column: Column) -> tuple[Bytes | NDArray[Any], Mask | None]:
-    if isinstance(column, Dense):
-        return column.values, column.present
-    if isinstance(column, Bytes):
-        return column, column.present
-    values, offsets = flatten(column)
-    keep = None if column.present is None else np.repeat(column.present, np.diff(offsets))
-    first, last = int(offsets[0]), int(offsets[-1])
-    if isinstance(values, Bytes):
-        return Bytes(values.arena, values.starts[first:last], values.stops[first:last]), keep
-    return values[first:last], keep
-
-
 def _present_items(column: Column) -> NDArray[Any]:
-    if isinstance(column, Ragged):
-        values, keep = _flat_values(column)
-    else:
-        values, keep = column.values, column.present  # type: ignore[union-attr]  # of arrays and steps alone
+    values, keep = column.items()
     if not isinstance(values, np.ndarray):
         raise TypeError(f"{values!r} holds no numbers")
     return values if keep is None else values[keep]

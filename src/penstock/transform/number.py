@@ -28,7 +28,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitt
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
-from penstock.transform.padding import Padded, flatten, rebuild, step_shape
+from penstock.transform.padding import Padded, step_shape
 from penstock.transform.scale_range import Span, find_span
 
 # The core scales float32, float64, int64, int32 and uint8; other types go through one that holds them.
@@ -270,12 +270,11 @@ class Scale(Padded):
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
         """Return the scaled numbers of a batch."""
         scaler = self._scaler
-        if not isinstance(column, Dense):
-            if not isinstance(column, Ragged):
-                raise TypeError(f"{column!r} holds no numbers")
-            values, _ = flatten(column)
-            return self._pad_lists(name, rebuild(column, scaler.scale(values, None)), 0.0)
-        values = column.values
+        if need_fitted(self, name, self.fitted).is_sequence:
+            lists = Ragged.of(column)
+            numbers: Any = lists.flatten()[0]
+            return self._pad_lists(name, lists.with_values(scaler.scale(numbers, None)), 0.0)
+        values = Dense.of(column).values
         scaled = scaler.scale(values, None if self._has_default else column.present)
         if not self.indicator:
             return {name: scaled}

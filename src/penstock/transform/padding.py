@@ -127,9 +127,7 @@ class Padded(Transform):
 
 
 def _need_lists(column: Column) -> Ragged:
-    if not isinstance(column, Ragged):
-        raise TypeError(f"{column!r} holds no lists")
-    return column
+    return Ragged.of(column)
 
 
 def count_levels(field: Sequence) -> int:
@@ -141,21 +139,6 @@ def count_levels(field: Sequence) -> int:
 def step_shape(field: Sequence) -> tuple[int | None, ...]:
     """Return the shape of an item of a sequence: of one value, of some, or of any number."""
     return (None,) if count_levels(field) == 2 else field.shape or ()
-
-
-def flatten(lists: Ragged) -> tuple[Any, NDArray[np.int64]]:
-    """Return the values of lists, or of lists of lists, and where each row's begin."""
-    if not isinstance(lists.values, Ragged):
-        return lists.values, lists.offsets
-    values, offsets = flatten(lists.values)
-    return values, offsets[lists.offsets]
-
-
-def rebuild(lists: Ragged, values: NDArray[Any]) -> Ragged:
-    """Return lists as they are, with other values at the bottom."""
-    if isinstance(lists.values, Ragged):
-        return Ragged(rebuild(lists.values, values), lists.offsets)
-    return Ragged(values, lists.offsets)
 
 
 def _find_longest(offsets: NDArray[np.int64]) -> int:

@@ -20,7 +20,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitt
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
-from penstock.transform.padding import Padded, flatten, rebuild, step_shape
+from penstock.transform.padding import Padded, step_shape
 
 _DTYPES: Final = ("float32", "float64", "int32", "int64")  # those that the core pads
 _WHOLE: Final = (None, "int32", "int64")
@@ -126,12 +126,12 @@ class Pad(Padded):
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
         """Return the sequences of a batch."""
-        if not isinstance(column, Ragged):
-            raise TypeError(f"{column!r} holds no lists")
+        lists = Ragged.of(column)
         if self.dtype is not None:
-            values, offsets = flatten(column)
-            column = rebuild(column, cast(name, values, self.dtype, offsets))
-        return self._pad_lists(name, column, self.value)
+            values: Any
+            values, offsets = lists.flatten()
+            lists = lists.with_values(cast(name, values, self.dtype, offsets))
+        return self._pad_lists(name, lists, self.value)
 
     def _check_value(self, dtype: str) -> None:
         limit = _RANGES.get(dtype)

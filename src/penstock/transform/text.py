@@ -24,7 +24,6 @@ from penstock.foundation.wording import show
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Text
 from penstock.transform.base import Arrays, FitSource, Fitted, MeasureLengths, misfit, need_fitted
-from penstock.transform.default import fill_column
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.transform.padding import Kept, Padded
@@ -94,9 +93,7 @@ def learn_words(columns: Iterable[Column], form: WordForm, most: int | None) -> 
 
 def need_texts(column: object) -> Bytes:
     """Return a column that holds texts."""
-    if not isinstance(column, Bytes):
-        raise TypeError(f"{column!r} holds no texts")
-    return column
+    return Bytes.of(column)
 
 
 def _place(texts: Bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
@@ -203,7 +200,7 @@ class Tokenize(Padded):
         most = None if self.vocabulary_size is None else self.vocabulary_size - len(self._specials)
         columns = source.columns(name)
         # Records without a text have the field's default, and so do the texts that the vocabulary is of.
-        texts = columns if field.default is None else map(fill_column, columns)
+        texts = columns if field.default is None else (column.without_mask() for column in columns)
         return replace(self, fitted=TokenizeFit(learn_words(texts, self._form, most)))
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from PIL import Image as Pillow
 
 from encode_columns import encode, objects, values_of
 from penstock import _native
-from penstock.columns import Bytes, Deferred
+from penstock.columns import Bytes
 from penstock.encode.options import EncodeOptions
 from penstock.fields import Image
+from penstock.storage.deferred import Deferred
 from raising import containing, mentions
 
 ANY = containing("JPEG", "PNG", "WebP", "GIF", "BMP")

@@ -5,10 +5,11 @@ import pytest
 
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import fields as f
-from penstock.columns import Bytes, Deferred, Dense, Ragged
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.bytes import fingerprint
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
+from penstock.storage.deferred import Deferred
 from raising import raises_with
 from wire.example import Feature, read_example
 
@@ -157,7 +158,7 @@ def test_columns_of_another_form_than_the_field_are_refused():
         RecordEncoder(Schema({"n": f.Number("int64")})).encode({"n": lists}, 1)
     deeper = Ragged(Ragged(lists, np.array([0, 1])), np.array([0, 1]))
     schema = Schema({"s": f.Sequence("int64", None, "feature_list")})
-    with raises_with(TypeError, "lists lists lists"):
+    with raises_with(TypeError, "two levels"):
         RecordEncoder(schema).encode({"s": deeper}, 1)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from encode_columns import encode, objects, values_of
 from penstock import _native
-from penstock.columns import Deferred
 from penstock.fields import Bytes, Category, Text
+from penstock.storage.deferred import Deferred
 from raising import containing
 
 TEXTS = [

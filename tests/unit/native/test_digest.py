@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from penstock import _native
 from penstock import fields as f
-from penstock.columns import Bytes, Deferred, Dense, Ragged
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.records import RecordEncoder
 from penstock.schema.schema import Schema
+from penstock.storage.deferred import Deferred
 
 TREE_BYTES = 4096
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock import _native
-from penstock.columns import Bytes, Deferred, Dense, Ragged
+from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import SchemaError
 from penstock.fields import Bytes as BytesField
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
@@ -16,6 +16,7 @@ from penstock.statistics import frequency, quantiles
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import FieldStatistics, load_statistics
+from penstock.storage.deferred import Deferred
 from raising import mentions
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from penstock.columns import Bytes, Columns, Dense
 from penstock.dataset import Dataset
 from penstock.encode.fault import CellFault
@@ -210,8 +208,5 @@ def _as_names(name: str, column: Any) -> Bytes:
         return column
     if isinstance(column, Dense) and column.values.ndim == 1:
         texts = [str(value).encode() for value in column.values.tolist()]
-
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return Bytes.from_offsets(np.frombuffer(b"".join(texts), np.uint8), offsets, column.present)
+        return Bytes.from_values(texts, column.present)
     raise OptionError("split_by", field=name, expected="a field of texts or numbers", got="another field")

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns import Bytes, CodedColumn, Column, Deferred, Dense, Ragged
-from penstock.decode.gather import join_column, take_column
+from penstock.columns import CodedColumn, Column, Dense, concat
 from penstock.encode.column import encode_column
 from penstock.encode.deferred import materialize
 from penstock.encode.options import EncodeOptions
@@ -26,6 +25,7 @@ from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.source.block import Block, RawColumn
+from penstock.storage.deferred import Deferred
 from penstock.transform.pipeline import Pipeline
 
 _MOST_LISTED: Final = 8
@@ -114,9 +114,9 @@ def _list_columns(columns: Sequence[str]) -> str:
 
 def make_absent(field: Field, num_rows: int) -> Column:
     """Return a column in which every row lacks the field."""
-    column = take_column(_stand_in(field), np.zeros(num_rows, np.int64))
+    column = _stand_in(field).take(np.zeros(num_rows, np.int64))
     column.present = np.zeros(num_rows, np.bool_)
-    return column  # type: ignore[return-value]
+    return column
 
 
 def settle_column(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
@@ -129,18 +129,16 @@ def settle_column(field: Field, column: Column | Deferred, faulty: Sequence[int]
         column: As `encode_column` returns it.
         faulty: Rows that do not fit: what they hold means nothing, and is not fetched.
     """
-    if isinstance(column, Deferred):
-        if len(faulty):
-            present = np.ones(len(column), np.bool_) if column.present is None else column.present.copy()
-            present[faulty] = False
-            column.present = present
-        column = materialize(column)
-    column = _as_stored(field, column)
+    if isinstance(column, Deferred) and len(faulty):
+        present = np.ones(len(column), np.bool_) if column.present is None else column.present.copy()
+        present[faulty] = False
+        column.present = present
+    column = _as_stored(field, materialize(column))
     if column.present is None:
         return column
     num_rows, present = len(column), column.present
     rows = np.where(present, np.arange(num_rows), num_rows)
-    filled = take_column(join_column([column, _stand_in(field)]), rows)
+    filled = concat([column, _stand_in(field)]).take(rows)
     filled.present = present
     return filled
 
@@ -160,12 +158,7 @@ def _stand_in(field: Field) -> Column:
     if isinstance(field.default, float):
         raw = np.array([field.default])  # among objects, NaN would be a missing value
     encoded, _ = encode_column(plan, raw, Block(0, 1, {}), EncodeOptions())
-    column = materialize(encoded) if isinstance(encoded, Deferred) else encoded
+    column = materialize(encoded)
     if field.default is None:
-        if isinstance(column, Dense):
-            column = Dense(np.zeros_like(column.values))
-        elif isinstance(column, Bytes):
-            column = Bytes.from_offsets(np.empty(0, np.uint8), np.zeros(2, np.int64))
-        else:
-            column = Ragged(column.values, np.zeros(2, np.int64))
+        column = column.take(np.empty(0, np.int64)).pad(1).without_mask()
     return _as_stored(field, column)

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import CodedColumn
+from penstock.columns import CodedColumn, take_rows
 from penstock.dataset import Split
 from penstock.dataset import open as open_dataset
-from penstock.decode.gather import take_columns
 from penstock.encode.records import RecordEncoder
 from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.foundation.wording import count, show
@@ -135,7 +134,7 @@ def store_labelled(
                     log.add(refusal)
                 if not len(chosen):
                     continue
-                columns = take_columns(piece.columns, chosen)
+                columns = take_rows(piece.columns, chosen)
                 encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
                 file.write(_frame(encoder, columns, len(chosen)))
                 locate[num_kept] = piece.locate
@@ -183,7 +182,7 @@ class _RowChecker:
         for start in range(0, len(chosen), self._batch_size):
             rest = chosen[start : start + self._batch_size]
             while len(rest) and len(refusals) <= self._most:
-                faults = self._find_faults(take_columns(piece.columns, rest), len(rest))
+                faults = self._find_faults(take_rows(piece.columns, rest), len(rest))
                 if not faults:
                     break
                 for at, error in faults.items():

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from penstock.decode.gather import take_columns
+from penstock.columns import take_rows
 from penstock.errors import FieldError
 from penstock.jobs.predict.pieces import Piece, Refusal, cut_batches
 from penstock.model.finite import find_faults
@@ -106,7 +106,7 @@ def leave_out(piece: Piece, faults: Faults) -> Piece:
     rest = np.delete(np.arange(len(piece.rows), dtype=np.int64), sorted(faults))
     return replace(
         piece,
-        columns=take_columns(piece.columns, rest),
+        columns=take_rows(piece.columns, rest),
         rows=piece.rows[rest],
         carried=piece.carried.take(rest),
         refusals=tuple(sorted([*piece.refusals, *found], key=lambda each: each.row)),

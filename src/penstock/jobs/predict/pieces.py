@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.columns import CodedColumn
-from penstock.decode.gather import join_columns, take_columns
+from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
 
@@ -148,7 +147,7 @@ class _Rest:
         due = [each for each in self.refusals if is_end or (num_rows and each.row < rows[-1])]
         self.refusals = self.refusals[len(due) :]
         return Piece(
-            take_columns(whole.columns, np.arange(start, stop, dtype=np.int64)),
+            take_rows(whole.columns, np.arange(start, stop, dtype=np.int64)),
             rows,
             whole.carried.slice(start, num_rows),
             tuple(due),
@@ -194,7 +193,7 @@ def _join(parts: list[Piece]) -> Piece:
     table = pa.Table.from_batches([part.carried for part in filled]).combine_chunks()
     carried = table.to_batches()[0] if table.num_rows else filled[0].carried
     return Piece(
-        join_columns([part.columns for part in filled]),
+        concat_rows([part.columns for part in filled]),
         rows,
         carried,
         tuple(refusal for part in parts for refusal in part.refusals),

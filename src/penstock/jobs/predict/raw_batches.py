@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.columns import CodedColumn, Columns
+from penstock.columns import CodedColumn, Columns, take_rows
 from penstock.decode.arrow import arrow_schema, make_batch
-from penstock.decode.gather import take_columns
 from penstock.encode.column import encode_column
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
@@ -115,7 +114,7 @@ class RawRows:
         rows = np.arange(block.num_rows, dtype=np.int64)
         if faulty:
             rows = np.delete(rows, faulty)
-            columns = take_columns(columns, rows)
+            columns = take_rows(columns, rows)
         for name in layout.absent:
             columns[name] = make_absent(self._inputs.schema[name], len(rows))
         named = {IMAGE: block.columns[IMAGE]} if self._is_images else {}
