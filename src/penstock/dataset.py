@@ -224,7 +224,7 @@ class Dataset:
         return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
 
 
-class Block(NamedTuple):
+class ColumnBlock(NamedTuple):
     """Some records of a split.
 
     Attributes:
@@ -323,13 +323,13 @@ class Split:
         columns, _ = read_columns(self._rows, plan, self._losses, start, max(start, stop))
         return columns
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[ColumnBlock]:
         """Yield all records in order as columns, at most 16,384 rows and some 16 MiB each."""
         _, plan = self._plan(None)
         rows = self._rows.in_order()
         for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
             columns, num_rows = read_columns(rows, plan, self._losses, start, stop)
-            yield Block(columns, num_rows, rows.frame_bytes(start, stop))
+            yield ColumnBlock(columns, num_rows, rows.frame_bytes(start, stop))
 
     def iter_arrow(self, fields: Iterable[str] | None = None) -> Iterator[RecordBatch]:
         """Yield the records in order as Arrow record batches, at most some 32 MiB each.
