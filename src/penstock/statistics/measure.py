@@ -21,7 +21,7 @@ from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, ImageFormat, Number, Text
 from penstock.statistics.frequency import Frequency
 from penstock.statistics.moments import ElementMoments, Moments
-from penstock.statistics.quantiles import Sample, Selection, find_quantiles, take_evenly
+from penstock.statistics.quantiles import RowSample, Selection, find_quantiles, take_evenly
 from penstock.statistics.summary import Distribution
 from penstock.storage.deferred import Deferred
 
@@ -31,9 +31,9 @@ class Spread:
 
     __slots__ = ("moments", "sample")
 
-    def __init__(self, moments: Moments | None = None, sample: Sample | None = None) -> None:
+    def __init__(self, moments: Moments | None = None, sample: RowSample | None = None) -> None:
         self.moments = Moments() if moments is None else moments
-        self.sample = Sample() if sample is None else sample
+        self.sample = RowSample() if sample is None else sample
 
     @classmethod
     def of(
@@ -44,7 +44,7 @@ class Spread:
         keep: Mask | None = None,
     ) -> Spread:
         """Measure the numbers of a block where `keep` is True; `keys` ascend, and are those of `sampled`."""
-        return cls(Moments.of(numbers, keep), Sample(keys, sampled))
+        return cls(Moments.of(numbers, keep), RowSample(keys, sampled))
 
     def blank(self) -> Spread:
         """Return a spread of no numbers."""
@@ -157,7 +157,7 @@ def _measure_vectors(
     else:
         elements = ElementMoments.of(vectors)
         measure.parts["elements"] = elements
-        measure.parts["values"] = Spread(Moments.of_elements(vectors, elements), Sample(keys, sampled))
+        measure.parts["values"] = Spread(Moments.of_elements(vectors, elements), RowSample(keys, sampled))
 
 
 def _measure_lists(
@@ -193,7 +193,7 @@ def _measure_lists(
     frequency = Frequency.of_ints(numbers, max_values)
     # Counts tell all that the numbers do, and are fewer.
     counted = None if frequency.histogram is None else Moments.of_counts(*frequency.histogram.entries())
-    measure.parts["values"] = Spread(counted or Moments.of(numbers), Sample(rows.keys, sampled))
+    measure.parts["values"] = Spread(counted or Moments.of(numbers), RowSample(rows.keys, sampled))
     measure.parts["frequencies"] = frequency
 
 

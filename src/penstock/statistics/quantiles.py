@@ -22,7 +22,7 @@ LIST_VALUES: Final = 16
 QUANTILES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
-class Sample:
+class RowSample:
     """The values of the `SAMPLE_ROWS` rows with the smallest keys of all that were merged.
 
     The values of one row are an entry of an array, or a row of a matrix in which NaN stands for none.
@@ -38,7 +38,7 @@ class Sample:
         if keys is not None and values is not None:
             self._add(keys, values)
 
-    def merge(self, other: Sample) -> None:
+    def merge(self, other: RowSample) -> None:
         """Add rows that were sampled apart; `other` stays as it is."""
         for keys, values in other._parts:
             self._add(keys, values)
