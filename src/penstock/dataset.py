@@ -1,6 +1,7 @@
-"""What users hold: `open`, `Dataset`, `Split`. Forwards to the stages.
+"""The public objects for reading: `open`, `Dataset`, `Split` and `mix`.
 
-In: paths of TFRecords. Out: their schema, splits, samples, payloads and columns.
+In: paths of TFRecord files. Out: their schema and splits, and the records as samples, payloads, columns,
+Arrow tables and loaders. The work itself is done in the stages.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which reading needs for nothing else
+    from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which only the Arrow methods need
 
 _log = logging.getLogger("penstock")
 
@@ -55,34 +56,39 @@ def open(
     on_error: OnError = "raise",
     options: ReadOptions | None = None,
 ) -> Dataset:
-    """Open TFRecords that anybody wrote: finds compression, splits, record counts and the schema.
+    """Open TFRecord files, whichever program wrote them.
 
-    Of a folder that Penstock wrote, the manifest says all that, and nothing is scanned. Each of its shards
-    must be there and be what the manifest says. Several such folders are one data set if their schemas agree.
-    Shards that are named without their folder are read by its manifest, too, if it lists all that are named.
+    You need not declare schema, record count, compression or splits: they are found in the files. A folder
+    that Penstock wrote has a manifest, which describes all of this, so opening it scans nothing; its shards
+    must be present and match the manifest. Several such folders form one data set if their schemas agree.
+    Shards named without their folder use the manifest too, if it lists all of them.
 
     Args:
-        path: A file, several, a glob, or a folder. Files that no manifest describes are grouped into splits
-            by their names.
-        schema: The schema, if it is known; fields that are not in it are not read. Otherwise it is inferred,
-            of data above 64 MiB from a part of the records: a rare field that is in none of those is not read
-            unless it is told. Fields that cannot be read are named in the log and in `Dataset.notes`.
-        fields: What inference cannot know, by field name: `{"image": fields.Tensor((64, 64), "float32")}`.
-        target: The field or fields that a model is to predict.
-        weight: The field that weighs each record.
-        id: The field that identifies each record.
-        on_error: What a bad record gets: "raise" its error, "skip" it with a line in the log, or "collect"
-            its error in `Split.rejected`. Never more than `options.max_skipped` of them.
-        options: Limits, and choices that few calls need.
+        path: A file, a list of files, a glob pattern, or a folder. Files without a manifest are grouped into
+            splits by their names.
+        schema: The schema, if you know it; other fields are not read. By default it is inferred from the
+            records, and from a sample of them if the data is larger than 64 MiB: a rare field that the sample
+            lacks is read only if you declare it. The log and `Dataset.notes` name fields that cannot be read.
+        fields: Declarations that inference cannot make, by field name, such as
+            `{"image": fields.Tensor((64, 64), "float32")}`.
+        target: Name of the field, or names of the fields, that a model predicts.
+        weight: Name of the field with the weight of each record.
+        id: Name of the field that identifies each record.
+        on_error: What to do with a bad record: "raise" its error, "skip" it with a line in the log, or
+            "collect" its error in `Split.rejected`. At most `options.max_skipped` records are skipped.
+        options: Limits and rarely needed options.
+
+    Returns:
+        The data set: a mapping from split name to `Split`.
 
     Raises:
-        NoSuchPathError: A path leads to no file.
+        NoSuchPathError: A path matches no file.
         MissingShardError: A file of an `-of-N` set, or of a manifest, is missing.
-        NotTFRecordError: A file is no TFRecord.
-        CorruptRecordError: A shard is not what its manifest says, and `on_error` is "raise".
-        ManifestError: A manifest is not what it should be.
-        OptionError: An argument has a value that it cannot have.
-        SchemaError: The schema or a field is impossible, or the records cannot hold it.
+        NotTFRecordError: A file is not a TFRecord file.
+        CorruptRecordError: A shard does not match its manifest, and `on_error` is "raise".
+        ManifestError: A manifest is not valid.
+        OptionError: An argument is not valid.
+        SchemaError: The schema or a field is not valid, or does not match the records.
 
     Example:
         >>> pets = open("pets/", target="adopted")
@@ -99,9 +105,11 @@ def open(
     return Dataset(origin, opened, resolution)
 
 
-def _reopen(form: Mapping[str, Any], fingerprints: Mapping[str, str], split: str | None) -> Dataset | Split:
-    """Open what was pickled, a data set or one of its splits, if its files are still the same ones."""
-    origin = Origin.from_json(form)
+def _reopen(
+    json_form: Mapping[str, Any], fingerprints: Mapping[str, str], split: str | None
+) -> Dataset | Split:
+    """Open a pickled data set, or one of its splits, if its files have not changed."""
+    origin = Origin.from_json(json_form)
     dataset = Dataset(origin, *origin.open())
     opened = dataset if split is None else dataset[split]
     origin.check(fingerprints, opened._list_fingerprints())
@@ -109,15 +117,15 @@ def _reopen(form: Mapping[str, Any], fingerprints: Mapping[str, str], split: str
 
 
 def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixture:
-    """Mix several splits, of one data set or of several, into what a loader takes its batches from.
+    """Mix several splits, of one or more data sets, into one source for a loader.
 
     Args:
-        splits: The splits; all must hold the fields that the pipeline reads.
-        shares: How much of every stretch of records comes from each; they are brought to a sum of 1. By the
-            numbers of their records, if not said.
+        splits: The splits to mix. Each must have the fields that the pipeline reads.
+        shares: Share of the records that comes from each split, throughout the epoch; normalized to a sum of
+            1. Defaults to the record counts of the splits.
 
     Raises:
-        OptionError: There are not as many shares as splits, or one is no positive number.
+        OptionError: The number of shares differs from the number of splits, or a share is not positive.
 
     Example:
         >>> pets = open("pets/")
@@ -135,15 +143,19 @@ def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixtu
 
 
 class Dataset:
-    """TFRecords that were opened: a mapping from split name to `Split`, with a schema.
+    """An opened data set: a mapping from split name to `Split`, with one schema.
+
+    `open` returns it. Records are read from the files on demand, never all at once. A data set can be pickled
+    and copied: the copy opens the same files again and checks that they have not changed.
 
     Attributes:
-        schema: What a record holds.
-        splits: The names of the splits.
-        payload: What the records are: "example", "sequence_example", "other" or "empty".
-        notes: Why each field is what it is, why a field of the records is not in the schema, and why a file
-            is not read as one would expect.
-        manifest: What the folder says of itself, if one folder with a manifest was opened; else None.
+        schema: Schema of the records: name and type of each field.
+        splits: Names of the splits.
+        paths: Paths of all files, split by split.
+        payload: Kind of the records: "example", "sequence_example", "other" or "empty".
+        notes: Remarks by field or file name: why a field has its type, why a field of the records is not in
+            the schema, why a file is read in an unexpected way.
+        manifest: Manifest of the data set if exactly one folder with a manifest was opened; None otherwise.
 
     Example:
         >>> pets = open("pets/")
@@ -164,12 +176,12 @@ class Dataset:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits."""
+        """Names of the splits."""
         return tuple(self._splits)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files, split by split."""
+        """Paths of all files, split by split."""
         return tuple(path for split in self._splits.values() for path in split.paths)
 
     def __getitem__(self, name: str) -> Split:
@@ -178,20 +190,20 @@ class Dataset:
         return self._splits[name]
 
     def to_arrow(self, split: str | None = None, fields: Iterable[str] | None = None) -> Table:
-        """Return the records of a split, or of all splits one behind the other, as an Arrow table.
+        """Return the records of one split, or of all splits concatenated, as an Arrow table.
 
-        Numbers keep their type, texts are `large_string`, images and bytes `large_binary`, sequences
-        `large_list`, tensors `fixed_shape_tensor`. What a record lacks is null, unless its field has a
-        default. A column `split` names the split of each record where all are wanted, unless the only one is
-        called "all", or a field is called so.
+        Numbers keep their type; texts become `large_string`, images and bytes `large_binary`, sequences
+        `large_list`, tensors `fixed_shape_tensor`. A missing value is null, unless its field has a default.
+        If neither `split` nor `fields` is given, a column `split` holds the split name of each record, unless
+        the only split is "all" or a field has that name.
 
         Args:
-            split: The name of the split; all, if not given.
-            fields: Names of the fields wanted, and no column beside them; all, if not given.
+            split: Name of the split. Defaults to all splits.
+            fields: Names of the fields to return, and no other column. Defaults to all fields.
 
         Raises:
             UnknownNameError: There is no such split or field.
-            FieldError: A text is not UTF-8, which is all that Arrow holds.
+            FieldError: A text is not UTF-8, the only encoding that Arrow supports.
         """
         from penstock.decode.arrow import add_split, arrow_schema, make_table, name_split  # noqa: PLC0415
 
@@ -225,12 +237,12 @@ class Dataset:
 
 
 class ColumnBlock(NamedTuple):
-    """Some records of a split.
+    """Consecutive records of a split as columns.
 
     Attributes:
-        columns: Their values.
-        num_rows: How many they are: a schema of no fields has no column that would tell.
-        num_bytes: What their frames take.
+        columns: Values of the records: one column per field.
+        num_rows: Number of records; a schema without fields has no column to count.
+        num_bytes: Size of the records in the file, framing included.
     """
 
     columns: Columns
@@ -239,12 +251,23 @@ class ColumnBlock(NamedTuple):
 
 
 class Split:
-    """The records of one split: a sequence of samples, readable in any order, as columns and payloads too.
+    """The records of one split: a sequence of samples with random access.
+
+    `split[i]` and `for sample in split` give samples: dicts of values by field name. `columns`, `blocks` and
+    `to_arrow` give many records as arrays, `records` their raw bytes, and `loader` batches for training.
 
     Attributes:
-        name: Of the split.
-        schema: What a record holds.
-        manifest: That of the data set, or None.
+        name: Name of the split.
+        schema: Schema of the records: name and type of each field.
+        paths: Paths of the files, in the order of their records.
+        manifest: Manifest of the data set, or None.
+        num_skipped: Number of bad records skipped so far.
+        rejected: Errors of the bad records so far, with `on_error="collect"`.
+
+    Example:
+        >>> train = open("pets/")["train"]
+        >>> train[0]["name"], [sample["name"] for sample in train[:1]]
+        ('Rex', ['Rex'])
     """
 
     def __init__(
@@ -285,9 +308,9 @@ class Split:
             ]
         row = operator.index(index)
         if not -len(self) <= row < len(self):
-            raise IndexError(f"split {self.name!r} has {len(self)} records; there is no record {row}")
+            raise IndexError(f"split {self.name!r} has {len(self)} records: record {row} is out of range")
         row %= len(self)
-        # A record asked for by its number is not skipped: its error is the answer.
+        # A record requested by its number is never skipped: its error is raised.
         return next(self._samples(row, row + 1, Losses("raise", 0)))
 
     def __iter__(self) -> Iterator[Sample]:
@@ -296,27 +319,27 @@ class Split:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files, in the order of their records."""
+        """Paths of the files, in the order of their records."""
         return tuple(shard.path for shard in self._rows.shards)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the payload of each record, whatever it is."""
+        """Yield the payload of each record as bytes, whether or not it is an Example."""
         rows = self._rows.in_order()
         return each_block(rows, self._losses, lambda a, b, losses: read_payloads(rows, losses, a, b))
 
     def columns(
         self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None
     ) -> Columns:
-        """Return the values of records `start` to `stop` as arrays.
+        """Return the values of records `start` to `stop` as columns.
 
         Args:
-            start: The first record; negative numbers count from the end, as in a slice.
-            stop: The record behind the last; all that remain, if not given.
-            fields: Names of the fields wanted; all, if not given. Values of others are not looked at, so a
-                record that is bad in one of those is good here.
+            start: First record; a negative number counts from the end, as in a slice.
+            stop: Exclusive end. Defaults to the end of the split.
+            fields: Names of the fields to read. Defaults to all fields. Values of other fields are not
+                checked, so a record with an error in one of those is good here.
 
         Returns:
-            A column a field, with a row a record. Bad records that are skipped are not in it.
+            One column per field, with one row per record. Skipped records have no row.
         """
         start, stop, _ = slice(start, stop).indices(len(self))
         _, plan = self._plan(fields)
@@ -324,7 +347,7 @@ class Split:
         return columns
 
     def blocks(self) -> Iterator[ColumnBlock]:
-        """Yield all records in order as columns, at most 16,384 rows and some 16 MiB each."""
+        """Yield all records in order as blocks of columns, each of at most 16,384 rows and about 16 MiB."""
         _, plan = self._plan(None)
         rows = self._rows.in_order()
         for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
@@ -332,13 +355,13 @@ class Split:
             yield ColumnBlock(columns, num_rows, rows.frame_bytes(start, stop))
 
     def iter_arrow(self, fields: Iterable[str] | None = None) -> Iterator[RecordBatch]:
-        """Yield the records in order as Arrow record batches, at most some 32 MiB each.
+        """Yield the records in order as Arrow record batches of at most about 32 MiB each.
 
         Args:
-            fields: Names of the fields wanted; all, if not given.
+            fields: Names of the fields to read. Defaults to all fields.
 
         Raises:
-            FieldError: A text is not UTF-8, which is all that Arrow holds.
+            FieldError: A text is not UTF-8, the only encoding that Arrow supports.
         """
         from penstock.decode.arrow import arrow_schema, make_batch  # noqa: PLC0415
 
@@ -363,19 +386,24 @@ class Split:
         seed: int = 0,
         **options: Unpack[LoadChoices],
     ) -> Loader:
-        """Return a loader: ready batches, shuffled, transformed, padded, from any step on.
+        """Return a loader of batches: shuffled, transformed and padded, resumable at every step.
+
+        The same seed gives the same batches for any number of threads.
 
         Args:
-            pipeline: Turns stored values into arrays; without one, a batch holds them as they are stored.
-            batch_size: Records of a global batch.
-            shuffle: Whether every epoch is a permutation of the whole split; or "block".
-            seed: Of everything random.
-            **options: The attributes of `penstock.options.LoadOptions`.
+            pipeline: Pipeline that turns stored values into arrays. Without one, a batch holds the stored
+                values.
+            batch_size: Number of records per batch; with several ranks, per global batch.
+            shuffle: True shuffles the whole split, differently in each epoch; "block" shuffles blocks of
+                neighbouring records, for storage with slow random reads.
+            seed: Random seed of shuffling, drawing and augmentation.
+            **options: Any other attribute of `penstock.options.LoadOptions`, such as `filter`, `last`,
+                `num_threads` or `cache`.
 
         Raises:
-            OptionError: A choice has a value that it cannot have, or leaves no record.
-            UnknownNameError: The pipeline, or a choice, names a field that is not there.
-            PayloadError: The records are no Examples.
+            OptionError: An option is not valid, or no record is left.
+            UnknownNameError: The pipeline or an option names a field that does not exist.
+            PayloadError: The records are not Examples.
 
         Example:
             >>> pets = open("pets/", target="adopted")
@@ -398,31 +426,32 @@ class Split:
         last: Literal["short", "drop"] = "short",
         shuffle_records: int | None = None,
     ) -> Any:
-        """Return a `tf.data.Dataset` that reads and transforms by TensorFlow's operations alone.
+        """Return a `tf.data.Dataset` that reads and transforms with TensorFlow operations only.
 
-        For TPU hosts, the tf.data service, and whoever wants no Python between files and model; elsewhere
-        `loader(…).to_tf()` is faster, and its shuffle and state are exact. Unshuffled, the batches are the
-        loader's without augmentation: ints, codes and floats to the last bit ("log1p" and float pixels to one
-        unit of it; numbers below 1.2e-38 become 0), pixels that are resized within 1 of 255. What differs:
-        augmentation is left out, which the log says; iteration ends at a damaged record; a list that a record
-        lacks is an empty one; CMYK is converted by TensorFlow, to other colours, and EXIF in a PNG not seen.
-        `penstock inspect --tf --pipeline` prints the same as code.
+        Use it on TPU hosts, with the tf.data service, or to have no Python between files and model; elsewhere
+        `loader(…).to_tf()` is faster, with exact shuffling and state. Unshuffled, the batches equal those of
+        the loader without augmentation: integers, codes and floats exactly ("log1p" and float pixels within
+        one unit in the last place; numbers below 1.2e-38 become 0), resized pixels within 1 of 255. Other
+        differences: there is no augmentation (a warning in the log); iteration stops at a damaged record; a
+        missing list becomes an empty one; TensorFlow converts CMYK to other colours and ignores EXIF in PNG
+        files. `penstock inspect --tf --pipeline` prints the same program as Python code.
 
-        Keras matches inputs and targets by name: fit `keras.Model({"photo": photo}, {"label": output})`, also
-        if the target is one alone, with a `keras.Input(shape, name="photo")` for each of `pipeline.inputs`.
+        Keras matches inputs and targets by name: fit `keras.Model({"photo": photo}, {"label": output})`, even
+        with a single target, and give each of `pipeline.inputs` a `keras.Input(shape, name="photo")`.
 
         Args:
-            pipeline: What is made of the records.
-            batch_size: Records of a batch.
-            shuffle: Whether files, and records within a window, come in another order in each epoch.
-            seed: Of that order.
-            last: Whether the records that do not fill a batch are a "short" one; or "drop" them.
-            shuffle_records: How many records the window holds: 10,000, if not said, or 256 MiB of them.
+            pipeline: Pipeline that turns stored values into arrays.
+            batch_size: Number of records per batch.
+            shuffle: Whether to shuffle files, and records within a window, differently in each epoch.
+            seed: Random seed of the shuffle.
+            last: "short" keeps the last batch of an epoch if it is not full; "drop" leaves it out.
+            shuffle_records: Number of records in the shuffle window. Defaults to 10,000, or fewer if those
+                take more than 256 MiB.
 
         Raises:
-            OptionError: TensorFlow has no operations for something, such as a map, a hash or the tokenizer of
-                a file, or a record is known to be damaged: there is no `on_error` here.
-            SchemaError: A field is not what the pipeline was fitted to.
+            OptionError: TensorFlow has no operation for a transform, such as a map, a hash or the tokenizer
+                of a file, or a record is known to be damaged, which no `on_error` can skip here.
+            SchemaError: A field differs from the one that the pipeline was fitted to.
             MissingPackageError: TensorFlow is not installed.
 
         Example:
@@ -443,7 +472,7 @@ class Split:
         return make_dataset(program.statements)
 
     def as_source(self) -> LoadedSplit:
-        """Return what loaders are told of the split."""
+        """Return the split as a source for loaders."""
         self._check_payload()
         fingerprint = self._fingerprint()
         return LoadedSplit(self.name, self._rows, self.schema, self._losses, self._strict, fingerprint)
@@ -454,12 +483,12 @@ class Split:
 
     @property
     def num_skipped(self) -> int:
-        """How many bad records have been met and passed over so far."""
+        """Number of bad records skipped so far."""
         return len(self._losses)
 
     @property
     def rejected(self) -> list[PenstockError]:
-        """The errors of the bad records met so far, under `on_error="collect"`."""
+        """Errors of the bad records so far, with `on_error="collect"`; otherwise empty."""
         return self._losses.errors() if self._losses.on_error == "collect" else []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -479,7 +508,7 @@ class Split:
     def _check_payload(self) -> None:
         if self._payload == "other":
             raise PayloadError(
-                f"split {self.name!r} holds records that are no Examples",
+                f"the records of split {self.name!r} are not Examples",
                 path=self._rows.shards[0].path,
                 advice="Read their payloads with records().",
             )

@@ -1,33 +1,33 @@
-"""Every error that Penstock raises, one tree.
+"""All errors that Penstock raises, as one tree.
 
 PenstockError
 ├── CorruptRecordError (ValueError)        bytes of a file are damaged: frame, checksum, message, compression
-│   └── NotTFRecordError                   a file that is no TFRecord at all
-├── FieldError (ValueError)                a record is sound, but a field in it is not what the schema says
-│   └── MissingFieldError                  … because a required field is not there
-├── SourceError (ValueError)               raw data cannot be read as what it is told to be
-│   └── CellError (FieldError)             … because a value in it does not fit its field
-├── PayloadError (TypeError)               the records are no Examples, and the call needs Examples
-├── SchemaError (ValueError)               a schema, or a field of it, cannot be what it is told to be
-├── ManifestError (ValueError)             the manifest of a data set is not what it should be
-├── UnknownNameError (KeyError)            no such field or split
-├── OptionError (ValueError)               an option has a value that it cannot have
+│   └── NotTFRecordError                   a file is not a TFRecord file
+├── FieldError (ValueError)                a record is intact, but one of its fields does not match the schema
+│   └── MissingFieldError                  … because a required field is missing
+├── SourceError (ValueError)               raw data cannot be read in its declared format
+│   └── CellError (FieldError)             … because a value does not fit its field
+├── PayloadError (TypeError)               the records are not Examples, and the call needs Examples
+├── SchemaError (ValueError)               a schema, or one of its fields, is not valid
+├── ManifestError (ValueError)             the manifest of a data set is not valid
+├── UnknownNameError (KeyError)            there is no such field or split
+├── OptionError (ValueError)               an option has a value that is not valid
 │   └── TrainingDataError                  … because the data cannot be trained on: one class, no labels
-├── PathError (OSError)                    a path cannot be read or written as asked
+├── PathError (OSError)                    a path cannot be read or written
 │   ├── NoSuchPathError (FileNotFoundError)
 │   └── MissingShardError (FileNotFoundError)
 ├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
-├── BusyError (OSError)                    another process is writing there
-├── ChangedFileError (OSError)             a file is no longer what it was when it was opened
+├── BusyError (OSError)                    another process is writing to the same folder
+├── ChangedFileError (OSError)             a file has changed since it was opened
 ├── OutOfMemoryError (MemoryError)         a record or a row does not fit into memory
-├── StateError (ValueError)                a loader's state is of something else, or is none
-├── NonFiniteError (ArithmeticError)       the loss of a training step is no number, or infinite
-├── ForkedError (RuntimeError)             an iteration is used in another process than its own
-├── MissingPackageError (ImportError)      a package is not installed that the call needs
-├── NotPicklableError (TypeError)          an object cannot be stored: it holds threads, or code of the user
+├── StateError (ValueError)                a loader state is not valid, or belongs to another loader
+├── NonFiniteError (ArithmeticError)       the loss of a training step is NaN or infinite
+├── ForkedError (RuntimeError)             an iteration is used in a process that did not start it
+├── MissingPackageError (ImportError)      the call needs a package that is not installed
+├── NotPicklableError (TypeError)          an object cannot be pickled: it holds threads, or a user's code
 └── TooManySkippedError (RuntimeError)     more records were skipped than `max_skipped` allows
 
-A message reads *where: what: expected X, got Y. What to do.*; the same facts are attributes.
+A message reads *where: what: expected X, got Y. What to do.*; attributes of the error hold the same parts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-# What is installed under another name than it is imported by.
+# Packages whose distribution has another name than the module, by module name.
 _DISTRIBUTIONS: Final = {"PIL": "pillow", "yaml": "pyyaml"}
 
 
@@ -45,13 +45,14 @@ class PenstockError(Exception):
     """Base of all errors of this package.
 
     Attributes:
-        path: The file concerned, or None.
+        what: Description of the problem.
+        path: Path of the file, or None.
         record: Number of the record in its file, counted from 0, or None.
-        offset: Byte of the file (of the inflated one, if it is compressed) where the fault begins, or None.
+        offset: Byte offset of the problem in the (decompressed) file, or None.
         field: Name of the field, or of the part of the frame (`length`, `length_crc`, `payload`, …), or None.
-        expected: What should have been there, or None.
-        got: What was there instead, or None.
-        advice: What to do about it, one sentence, or "".
+        expected: Expected value, or None.
+        got: Actual value, or None.
+        advice: What to do about it, in one sentence, or "".
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class PenstockError(Exception):
             if self.got is not None:
                 contrast += f", got {self.got}"
         advice = f" {self.advice}" if self.advice else ""
-        return f"{where}{self.what}{self._place()}{contrast}.{advice}"
+        return f"{where}{self.what}{self._location()}{contrast}.{advice}"
 
-    def _place(self) -> str:
-        place = "" if self.record is None else f" of record {self.record}"
-        return place if self.offset is None else f"{place} at byte {self.offset}"
+    def _location(self) -> str:
+        location = "" if self.record is None else f" of record {self.record}"
+        return location if self.offset is None else f"{location} at byte {self.offset}"
 
     def __str__(self) -> str:
         # KeyError would show the repr of its argument.
@@ -100,9 +101,9 @@ class PenstockError(Exception):
         return _rebuild, (type(self), self.what, {**self.__dict__, "path": self.path})
 
 
-def _rebuild(kind: type[PenstockError], what: str, facts: dict[str, Any]) -> PenstockError:
+def _rebuild(kind: type[PenstockError], what: str, attributes: dict[str, Any]) -> PenstockError:
     error = kind(what)
-    for name, value in facts.items():
+    for name, value in attributes.items():
         setattr(error, name, value)
     error.args = (str(error),)
     return error
@@ -113,14 +114,14 @@ class CorruptRecordError(PenstockError, ValueError):
 
 
 class NotTFRecordError(CorruptRecordError):
-    """A file is no TFRecord at all."""
+    """A file is not a TFRecord file."""
 
-    def _place(self) -> str:
-        return ""  # it is the whole file
+    def _location(self) -> str:
+        return ""  # the whole file is concerned
 
 
 class FieldError(PenstockError, ValueError):
-    """A record's field has another kind, count or value than the schema says."""
+    """A field of a record does not match the schema in its kind, count or value."""
 
 
 class MissingFieldError(FieldError):
@@ -128,54 +129,56 @@ class MissingFieldError(FieldError):
 
 
 class SourceError(PenstockError, ValueError):
-    """Raw data cannot be read as what it is told to be.
+    """Raw data cannot be read in its declared format.
 
     Attributes:
-        row: Number of the row in its file, or of the sample, counted from 1 as people do; or None.
-        line: The line of the file where that row begins, counted from 1; or None.
+        row: Number of the row in its file, or of the sample, counted from 1; or None.
+        line: Number of the line where that row begins, counted from 1; or None.
     """
 
-    def __init__(self, what: str, *, row: int | None = None, line: int | None = None, **facts: Any) -> None:
+    def __init__(
+        self, what: str, *, row: int | None = None, line: int | None = None, **attributes: Any
+    ) -> None:
         self.row = row
         self.line = line
-        super().__init__(what, **facts)
+        super().__init__(what, **attributes)
 
-    def _place(self) -> str:
-        place = name_place(self.row, self.line)
-        if place:
-            place = f" in {place}"
-        return place if self.offset is None else f"{place} at byte {self.offset}"
+    def _location(self) -> str:
+        location = name_location(self.row, self.line)
+        if location:
+            location = f" in {location}"
+        return location if self.offset is None else f"{location} at byte {self.offset}"
 
 
 class CellError(SourceError, FieldError):
-    """A value of raw data does not fit the field that its column is to become."""
+    """A value of raw data does not fit the field of its column."""
 
 
-def name_place(row: int | None, line: int | None) -> str:
-    """Write where a row is: `row 17 (line 19)`, or as much of that as is known."""
+def name_location(row: int | None, line: int | None) -> str:
+    """Return the location of a row as text, such as `row 17 (line 19)`, as far as it is known."""
     if row is None:
         return "" if line is None else f"line {line}"
     return f"row {row}" if line is None else f"row {row} (line {line})"
 
 
 class PayloadError(PenstockError, TypeError):
-    """The records are no Examples, and the call needs Examples."""
+    """The records are not Examples, and the call needs Examples."""
 
 
 class SchemaError(PenstockError, ValueError):
-    """A schema or a field declaration is impossible."""
+    """A schema or a field declaration is not valid."""
 
 
 class ManifestError(PenstockError, ValueError):
-    """The manifest of a data set is not what it should be."""
+    """The manifest of a data set is not valid."""
 
 
 class UnknownNameError(PenstockError, KeyError):
-    """There is no field or split of that name."""
+    """There is no field or split with this name."""
 
 
 class OptionError(PenstockError, ValueError):
-    """An option has a value that it cannot have."""
+    """An option has a value that is not valid."""
 
 
 class TrainingDataError(OptionError):
@@ -186,15 +189,15 @@ class TrainingDataError(OptionError):
 
 
 class PathError(PenstockError, OSError):
-    """A path cannot be read or written as asked."""
+    """A path cannot be read or written."""
 
 
 class NoSuchPathError(PathError, FileNotFoundError):
-    """A path, a glob or a folder leads to no file."""
+    """A path, a glob pattern or a folder matches no file."""
 
 
 class MissingShardError(PathError, FileNotFoundError):
-    """One of the N files of an `-of-N` set is not there."""
+    """A file of an `-of-N` set, or of a manifest, is missing."""
 
 
 class WriteError(PenstockError, OSError):
@@ -202,28 +205,28 @@ class WriteError(PenstockError, OSError):
 
 
 class BusyError(PenstockError, OSError):
-    """Another process is writing there."""
+    """Another process is writing to the same folder."""
 
 
 class ChangedFileError(PenstockError, OSError):
-    """A file is no longer what it was when it was opened."""
+    """A file has changed since it was opened."""
 
 
 class OutOfMemoryError(PenstockError, MemoryError):
-    """What is read does not fit into memory; the message names the file and the record or row."""
+    """Data does not fit into memory; the message names the file and the record or row."""
 
 
 class StateError(PenstockError, ValueError):
-    """A loader's state is that of another data set, pipeline or order, or is no state at all."""
+    """A loader state is not valid, or belongs to another data set, pipeline or order."""
 
 
 class NonFiniteError(PenstockError, ArithmeticError):
-    """The loss of a training step is no number, or infinite.
+    """The loss of a training step is NaN or infinite.
 
     Attributes:
-        epoch: The epoch, counted from 0.
-        step: The batch of that epoch, counted from 0.
-        records: The records of that batch, as (path, number in that file).
+        epoch: Number of the epoch, counted from 0.
+        step: Number of the batch in that epoch, counted from 0.
+        records: Records of that batch as (path, record number in the file).
     """
 
     def __init__(
@@ -233,20 +236,20 @@ class NonFiniteError(PenstockError, ArithmeticError):
         epoch: int = 0,
         step: int = 0,
         records: tuple[tuple[str, int], ...] = (),
-        **facts: Any,
+        **attributes: Any,
     ) -> None:
         self.epoch = epoch
         self.step = step
         self.records = records
-        super().__init__(what, **facts)
+        super().__init__(what, **attributes)
 
 
 class ForkedError(PenstockError, RuntimeError):
-    """An iteration is used in another process than the one that began it."""
+    """An iteration is used in a process that did not start it."""
 
 
 class MissingPackageError(PenstockError, ImportError):
-    """A package is not installed that the call needs."""
+    """The call needs a package that is not installed."""
 
     @classmethod
     def from_import(
@@ -255,9 +258,9 @@ class MissingPackageError(PenstockError, ImportError):
         """Make the error for an import that failed.
 
         Args:
-            error: That of the import.
-            needed_by: What called for it.
-            extra: What to install of Penstock to have the package; None, if it is to be installed by itself.
+            error: Error of the import.
+            needed_by: Name of the function that needs the package.
+            extra: Extra of Penstock that installs the package; None to name the package itself.
         """
         module = (error.name or "").partition(".")[0]
         package = _DISTRIBUTIONS.get(module, module)
@@ -271,7 +274,7 @@ class MissingPackageError(PenstockError, ImportError):
 
 @contextmanager
 def importing(needed_by: str, extra: str | None = None) -> Iterator[None]:
-    """Turn an import inside that finds no package into a `MissingPackageError`; see `from_import`."""
+    """Turn a failed import inside the block into a `MissingPackageError`; see `from_import`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -279,11 +282,11 @@ def importing(needed_by: str, extra: str | None = None) -> Iterator[None]:
 
 
 class NotPicklableError(PenstockError, TypeError):
-    """An object cannot be pickled or copied, because it holds threads, open files or code of the user."""
+    """An object cannot be pickled or copied, because it holds threads, open files or a user's code."""
 
 
 class TooManySkippedError(PenstockError, RuntimeError):
-    """More records were skipped than the ceiling allows."""
+    """More records were skipped than `max_skipped` allows."""
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         return "" if self.record is None else f", the last of them record {self.record}"

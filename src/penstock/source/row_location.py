@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from penstock.errors import name_place
+from penstock.errors import name_location
 from penstock.source.block import Block
 from penstock.source.csv import find_delimiter
 from penstock.source.csv_scanner import scan_rows
@@ -28,7 +28,7 @@ def locate_row(block: Block, row: int, options: SourceOptions) -> str:
     Rows and lines are counted from 1; a header is line 1 and no row.
     """
     number = (block.first_row if block.path is None else block.row_in_file) + row
-    return name_place(number + 1, find_line(block, row, options))
+    return name_location(number + 1, find_line(block, row, options))
 
 
 def find_line(block: Block, row: int, options: SourceOptions) -> int | None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import SourceError, name_place
+from penstock.errors import SourceError, name_location
 from penstock.source.block import Block
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
@@ -63,7 +63,7 @@ def test_file_that_was_written_anew_is_counted_anew(tmp_path):
     ("row", "line", "words"), [(17, 19, "row 17 (line 19)"), (17, None, "row 17"), (None, 3, "line 3")]
 )
 def test_place_is_named(row, line, words):
-    assert name_place(row, line) == words
+    assert name_location(row, line) == words
     error = SourceError("text", path="a.csv", row=row, line=line)
     assert mentions(error, f"a.csv text {words}")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
