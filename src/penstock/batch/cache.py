@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.supply import DiskStore, Found, SplitSource
+from penstock.batch.supply import DiskStore, SplitSource, StoreColumns
 from penstock.batch.window import give_up_if_stopped
 from penstock.columns import (
     CodedColumn,
@@ -118,7 +118,7 @@ class CachedStore:
         self._columns: CodedColumns | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)  # those that are kept, rising
 
-    def columns(self, rows: NDArray[np.int64]) -> Found:
+    def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
         with self._lock:
             if self._columns is None:
@@ -128,7 +128,7 @@ class CachedStore:
             return self._rest.columns(rows)
         places, is_kept = self._find(rows)
         if is_kept.all():
-            return Found(take_rows(columns, places))
+            return StoreColumns(take_rows(columns, places))
         return self._columns_of_both(rows, places, is_kept)
 
     @property
@@ -145,7 +145,9 @@ class CachedStore:
         places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
         return places, self._rows[places] == rows
 
-    def _columns_of_both(self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask) -> Found:
+    def _columns_of_both(
+        self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask
+    ) -> StoreColumns:
         ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
         fresh, sound, _ = self._rest.columns(rows[theirs])
         if sound is not None:
@@ -154,10 +156,10 @@ class CachedStore:
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
         columns = take_rows(concat_rows(pieces), order)
         if sound is None:
-            return Found(columns)
+            return StoreColumns(columns)
         kept = is_kept.copy()
         kept[theirs] = True
-        return Found(columns, kept)
+        return StoreColumns(columns, kept)
 
     def _fill(self) -> tuple[CodedColumns, NDArray[np.int64]]:
         """Read rows until there is no more room; return their columns and which they are."""

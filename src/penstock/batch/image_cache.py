@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.cache import move_to_file
-from penstock.batch.supply import DiskStore, Found, SplitSource
+from penstock.batch.supply import DiskStore, SplitSource, StoreColumns
 from penstock.columns import CodedColumn, CodedColumns, Dense, Mask, Pictures, concat_rows, take_rows
 from penstock.errors import WriteError
 from penstock.foundation.process import ProcessLock
@@ -139,14 +139,14 @@ class GrowingStore:
         self._num_known = self._num_bytes = self._num_missed = 0
         self._is_open, self._is_moving = True, False
 
-    def columns(self, rows: NDArray[np.int64]) -> Found:
+    def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows; images that are held come as such, others may come encoded."""
         held = self._settle(rows)
         if held is None:
             return self._read(rows)
         places, is_held = held.find(rows)
         if is_held.all():
-            return Found(held.take(places))
+            return StoreColumns(held.take(places))
         ours, theirs = np.flatnonzero(is_held), np.flatnonzero(~is_held)
         fresh = self._read(rows[theirs])
         if not len(ours):
@@ -158,7 +158,7 @@ class GrowingStore:
         placed = np.argsort(order)[len(ours) :]  # where each of theirs stands now
         faults = {int(placed[row]): error for row, error in fresh.faults.items()}
         is_held[theirs] = True
-        return Found(columns, None if fresh.kept is None else is_held, faults)
+        return StoreColumns(columns, None if fresh.kept is None else is_held, faults)
 
     @property
     def is_slow(self) -> bool:
@@ -189,16 +189,16 @@ class GrowingStore:
         self._held = Held(rows, concat_rows([part[1] for part in parts]), self._images)
         self._pending, self._num_missed = [], 0
 
-    def _read(self, rows: NDArray[np.int64]) -> Found:
+    def _read(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Read some rows, and keep what there is room for; whoever asked judges the faults of them all."""
         stored, sound, _ = self._rest.columns(rows)
         if not self._is_open:
-            return Found(stored, sound)
+            return StoreColumns(stored, sound)
         room_bytes = max(0, self._most_bytes - self._num_bytes)
         columns, faults = self._prepare(stored, room_bytes=room_bytes)
         self._keep(rows, rows if sound is None else rows[sound], columns, faults)
         self._move()
-        return Found(columns, sound, faults)
+        return StoreColumns(columns, sound, faults)
 
     def _keep(
         self, asked: NDArray[np.int64], rows: NDArray[np.int64], columns: CodedColumns, faults: Faults

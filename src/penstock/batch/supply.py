@@ -97,7 +97,7 @@ class Supplied(NamedTuple):
     faults: Faults = _NO_FAULTS
 
 
-class Found(NamedTuple):
+class StoreColumns(NamedTuple):
     """The columns of some rows of a split.
 
     Attributes:
@@ -114,7 +114,7 @@ class Found(NamedTuple):
 class RowStore(Protocol):
     """Whatever has the columns of a split's rows."""
 
-    def columns(self, rows: NDArray[np.int64]) -> Found:
+    def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
 
     @property
@@ -160,12 +160,12 @@ class DiskStore:
         self.is_slow = False
         self._seen = (0.0, 0)
 
-    def columns(self, rows: NDArray[np.int64]) -> Found:
+    def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
         source = self._source
         found = read_scattered(source.scatter, source.plan, source.losses, rows)
         self._notice(len(rows))
-        return Found(*found)
+        return StoreColumns(*found)
 
     def announce(self, rows: NDArray[np.int64]) -> None:
         """Say that these rows are wanted soon."""
