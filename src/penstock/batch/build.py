@@ -27,7 +27,7 @@ from penstock.batch.maker import Transforming
 from penstock.batch.options import LoadChoices, LoadOptions, Shuffling, make_options
 from penstock.batch.state import Identity
 from penstock.batch.stored import StoredValues
-from penstock.batch.supply import DiskStore, RowStore, SplitSource, Supply
+from penstock.batch.supply import ColumnStore, DiskStore, SplitSource, Supply
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import NotPicklableError, OptionError
@@ -141,7 +141,7 @@ def _is_for_training(split: LoadedSplit, options: LoadOptions) -> bool:
 
 def _make_store(
     source: SplitSource, order: SplitOrder, pipeline: Transforming, options: LoadOptions
-) -> RowStore:
+) -> ColumnStore:
     if options.cache is None:
         return DiskStore(source)
     most = usual_cache_bytes() if options.cache_bytes is None else options.cache_bytes

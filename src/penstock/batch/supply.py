@@ -111,7 +111,7 @@ class StoreColumns(NamedTuple):
     faults: Faults = _NO_FAULTS
 
 
-class RowStore(Protocol):
+class ColumnStore(Protocol):
     """Whatever has the columns of a split's rows."""
 
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
@@ -187,7 +187,7 @@ class DiskStore:
 class Supply:
     """The columns of records of one split, or of a mixture of several."""
 
-    def __init__(self, sources: Sequence[SplitSource], stores: Sequence[RowStore]) -> None:
+    def __init__(self, sources: Sequence[SplitSource], stores: Sequence[ColumnStore]) -> None:
         self.sources = tuple(sources)
         self._stores = tuple(stores)
 
