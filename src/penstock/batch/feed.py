@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from penstock.batch.stats import Meter
+from penstock.batch.stats import LoaderMeter
 from penstock.batch.window import Made, Window
 from penstock.errors import ForkedError
 
@@ -65,7 +65,7 @@ class Feed(Generic[_K, _T]):
         make: Callable[[_K], tuple[_T, int]],
         num_threads: int,
         most_bytes: int,
-        meter: Meter | None = None,
+        meter: LoaderMeter | None = None,
         callers_ahead: int | None = None,
     ) -> None:
         self._tickets = tickets

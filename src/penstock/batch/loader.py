@@ -17,7 +17,7 @@ from penstock.batch.feed import Feed
 from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
-from penstock.batch.stats import LoaderStats, Meter
+from penstock.batch.stats import LoaderMeter, LoaderStats
 from penstock.batch.supply import PlannedRows, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
@@ -83,7 +83,7 @@ class Loader:
 
     def __init__(self, parts: LoaderParts) -> None:
         self._parts = parts
-        self._meter = Meter()
+        self._meter = LoaderMeter()
         self._maker = Maker(
             PlannedRows(parts.plan, parts.supply),
             parts.pipeline,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.batch.batch_plan import Ticket, cut_picks
-from penstock.batch.stats import Meter
+from penstock.batch.stats import LoaderMeter
 from penstock.batch.supply import RowSource
 from penstock.columns import CodedColumns, pad_array, take_rows
 from penstock.errors import FieldError
@@ -129,7 +129,7 @@ class Maker(Generic[_K]):
         source: RowSource[_K],
         pipeline: ArrayMaker,
         seed: int | None,
-        meter: Meter,
+        meter: LoaderMeter,
         *,
         augments: bool = False,
         pads: bool = False,

@@ -65,7 +65,7 @@ class LoaderStats:
         return STAGES[spent.index(max(spent))]
 
 
-class Meter:
+class LoaderMeter:
     """Adds up what the parts of a loader take; any number of threads may tell it."""
 
     def __init__(self) -> None:
