@@ -5,6 +5,7 @@ In: columns. Out: arrays of scalars and tensors as they are; texts, images and l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from penstock.columns import Bytes, CodedColumns, Dictionary, Pictures, Ragged
 from penstock.errors import SchemaError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category, Number
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
 from penstock.transform.cast import align
@@ -118,15 +120,20 @@ class StoredValues:
             field = self.schema[name]
             if field.role != role:
                 continue
-            if isinstance(field, Tensor):
-                found[name] = Output(name, field.dtype, field.shape)
-            elif isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64"):
-                found[name] = Output(name, field.dtype, ())
-            elif isinstance(field, Sequence):
-                found[name] = Output(name, field.dtype, (None, *step_shape(field)), is_ragged=True)
-            else:
-                found[name] = Output(name, "string", ())
+            found[name] = OUTPUTS[type(field)](name, field)
         return found
+
+
+# What a batch holds for each type of field.
+OUTPUTS: dict[type[Field], Callable[[str, Any], Output]] = {
+    Number: lambda name, field: Output(name, field.dtype, ()),
+    Category: lambda name, field: Output(name, field.dtype, ()),  # int64 or string
+    Text: lambda name, _: Output(name, "string", ()),
+    Image: lambda name, _: Output(name, "string", ()),
+    BytesField: lambda name, _: Output(name, "string", ()),
+    Sequence: lambda name, field: Output(name, field.dtype, (None, *step_shape(field)), is_ragged=True),
+    Tensor: lambda name, field: Output(name, field.dtype, field.shape),
+}
 
 
 def _facts(field: Field) -> tuple[object, ...]:

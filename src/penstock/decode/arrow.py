@@ -19,7 +19,8 @@ from penstock.columns import Bytes, Column, Columns, Dense, Mask, Ragged
 from penstock.errors import FieldError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 
 Table: TypeAlias = pa.Table
@@ -79,16 +80,24 @@ def _can_be_null(field: Field) -> bool:
 
 
 def _type_of(field: Field) -> pa.DataType:
-    if isinstance(field, Tensor):
-        item = pa.from_numpy_dtype(np.dtype(field.dtype))
-        return pa.fixed_shape_tensor(item, field.shape) if field.shape else item
-    if isinstance(field, Sequence):
-        return pa.large_list(_step_type(field))
-    if isinstance(field, Number):
-        return pa.from_numpy_dtype(np.dtype(field.dtype))
-    if field.kind == "int64":
-        return pa.int64()
-    return pa.large_string() if isinstance(field, Text | Category) else pa.large_binary()
+    return ARROW_TYPES[type(field)](field)
+
+
+def _tensor_type(field: Tensor) -> pa.DataType:
+    item = pa.from_numpy_dtype(np.dtype(field.dtype))
+    return pa.fixed_shape_tensor(item, field.shape) if field.shape else item
+
+
+# The Arrow type of each type of field.
+ARROW_TYPES: dict[type[Field], Callable[[Any], pa.DataType]] = {
+    Number: lambda field: pa.from_numpy_dtype(np.dtype(field.dtype)),
+    Category: lambda field: pa.int64() if field.kind == "int64" else pa.large_string(),
+    Text: lambda _: pa.large_string(),
+    Image: lambda _: pa.large_binary(),
+    BytesField: lambda _: pa.large_binary(),
+    Sequence: lambda field: pa.large_list(_step_type(field)),
+    Tensor: _tensor_type,
+}
 
 
 def _step_type(field: Sequence) -> pa.DataType:

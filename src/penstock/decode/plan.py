@@ -26,7 +26,8 @@ from penstock.columns import (
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Number
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 
 _KINDS = {"bytes": 1, "float": 2, "int64": 3}
@@ -132,16 +133,38 @@ _NOTHING = Dense(np.empty(0))
 
 def _layout(field: Field) -> tuple[int, int]:
     """Return the core's layout for a field, and the count that goes with it."""
-    if isinstance(field, SequenceField):
-        if field.is_feature_list:
-            per_step = field.num_step_values
-            return _STEPS, -1 if per_step is None else per_step
-        return (_STRINGS if field.kind == "bytes" else _LIST), -1
-    if isinstance(field, Tensor):
-        return (_RAW, field.num_bytes) if field.kind == "bytes" else (_FIXED, field.size)
-    if _is_double(field):
-        return _RAW, 8
+    return LAYOUTS[type(field)](field)
+
+
+def _lay_out_sequence(field: SequenceField) -> tuple[int, int]:
+    if field.is_feature_list:
+        per_step = field.num_step_values
+        return _STEPS, -1 if per_step is None else per_step
+    return (_STRINGS if field.kind == "bytes" else _LIST), -1
+
+
+def _lay_out_tensor(field: Tensor) -> tuple[int, int]:
+    return (_RAW, field.num_bytes) if field.kind == "bytes" else (_FIXED, field.size)
+
+
+def _lay_out_number(field: Number) -> tuple[int, int]:
+    return (_RAW, 8) if field.dtype == "float64" else (_SCALAR, 1)
+
+
+def _lay_out_category(field: Category) -> tuple[int, int]:
     return (_STRING if field.kind == "bytes" else _SCALAR), 1
+
+
+# The core's layout of each type of field, and the count that goes with it.
+LAYOUTS: dict[type[Field], Callable[[Any], tuple[int, int]]] = {
+    Number: _lay_out_number,
+    Category: _lay_out_category,
+    Text: lambda _: (_STRING, 1),
+    Image: lambda _: (_STRING, 1),
+    BytesField: lambda _: (_STRING, 1),
+    SequenceField: _lay_out_sequence,
+    Tensor: _lay_out_tensor,
+}
 
 
 def _spec(name: str, field: Field, dictionary: _native.Vocabulary | None) -> _native.FieldSpec:

@@ -7,11 +7,11 @@ row that does not fit. The values of such a row are undefined.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_words
@@ -196,25 +197,49 @@ def _encode(
         raw = drop_words(settle(raw), plan.missing)
     if plan.form == "json":
         raw = parse_lists(raw, report)
-    column: Column | Deferred
-    match plan.field:
-        case Number(dtype=dtype) | Category(dtype="int64" as dtype) if plan.form in ("date", "time", "bool"):
-            convert = {"date": convert_dates, "time": convert_times, "bool": convert_flags}[plan.form]
-            column = fit_numbers(convert(raw, report), dtype, report)
-        case Number(dtype=dtype):
-            column = convert_numbers(raw, dtype, report, nan_is_missing=plan.nan == "missing")
-        case Category() as field:
-            column = encode_category(field, raw, report, nan_is_missing=plan.nan == "missing")
-        case Text():
-            column = convert_text(raw, report)
-        case Bytes():
-            column = encode_bytes(plan.form, raw, block, report)
-        case Image() as field:
-            column = encode_image(field, plan.form, raw, block, options, report)
-        case Sequence() as field:
-            column = encode_sequence(field, raw, report)
-        case Tensor() as field:
-            column = encode_tensor(field, raw, report)
-        case field:
-            raise TypeError(f"{field!r} has no encoder")
-    return column
+    return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))
+
+
+class _Cells(NamedTuple):
+    """The raw values of a column, and what an encoder may need beside them."""
+
+    plan: ColumnPlan
+    raw: RawColumn
+    block: Block
+    options: EncodeOptions
+    report: Report
+
+    @property
+    def nan_is_missing(self) -> bool:
+        return self.plan.nan == "missing"
+
+
+def _encode_number(field: Number, cells: _Cells) -> Dense:
+    if cells.plan.form in _NUMBER_FORMS:
+        return fit_numbers(_NUMBER_FORMS[cells.plan.form](cells.raw, cells.report), field.dtype, cells.report)
+    return convert_numbers(cells.raw, field.dtype, cells.report, nan_is_missing=cells.nan_is_missing)
+
+
+def _encode_category(field: Category, cells: _Cells) -> Column:
+    if field.dtype == "int64" and cells.plan.form in _NUMBER_FORMS:
+        return fit_numbers(_NUMBER_FORMS[cells.plan.form](cells.raw, cells.report), field.dtype, cells.report)
+    return encode_category(field, cells.raw, cells.report, nan_is_missing=cells.nan_is_missing)
+
+
+_NUMBER_FORMS: Final[dict[str, Callable[[RawColumn, Report], Dense]]] = {
+    "date": convert_dates,
+    "time": convert_times,
+    "bool": convert_flags,
+}
+# How the raw values of a column are encoded, by the type of its field.
+ENCODERS: Final[dict[type[Field], Callable[[Any, _Cells], Column | Deferred]]] = {
+    Number: _encode_number,
+    Category: _encode_category,
+    Text: lambda _, cells: convert_text(cells.raw, cells.report),
+    Bytes: lambda _, cells: encode_bytes(cells.plan.form, cells.raw, cells.block, cells.report),
+    Image: lambda field, cells: encode_image(
+        field, cells.plan.form, cells.raw, cells.block, cells.options, cells.report
+    ),
+    Sequence: lambda field, cells: encode_sequence(field, cells.raw, cells.report),
+    Tensor: lambda field, cells: encode_tensor(field, cells.raw, cells.report),
+}

@@ -5,7 +5,7 @@ In: two schemas. Out: a `Comparison`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.default import identify
 from penstock.schema.field import Field
-from penstock.schema.scalar import Bytes, Category, Image, Text
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 _MAX_SHOWN: Final = 5
 
@@ -135,21 +135,27 @@ def _compare_types(name: str, old: Field, new: Field) -> Change:
 
 
 def _compare_attributes(name: str, old: Field, new: Field) -> Iterator[Change]:
-    if isinstance(old, Category) and isinstance(new, Category) and old.dtype == new.dtype:
-        yield from _compare_domains(name, old, new)
-    elif isinstance(old, Image) and isinstance(new, Image):
-        if old.format != new.format:
-            what = f"format {old.format or 'any'} became {new.format or 'any'}"
-            is_wider = new.format is None
-            why = "any format is read" if is_wider else "old records hold other formats"
-            yield Change(name, what, is_wider, why)
-    elif isinstance(old, Tensor) and isinstance(new, Tensor):
-        yield from _compare_tensors(name, old, new)
-    elif isinstance(old, Sequence) and isinstance(new, Sequence):
-        yield from _compare_sequences(name, old, new)
-    elif say_field(old) != say_field(new):
+    compare = ATTRIBUTES[type(old)] if type(old) is type(new) else _compare_descriptions
+    yield from compare(name, old, new)
+
+
+def _compare_descriptions(name: str, old: Field, new: Field) -> Iterator[Change]:
+    if say_field(old) != say_field(new):
         why = f"old records hold {_say_wire(old)}, not {_say_wire(new)}"
         yield Change(name, f"{say_field(old)} became {say_field(new)}", False, why)
+
+
+def _compare_images(name: str, old: Image, new: Image) -> Iterator[Change]:
+    if old.format != new.format:
+        what = f"format {old.format or 'any'} became {new.format or 'any'}"
+        is_wider = new.format is None
+        why = "any format is read" if is_wider else "old records hold other formats"
+        yield Change(name, what, is_wider, why)
+
+
+def _compare_categories(name: str, old: Category, new: Category) -> Iterator[Change]:
+    compare = _compare_domains if old.dtype == new.dtype else _compare_descriptions
+    yield from compare(name, old, new)
 
 
 def _compare_domains(name: str, old: Category, new: Category) -> Iterator[Change]:
@@ -196,6 +202,18 @@ def _compare_sequences(name: str, old: Sequence, new: Sequence) -> Iterator[Chan
         is_wider = new.shape is None
         why = "steps of any length are read" if is_wider else "old steps have other lengths"
         yield Change(name, f"steps of shape {old.shape} became {new.shape}", is_wider, why)
+
+
+# How two fields of one type are compared, by that type.
+ATTRIBUTES: Final[dict[type[Field], Callable[[str, Any, Any], Iterator[Change]]]] = {
+    Number: _compare_descriptions,
+    Category: _compare_categories,
+    Text: _compare_descriptions,
+    Image: _compare_images,
+    Bytes: _compare_descriptions,
+    Sequence: _compare_sequences,
+    Tensor: _compare_tensors,
+}
 
 
 def _holds_alike(old: Field, new: Field) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -147,16 +147,27 @@ def _load_field(value: JsonValue) -> Field:
 
 
 def _load_default(value: JsonValue, field: Field) -> Any:
-    if isinstance(field, Tensor):
-        data = value.base64()
-        if len(data) != field.num_bytes:
-            raise value.refuse(f"{field.num_bytes} bytes", f"{len(data)} bytes")
-        raw = np.frombuffer(data, np.dtype(field.dtype).newbyteorder("<"))
-        return raw.astype(field.dtype).reshape(field.shape)
-    if isinstance(field, Sequence):
-        return _load_list(value, field.dtype, levels=1 if field.shape == () else 2)
-    dtype = "bytes" if isinstance(field, (Image, Bytes)) else getattr(field, "dtype", "string")
-    return _load_item(value, dtype)
+    return DEFAULTS[type(field)](value, field)
+
+
+def _load_tensor(value: JsonValue, field: Tensor) -> Any:
+    data = value.base64()
+    if len(data) != field.num_bytes:
+        raise value.refuse(f"{field.num_bytes} bytes", f"{len(data)} bytes")
+    raw = np.frombuffer(data, np.dtype(field.dtype).newbyteorder("<"))
+    return raw.astype(field.dtype).reshape(field.shape)
+
+
+# How the default of each type of field is read.
+DEFAULTS: Final[dict[type[Field], Callable[[JsonValue, Any], Any]]] = {
+    Number: lambda value, field: _load_item(value, field.dtype),
+    Category: lambda value, field: _load_item(value, field.dtype),
+    Text: lambda value, _: _load_item(value, "string"),
+    Image: lambda value, _: _load_item(value, "bytes"),
+    Bytes: lambda value, _: _load_item(value, "bytes"),
+    Sequence: lambda value, field: _load_list(value, field.dtype, levels=1 if field.shape == () else 2),
+    Tensor: _load_tensor,
+}
 
 
 def _load_list(value: JsonValue, dtype: str, levels: int) -> list[Any]:

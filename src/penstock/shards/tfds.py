@@ -7,13 +7,14 @@ knows no missing values, no feature lists and no compression.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 
@@ -95,16 +96,29 @@ def _find_obstacle(name: str, field: Field) -> str | None:
 
 def _describe_field(field: Field) -> dict[str, Any]:
     """Return the field as TFDS declares it."""
-    if isinstance(field, Sequence):
-        item = _text() if field.dtype == "string" else _tensor((), field.dtype)
-        sequence = {"feature": item, "length": "-1"}
-        return {"pythonClassName": f"{_FEATURES}.sequence_feature.Sequence", "sequence": sequence}
-    if isinstance(field, Tensor | Number):
-        shape = field.shape if isinstance(field, Tensor) else ()
-        return _tensor(shape, field.dtype, "bytes" if field.kind == "bytes" else "none")
-    if field.kind == "int64":
-        return _tensor((), "int64")
-    return _text() if isinstance(field, Text | Category) else _tensor((), "bytes")
+    return DESCRIPTIONS[type(field)](field)
+
+
+def _sequence(field: Sequence) -> dict[str, Any]:
+    item = _text() if field.dtype == "string" else _tensor((), field.dtype)
+    sequence = {"feature": item, "length": "-1"}
+    return {"pythonClassName": f"{_FEATURES}.sequence_feature.Sequence", "sequence": sequence}
+
+
+def _numbers(field: Number | Tensor, shape: tuple[int, ...]) -> dict[str, Any]:
+    return _tensor(shape, field.dtype, "bytes" if field.kind == "bytes" else "none")
+
+
+# How TFDS declares each type of field.
+DESCRIPTIONS: Final[dict[type[Field], Callable[[Any], dict[str, Any]]]] = {
+    Number: lambda field: _numbers(field, ()),
+    Category: lambda field: _tensor((), "int64") if field.kind == "int64" else _text(),
+    Text: lambda _: _text(),
+    Image: lambda _: _tensor((), "bytes"),
+    Bytes: lambda _: _tensor((), "bytes"),
+    Sequence: _sequence,
+    Tensor: lambda field: _numbers(field, field.shape),
+}
 
 
 def _text() -> dict[str, Any]:

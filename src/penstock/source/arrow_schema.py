@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from penstock.errors import SchemaError, SourceError
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.json_form import load_fields
-from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import RawColumn
 
 # Nearly all columns have one of these. Asking for the id is ten times faster than any other question, and a
@@ -181,23 +181,33 @@ def read_carried(schema: pa.Schema) -> dict[str, Field]:
 
 def _fits(field: Field, kind: Any) -> bool:
     """Whether a column is of the type that a data set gives a field of that kind."""
-    if isinstance(field, Tensor):
-        if not field.shape:
-            return _fits_number(field.dtype, kind)
-        is_tensor = isinstance(kind, pa.FixedShapeTensorType) and tuple(kind.shape) == field.shape
-        return is_tensor and _fits_number(field.dtype, kind.value_type)
-    if isinstance(field, Sequence):
-        depth = 1 if field.shape == () else 2
-        while depth and _is_list(kind):
-            kind, depth = kind.value_type, depth - 1
-        return not depth and _fits_item(field.dtype, kind)
-    return _fits_item(_item_of(field), kind)
+    return FITS[type(field)](field, kind)
 
 
-def _item_of(field: Field) -> str:
-    if isinstance(field, Category | Number):
-        return field.dtype
-    return "string" if isinstance(field, Text) else "bytes"
+def _fits_tensor(field: Tensor, kind: Any) -> bool:
+    if not field.shape:
+        return _fits_number(field.dtype, kind)
+    is_tensor = isinstance(kind, pa.FixedShapeTensorType) and tuple(kind.shape) == field.shape
+    return is_tensor and _fits_number(field.dtype, kind.value_type)
+
+
+def _fits_sequence(field: Sequence, kind: Any) -> bool:
+    depth = 1 if field.shape == () else 2
+    while depth and _is_list(kind):
+        kind, depth = kind.value_type, depth - 1
+    return not depth and _fits_item(field.dtype, kind)
+
+
+# Whether an Arrow type is the one that a data set gives to each type of field.
+FITS: Final[dict[type[Field], Callable[[Any, Any], bool]]] = {
+    Number: lambda field, kind: _fits_item(field.dtype, kind),
+    Category: lambda field, kind: _fits_item(field.dtype, kind),
+    Text: lambda _, kind: _fits_item("string", kind),
+    Image: lambda _, kind: _fits_item("bytes", kind),
+    Bytes: lambda _, kind: _fits_item("bytes", kind),
+    Sequence: _fits_sequence,
+    Tensor: _fits_tensor,
+}
 
 
 def _fits_item(dtype: str, kind: Any) -> bool:

@@ -14,6 +14,7 @@ from penstock.foundation.json_form import JsonValue
 from penstock.foundation.wording import list_choices, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
+from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import PIPELINE, Transform
@@ -47,8 +48,7 @@ def choose_transform(name: str, field: Field) -> Transform | str:
         return IDENTIFIES
     if field.role == "weight":
         return _choose_weight(name, field)
-    make = _TARGETS.get(type(field)) if field.role == "target" else None
-    found = (make or _INPUTS.get(type(field), _choose_nothing))(field)
+    found = (TARGETS if field.role == "target" else INPUTS)[type(field)](field)
     if found is None and isinstance(field, ImageField):
         return (
             "an image that is a target has no transform by default, as a mask of classes would be blurred; "
@@ -72,19 +72,23 @@ def _choose_nothing(_: Field) -> None:
     return None
 
 
-_INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
+INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     Number: lambda _: Scale(),
     Category: lambda _: Encode(),
     Text: lambda _: Tokenize(),
     Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
     Sequence: _choose_sequence,
     ImageField: lambda field: Image(missing="fill" if field.optional else "error"),
+    BytesField: _choose_nothing,
 }
-_TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
+TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     # Losses take floats. An int beyond 2^24 is rounded: give Keep() to have it as it is.
     Number: lambda _: Keep("float32"),
+    Category: lambda _: Encode(),
+    Text: lambda _: Tokenize(),
     Tensor: lambda _: Keep(),
     Sequence: _choose_set,
+    BytesField: _choose_nothing,
     # A mask of classes would be blurred: whoever predicts pixels says Image(), and how to resize.
     ImageField: _choose_nothing,
 }

@@ -5,8 +5,8 @@ In: what is told of a field, a pass over it, or a list that a user gave. Out: en
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import refuse_option
 from penstock.foundation.wording import show
-from penstock.schema.array import Sequence
+from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
-from penstock.schema.scalar import Category, Number, Text
+from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_COUNTED, count_values
 
@@ -93,9 +93,23 @@ def check_entries(owner: str, given: object, option: str = "vocabulary") -> tupl
 
 def entry_dtype(field: Field) -> str | None:
     """Return what a field's values are to a vocabulary, "string" or "int64"; None, if they have no codes."""
-    if isinstance(field, Category | Number | Sequence):
-        return {"int64": "int64", "string": "string", "bytes": "string"}.get(field.dtype)
-    return "string" if isinstance(field, Text | BytesField) else None
+    return ENTRY_DTYPES[type(field)](field)
+
+
+def _dtype_of(field: Category | Number | Sequence) -> str | None:
+    return {"int64": "int64", "string": "string", "bytes": "string"}.get(field.dtype)
+
+
+# What the values of each type of field are to a vocabulary.
+ENTRY_DTYPES: dict[type[Field], Callable[[Any], str | None]] = {
+    Number: _dtype_of,
+    Category: _dtype_of,
+    Text: lambda _: "string",
+    Image: lambda _: None,
+    BytesField: lambda _: "string",
+    Sequence: _dtype_of,
+    Tensor: lambda _: None,
+}
 
 
 def check_dtype(owner: str, entries: tuple[Entry, ...], dtype: str, option: str) -> None:

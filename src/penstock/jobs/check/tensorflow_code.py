@@ -5,7 +5,7 @@ In: paths of TFRecords and of a pipeline. Out: the text of a script that binds `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from penstock.jobs.check.inspect import InspectOptions, read_schema
 from penstock.read.listing import declared_schema, list_files
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Number
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
@@ -124,17 +124,43 @@ def _write_description(name: str, fields: Mapping[str, Field]) -> Iterator[str]:
 
 def _describe(field: Field) -> str:
     """Return the feature description of a field."""
+    return DESCRIPTIONS[type(field)](field)
+
+
+def _describe_sequence(field: Sequence) -> str:
     kind = _KIND_TYPES[field.kind]
-    if isinstance(field, Sequence):
-        if field.shape is None:
-            return f"tf.io.RaggedFeature({kind})"
-        return f"tf.io.FixedLenSequenceFeature({list(field.shape)}, {kind}, allow_missing=True)"
-    shape = list(field.shape) if isinstance(field, Tensor) and field.kind != "bytes" else []
+    if field.shape is None:
+        return f"tf.io.RaggedFeature({kind})"
+    return f"tf.io.FixedLenSequenceFeature({list(field.shape)}, {kind}, allow_missing=True)"
+
+
+def _describe_tensor(field: Tensor) -> str:
+    return _describe_fixed(field, [] if field.kind == "bytes" else list(field.shape))
+
+
+def _describe_scalar(field: Field) -> str:
+    return _describe_fixed(field, [])
+
+
+def _describe_fixed(field: Field, shape: list[int]) -> str:
+    kind = _KIND_TYPES[field.kind]
     if not field.optional:
         return f"tf.io.FixedLenFeature({shape}, {kind})"
     if field.default is None:
         return f"tf.io.FixedLenSequenceFeature({shape}, {kind}, allow_missing=True)"
     return f"tf.io.FixedLenFeature({shape}, {kind}, default_value={_write_default(field)})"
+
+
+# The feature description of each type of field.
+DESCRIPTIONS: dict[type[Field], Callable[[Any], str]] = {
+    Number: _describe_scalar,
+    Category: _describe_scalar,
+    Text: _describe_scalar,
+    Image: _describe_scalar,
+    Bytes: _describe_scalar,
+    Sequence: _describe_sequence,
+    Tensor: _describe_tensor,
+}
 
 
 def _write_value(name: str, field: Field) -> str:

@@ -1,0 +1,48 @@
+"""Every stage covers every type of field: a type that a table lacks fails here, by the name of the stage."""
+
+import pytest
+
+from penstock.batch import stored
+from penstock.decode import arrow
+from penstock.decode import plan as decode_plan
+from penstock.encode import column
+from penstock.jobs.check import tensorflow_code
+from penstock.schema import comparison, declaration, json_form
+from penstock.schema.field import Field
+from penstock.shards import tfds
+from penstock.source import arrow_schema
+from penstock.statistics import measure
+from penstock.transform import kinds, vocabulary
+
+TABLES = {
+    "schema: comparison of attributes": comparison.ATTRIBUTES,
+    "schema: default in JSON": json_form.DEFAULTS,
+    "statistics: what is measured": measure.MEASURES,
+    "source: Arrow type of a stored field": arrow_schema.FITS,
+    "encode: encoder": column.ENCODERS,
+    "shards: declaration for TFDS": tfds.DESCRIPTIONS,
+    "decode: layout in the core": decode_plan.LAYOUTS,
+    "decode: Arrow type": arrow.ARROW_TYPES,
+    "transform: default for inputs": kinds.INPUTS,
+    "transform: default for targets": kinds.TARGETS,
+    "transform: values in a vocabulary": vocabulary.ENTRY_DTYPES,
+    "batch: output without a pipeline": stored.OUTPUTS,
+    "check: parsing code for TensorFlow": tensorflow_code.DESCRIPTIONS,
+}
+
+
+def find_types(base=Field):
+    """Return the types of fields that the package defines: the subclasses that have a name in JSON."""
+    for cls in base.__subclasses__():
+        if cls.__module__.startswith("penstock.") and "type_name" in vars(cls):
+            yield cls
+        yield from find_types(cls)
+
+
+def test_the_types_of_fields_are_those_that_can_be_declared():
+    assert {cls.type_name: cls for cls in find_types()} == declaration.FIELD_CLASSES
+
+
+@pytest.mark.parametrize("stage", TABLES)
+def test_a_stage_covers_every_type_of_field(stage):
+    assert set(TABLES[stage]) == set(find_types())
