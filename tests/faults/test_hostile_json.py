@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import ManifestError, PenstockError, SchemaError, StateError
-from penstock.jobs.predict.recipe import find_recipe
+from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.snapshot import Snapshot
 

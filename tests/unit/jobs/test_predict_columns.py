@@ -12,7 +12,7 @@ from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.column import encode_column
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
-from penstock.jobs.predict.feeding import make_absent, settle_column
+from penstock.jobs.predict.data_columns import as_decoded, make_absent
 from penstock.jobs.predict.predict import predict
 from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block
@@ -92,7 +92,7 @@ def test_raw_column_is_what_its_records_give_back(stored, name):
     plan = ColumnPlan(name, name, field)
     encoded, faults = encode_column(plan, block.columns[name], block, EncodeOptions())
     assert faults == []
-    assert plain(settle_column(field, encoded)) == plain(stored[0][name])
+    assert plain(as_decoded(field, encoded)) == plain(stored[0][name])
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -105,7 +105,7 @@ def test_large_values_in_memory_and_files_are_fetched(tmp_path):
     block = Block(0, 3, {"blob": blobs}, is_resident=True)
     field = f.Bytes(optional=True)
     encoded, _ = encode_column(ColumnPlan("blob", "blob", field), blobs, block, EncodeOptions())
-    assert settle_column(field, encoded).tolist() == [b"x" * 9000, b"", b"y" * 5000]
+    assert as_decoded(field, encoded).tolist() == [b"x" * 9000, b"", b"y" * 5000]
 
 
 def test_inputs_alone_read_neither_targets_nor_weights(tmp_path):

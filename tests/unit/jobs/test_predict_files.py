@@ -13,11 +13,11 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
-from penstock.jobs.predict import answers, prediction_file
-from penstock.jobs.predict.answers import Answers
+from penstock.jobs.predict import prediction_file, predictions
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.predict.prediction_file import open_writer
+from penstock.jobs.predict.predictions import Answers
 from penstock.model.task import Task
 from penstock.score import scores
 from penstock.score.scores import predict_codes
@@ -48,7 +48,7 @@ def test_label_and_score_go_by_one_threshold():
     assert answer(task, adopted=given)["adopted"].to_pylist() == [
         task.labels[code] for code in predict_codes(task, given)
     ]
-    assert answers.THRESHOLD is scores.THRESHOLD
+    assert predictions.THRESHOLD is scores.THRESHOLD
 
 
 def test_target_that_is_kept_is_called_true():

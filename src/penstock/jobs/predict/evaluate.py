@@ -26,7 +26,7 @@ from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import check_keywords, show, unknown_name
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
-from penstock.jobs.predict.recipe import find_recipe
+from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.task import Task
 from penstock.schema.field import Field

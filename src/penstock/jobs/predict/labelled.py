@@ -22,12 +22,11 @@ from penstock.dataset import open as open_dataset
 from penstock.encode.records import RecordEncoder
 from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.foundation.wording import count, show
-from penstock.jobs.predict.feeding import can_lack
-from penstock.jobs.predict.model_batches import choose_batch_size, leave_out
+from penstock.jobs.predict.data_columns import can_lack
 from penstock.jobs.predict.new_data import open_new_data
+from penstock.jobs.predict.new_rows import DataBlock, Locate, Refusal, RefusalLog, choose_batch_size
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
-from penstock.jobs.predict.pieces import Locate, Piece, Refusal, RefusalLog
-from penstock.jobs.predict.recipe import Recipe
+from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.finite import find_faults
 from penstock.model.task import Task
 from penstock.schema.field import Field
@@ -124,21 +123,21 @@ def store_labelled(
     path = folder / _FILE
     try:
         with path.open("wb") as file:
-            for make in rows.makers():
-                piece = make()
-                piece = leave_out(piece, find_faults(piece.columns, pipeline))
-                has_label = _find_labelled(piece, targets)
+            for make in rows.blocks():
+                block = make()
+                block = block.without(find_faults(block.columns, pipeline))
+                has_label = _find_labelled(block, targets)
                 num_unlabelled += int((~has_label).sum())
-                chosen, refusals = checker.check(piece, np.flatnonzero(has_label))
-                for refusal in sorted([*piece.refusals, *refusals], key=lambda each: each.row):
+                chosen, refusals = checker.check(block, np.flatnonzero(has_label))
+                for refusal in sorted([*block.refusals, *refusals], key=lambda each: each.row):
                     log.add(refusal)
                 if not len(chosen):
                     continue
-                columns = take_rows(piece.columns, chosen)
+                columns = take_rows(block.columns, chosen)
                 encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
                 file.write(_frame(encoder, columns, len(chosen)))
-                locate[num_kept] = piece.locate
-                kept.append(piece.rows[chosen])
+                locate[num_kept] = block.locate
+                kept.append(block.rows[chosen])
                 num_kept += len(chosen)
     except OSError as error:
         raise write_failure(path, error) from error
@@ -175,19 +174,19 @@ class _RowChecker:
         self._most = 0 if is_strict else options.max_rejects
         self._batch_size = choose_batch_size(pipeline)
 
-    def check(self, piece: Piece, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Refusal]]:
-        """Return which of the chosen rows of a piece fit, and why the others do not."""
+    def check(self, block: DataBlock, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Refusal]]:
+        """Return which of the chosen rows of a block fit, and why the others do not."""
         fitting: list[NDArray[np.int64]] = []
         refusals: list[Refusal] = []
         for start in range(0, len(chosen), self._batch_size):
             rest = chosen[start : start + self._batch_size]
             while len(rest) and len(refusals) <= self._most:
-                faults = self._find_faults(take_rows(piece.columns, rest), len(rest))
+                faults = self._find_faults(take_rows(block.columns, rest), len(rest))
                 if not faults:
                     break
                 for at, error in faults.items():
-                    row = int(piece.rows[rest[at]])
-                    refusals.append(Refusal(row, partial(piece.locate, row, self._reword(error))))
+                    row = int(block.rows[rest[at]])
+                    refusals.append(Refusal(row, partial(block.locate, row, self._reword(error))))
                 rest = np.delete(rest, list(faults))
             fitting.append(rest)
         return np.concatenate(fitting) if fitting else chosen, refusals
@@ -221,11 +220,11 @@ class _RowChecker:
         return FieldError(error.what, field=error.field, expected=expected, got=error.got)
 
 
-def _find_labelled(piece: Piece, targets: list[str]) -> NDArray[np.bool_]:
+def _find_labelled(block: DataBlock, targets: list[str]) -> NDArray[np.bool_]:
     """Return which rows have a value of every target."""
-    found = np.ones(len(piece.rows), np.bool_)
+    found = np.ones(len(block.rows), np.bool_)
     for name in targets:
-        present = piece.columns[name].present
+        present = block.columns[name].present
         if present is not None:
             found &= present
     return found

@@ -1,27 +1,38 @@
-"""From whatever a caller has new rows in to rows that a model can be fed with.
+"""New rows from any data that a caller has: a split, a data set, TFRecords, or raw data of any kind.
 
-In: a split, a data set, TFRecords, or raw data of any kind. Out: `NewRows`.
+In: the data. Out: `NewRows`; the records of a split are read here, in order.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.columns import CodedColumn, Columns
 from penstock.dataset import Dataset, Split
-from penstock.errors import OptionError, SourceError
-from penstock.foundation.wording import list_choices
+from penstock.decode.arrow import arrow_schema, make_batch
+from penstock.decode.losses import Losses
+from penstock.decode.plan import DecodePlan
+from penstock.decode.reader import read_columns
+from penstock.errors import FieldError, OptionError, PenstockError, SourceError
+from penstock.foundation.wording import list_choices, show, unknown_name
+from penstock.jobs.predict.data_columns import Keeping, find_absent, make_absent
+from penstock.jobs.predict.new_rows import DataBlock, NewRows, Refusal
 from penstock.jobs.predict.options import PredictOptions
-from penstock.jobs.predict.pieces import NewRows
-from penstock.jobs.predict.raw_batches import RawRows
-from penstock.jobs.predict.raw_layout import IMAGE, Wanted
-from penstock.jobs.predict.recipe import Recipe
-from penstock.jobs.predict.stored_batches import StoredRows
+from penstock.jobs.predict.raw_layout import IMAGE, Recipe, Wanted
+from penstock.jobs.predict.raw_rows import NewRawRows
 from penstock.jobs.stored_data import is_stored, open_as_trained
+from penstock.read.rows import Rows
 from penstock.schema.declaration import Form
 from penstock.schema.field import Field
+from penstock.schema.schema import Schema
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Source
 from penstock.source.folder import ImageFolderSource
@@ -42,18 +53,18 @@ def open_new_data(
         inputs: What the model is fed with.
         recipe: How the data that it was trained on was made.
         options: Choices.
-        batch_size: How many rows at most are fetched at once, where they are large.
+        batch_size: How many rows at most are fetched at once, if their values are large.
 
     Raises:
         PenstockError: It cannot be read, or is not what the model needs.
     """
     if is_stored(data):
-        return StoredRows(_find_split(data, recipe, options), inputs, options)
+        return NewRecords(_find_split(data, recipe, options), inputs, options)
     if options.split is not None:
         raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))
     reading = options.read_as(recipe.missing)
     source, is_images = _open_raw(data, reading)
-    return RawRows(source, Wanted(inputs, recipe, tuple(options.keep), is_images), reading, batch_size)
+    return NewRawRows(source, Wanted(inputs, recipe, tuple(options.keep), is_images), reading, batch_size)
 
 
 def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
@@ -89,7 +100,7 @@ def _open_raw(data: Any, options: SourceOptions) -> tuple[Source, bool]:
 
 
 class NoRows:
-    """A source without rows, nor columns that anybody knows."""
+    """A source without rows, whose columns are unknown."""
 
     is_repeatable = True
     num_rows: int | None = 0
@@ -119,3 +130,107 @@ def _list_images(data: Any) -> list[str]:
     if not all(path.name.lower().endswith(IMAGE_SUFFIXES) for path in matched):
         return []
     return [str(path) for path in find_files(matched)[0]]
+
+
+_BLOCK_ROWS: Final = 8192
+_BLOCK_BYTES: Final = 16 << 20
+
+
+class NewRecords:
+    """The records of a split, without the columns of its targets, in stored order."""
+
+    def __init__(self, split: Split, inputs: Pipeline, options: PredictOptions) -> None:
+        """Find the fields.
+
+        Raises:
+            SchemaError: A field does not exist, and cannot be missing; or its type has changed.
+            UnknownNameError: A field that is to be kept does not exist.
+        """
+        loaded = split.as_source()
+        self._rows, self._any_order = loaded.rows.in_order(), loaded.rows
+        self._inputs = inputs
+        self._options = options
+        schema, columns = split.schema, list(split.schema)
+        name = f"split {split.name!r}"
+        self._absent = find_absent(inputs, columns, columns, name) if len(split) else []
+        there = Schema({**inputs.schema, **{each: schema[each] for each in inputs.fields if each in schema}})
+        inputs.check_schema(there)
+        self._keeping = self._find_kept(schema)
+        fed = [each for each in inputs.fields if each in schema]
+        self._schema = schema.select(dict.fromkeys([*fed, *self._keeping.fields]))
+        self._plan = DecodePlan(self._schema, strict=loaded.strict)
+        self._kept_fields = schema.select(self._keeping.fields)
+        self.kept = self._keeping.find_types({})
+        self.num_bytes: int | None = self._rows.frame_bytes(0, len(self._rows)) if len(split) else 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the data: nothing."""
+        return ()
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What predictions depend on."""
+        return tuple(f"no field {show(name)}: it counts as missing in all records" for name in self._absent)
+
+    def blocks(self) -> Iterator[Callable[[], DataBlock]]:
+        """Yield functions that make the blocks, from the first records to the last."""
+        for start, stop in self._rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+            # Files that are read in order are read by one thread.
+            yield partial(self._make, *self._read(start, stop), self._rows.frame_bytes(start, stop))
+
+    def _make(
+        self, columns: Columns, rows: NDArray[np.int64], refusals: tuple[Refusal, ...], num_bytes: int
+    ) -> DataBlock:
+        fed: dict[str, CodedColumn] = dict(columns)
+        for name in self._absent:
+            fed[name] = make_absent(self._inputs.schema[name], len(rows))
+        kept = self._keep(columns, rows)
+        return DataBlock(fed, rows, kept, refusals, partial(_locate, self._any_order), num_bytes)
+
+    def _read(self, start: int, stop: int) -> tuple[Columns, NDArray[np.int64], tuple[Refusal, ...]]:
+        lost = Losses("collect", stop - start)
+        columns, _ = read_columns(self._rows, self._plan, lost, start, stop)
+        rows = np.arange(start, stop, dtype=np.int64)
+        if not len(lost):
+            return columns, rows, ()
+        refusals = []
+        for row in range(start, stop):  # one by one: only its error tells that a record is bad
+            alone = Losses("collect", 1)
+            read_columns(self._any_order, self._plan, alone, row, row + 1)
+            if len(alone):
+                refusals.append(Refusal(row, partial(_give, alone.first()[1])))
+        return columns, np.setdiff1d(rows, [each.row for each in refusals]), tuple(refusals)
+
+    def _find_kept(self, schema: Schema) -> Keeping:
+        keeping = Keeping()
+        if schema.id is None:
+            keeping.add_row()
+        for name in dict.fromkeys([*([] if schema.id is None else [schema.id]), *self._options.keep]):
+            if name not in schema:
+                raise unknown_name(name, schema)
+            keeping.add_field(name, name, schema[name])
+        return keeping
+
+    def _keep(self, columns: Columns, rows: NDArray[np.int64]) -> pa.RecordBatch:
+        batch = make_batch(
+            {name: columns[name] for name in self._kept_fields},
+            self._kept_fields,
+            arrow_schema(self._kept_fields),
+        )
+        arrays: list[Any] = [
+            pa.array(rows) if each.is_row else batch.column(name)
+            for name, each in self._keeping.entries.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.kept)
+
+
+def _give(error: PenstockError) -> PenstockError:
+    return error
+
+
+def _locate(rows: Rows, row: int, error: FieldError) -> PenstockError:
+    shard, record = rows.locate(row)
+    facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
+    offset = int(shard.index.offsets[record])
+    return type(error)(error.what, path=str(shard.path), record=record, offset=offset, **facts)

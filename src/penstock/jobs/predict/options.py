@@ -25,7 +25,7 @@ class PredictOptions:
 
     Attributes:
         split: Of a data set or TFRecords: which split; need not be said where there is but one.
-        keep: Columns of the data that are carried into the output as they are.
+        keep: Columns of the data that are copied into the output.
         batch_size: Rows that the model sees at once. If not said, as many as take about 4 MiB: 32 to 1,024.
         on_error: What a row gets that does not fit: "raise" its error, "skip" it with a line in the log, or
             "collect" its error in `Predictions.rejected`. Such a row is not in the output.

@@ -20,14 +20,12 @@ import pyarrow as pa
 from penstock.errors import OptionError, PathError
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
-from penstock.jobs.predict.answers import Answers
-from penstock.jobs.predict.model_batches import BatchMaker, ModelBatch, choose_batch_size, make_batches
 from penstock.jobs.predict.new_data import open_new_data
+from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_batch_size, make_batches
 from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_predict_options
-from penstock.jobs.predict.pieces import NewRows, RefusalLog
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
-from penstock.jobs.predict.predictions import HEAD_ROWS, Predictions
-from penstock.jobs.predict.recipe import find_recipe
+from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
+from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 
@@ -136,13 +134,13 @@ def run_prediction(
     recipe = find_recipe(trained.pipeline, trained.settings, _find_folder(trained))
     batch_size = options.batch_size or choose_batch_size(inputs)
     rows = open_new_data(data, inputs, recipe, options, batch_size)
-    answers = Answers(trained.tasks, rows.carried)
+    answers = Answers(trained.tasks, rows.kept)
     work = _Work(trained, rows, answers, options, on_progress)
     with ExitStack() as stack:
         if path is not None:
             write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
-        batches = make_batches(rows.makers(), BatchMaker(inputs, most), batch_size, options.num_workers)
+        batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
         answered = work.answer(stack.enter_context(closing(batches)))
         first = list(itertools.islice(answered, 1))  # if that fails, nothing has been written
         held: list[pa.RecordBatch] = []
@@ -203,7 +201,7 @@ class _Work:
             self._num_bytes += batch.num_bytes
             if batch.inputs is not None:
                 ask = ask or self._run.predictor()
-                made = self._answers.make(batch.carried, ask(batch.inputs))
+                made = self._answers.make(batch.kept, ask(batch.inputs))
                 if self._num_rows < HEAD_ROWS:
                     self._head.append(made.slice(0, HEAD_ROWS - self._num_rows))
                 self._num_rows += batch.num_rows

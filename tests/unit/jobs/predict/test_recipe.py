@@ -9,7 +9,7 @@ from fake_runs import FakeRun, fit_run
 from penstock import fields as f
 from penstock.errors import CellError, SchemaError
 from penstock.jobs.predict.predict import predict
-from penstock.jobs.predict.recipe import find_recipe
+from penstock.jobs.predict.raw_layout import find_recipe
 from raising import raises_with
 
 WORDS = ("", "NA", "none")

@@ -1,29 +1,31 @@
-"""What a model is fed with, without targets: columns as decoding gives them, whatever they come from.
+"""Columns of new data: those that a model is fed with, without targets, and those that the output keeps.
 
-In: a pipeline, a field, a column of new data or none at all. Out: the pipeline of the inputs alone, columns,
-and an error for a column that is not there and cannot be missing.
+In: a pipeline, fields, columns of new data or none. Out: columns as decoding gives them, whatever they come
+from; an error for a missing column that cannot be missing; an Arrow schema of the kept columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.columns import CodedColumn, Column, Dense, concat
+from penstock.decode.arrow import arrow_schema
 from penstock.encode.column import encode_column
 from penstock.encode.deferred import materialize
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
-from penstock.errors import FieldError, PenstockError, SchemaError
+from penstock.errors import FieldError, PenstockError, SchemaError, SourceError
 from penstock.foundation.wording import find_nearest, show
 from penstock.jobs.predict.options import WITHOUT_LABELS
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
+from penstock.schema.schema import Schema
 from penstock.source.block import Block, RawColumn
 from penstock.storage.deferred import Deferred
 from penstock.transform.pipeline import Pipeline
@@ -119,7 +121,7 @@ def make_absent(field: Field, num_rows: int) -> Column:
     return column
 
 
-def settle_column(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
+def as_decoded(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
     """Return an encoded column as decoding would give it back.
 
     What is fetched late is fetched. Rows that lack the field hold its default, or zeros.
@@ -162,3 +164,96 @@ def _stand_in(field: Field) -> Column:
     if field.default is None:
         column = column.take(np.empty(0, np.int64)).pad(1).without_mask()
     return _as_stored(field, column)
+
+
+ROW: Final = "row"
+"""The column that numbers the rows from 0, where nothing else names them."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One column: the rows' numbers, a field's values, or a raw column as it is.
+
+    Attributes:
+        source: The name of the field, or of the raw column.
+        field: What its values are, or None where they are taken as they are.
+        is_row: Whether it numbers the rows.
+    """
+
+    source: str
+    field: Field | None = None
+    is_row: bool = False
+
+
+class Keeping:
+    """The columns, by the names that they have in the output."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Kept] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the output."""
+        return tuple(self.entries)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields whose values are needed."""
+        return tuple(each.source for each in self.entries.values() if each.field is not None)
+
+    def add_row(self) -> None:
+        """Number the rows."""
+        self.entries[ROW] = Kept(ROW, is_row=True)
+
+    def add_field(self, name: str, source: str, field: Field) -> None:
+        """Keep the values of a field."""
+        self.entries[name] = Kept(source, field)
+
+    def add_raw(self, name: str, source: str) -> None:
+        """Keep a raw column as it is."""
+        self.entries[name] = Kept(source)
+
+    def find_types(self, raw: Mapping[str, RawColumn]) -> pa.Schema:
+        """Return the types in the output; a raw column has the type of its first values, or text."""
+        fields = []
+        for name, each in self.entries.items():
+            kind: pa.DataType = pa.large_string()
+            if each.is_row:
+                kind = pa.int64()
+            elif each.field is not None:
+                kind = arrow_schema(Schema({name: each.field})).field(name).type
+            elif each.source in raw:
+                kind = plain_array(raw[each.source]).type
+            fields.append(pa.field(name, pa.large_string() if pa.types.is_null(kind) else kind))
+        return pa.schema(fields)
+
+
+def plain_array(raw: RawColumn) -> Any:
+    """Return a raw column as an Arrow array; objects that Arrow does not know, as text."""
+    if not isinstance(raw, np.ndarray):
+        return raw
+    values: Any = raw if raw.ndim == 1 else raw.tolist()
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in raw.tolist()], pa.large_string())
+
+
+def as_type(name: str, array: Any, kind: Any) -> Any:
+    """Return an array in the type that the rows before had.
+
+    Raises:
+        SourceError: It cannot be.
+    """
+    if array.type == kind:
+        return array
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        raise SourceError(
+            f"column {name!r}",
+            field=name,
+            expected=f"{kind}, as in the rows before",
+            got=array.type,
+            advice="Give the column one type, or do not keep it.",
+        ) from None

@@ -1,6 +1,6 @@
 """New raw rows as the columns that a pipeline takes, encoded as a conversion would encode them.
 
-In: raw data of any kind, and what is asked of it. Out: pieces of rows.
+In: raw data of any kind, and what is wanted of it. Out: blocks of rows, as a row source of the batch engine.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from penstock.encode.column import encode_column
 from penstock.encode.fault import CellFault
 from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError, FieldError, SourceError
-from penstock.jobs.predict.feeding import make_absent, settle_column
-from penstock.jobs.predict.kept_columns import as_type, plain_array
-from penstock.jobs.predict.pieces import Piece, Refusal
+from penstock.jobs.predict.data_columns import as_decoded, as_type, make_absent, plain_array
+from penstock.jobs.predict.new_rows import DataBlock, Refusal
 from penstock.jobs.predict.raw_layout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
@@ -35,27 +34,27 @@ _NO_ROWS: Final = ("at least one row", "at least one sample")
 _ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
 
 
-class RawRows:
-    """Raw data on its way into a model.
+class NewRawRows:
+    """Raw data that predictions are wanted of.
 
     Attributes:
-        carried: The columns that go into the output as they are.
-        num_bytes: How much there is to read, or None where nobody knows.
+        kept: The columns that are copied into the output.
+        num_bytes: How much there is to read, or None if that is unknown.
     """
 
-    def __init__(self, source: Source, wanted: Wanted, reading: SourceOptions, piece_rows: int) -> None:
-        """Look at the first block.
+    def __init__(self, source: Source, wanted: Wanted, reading: SourceOptions, block_rows: int) -> None:
+        """Read the first block.
 
         Args:
             source: The data.
-            wanted: What is asked of it.
-            reading: How it is read, to find lines again.
-            piece_rows: How many rows at most are fetched at once, where they are large.
+            wanted: What is wanted of it.
+            reading: How it is read, to find the lines of rows.
+            block_rows: How many rows at most are fetched at once, if their values are large.
 
         Raises:
-            SchemaError: A column is not there, and may not be missing.
-            UnknownNameError: A column that is to be kept is not there.
-            SourceError: The data is not sound.
+            SchemaError: A column does not exist, and cannot be missing.
+            UnknownNameError: A column that is to be kept does not exist.
+            SourceError: The data is not valid.
         """
         self._source = source
         self._inputs = wanted.inputs
@@ -65,13 +64,13 @@ class RawRows:
         self._blocks: Iterator[Block] = iter(())
         first = self._begin()
         self._layout = RawLayout(source, first, wanted)
-        self._piece_rows = piece_rows if self._layout.is_heavy else None
-        self.carried = self._layout.keeping.settle({} if first is None else first.columns)
+        self._most_rows = block_rows if self._layout.is_heavy else None
+        self.kept = self._layout.keeping.find_types({} if first is None else first.columns)
         self.num_bytes = source.num_bytes
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should hear about the data."""
+        """What a user should know about the data."""
         return (*self._source.notes, *self._layout.notes)
 
     @property
@@ -79,14 +78,14 @@ class RawRows:
         """What predictions depend on."""
         return self._layout.cautions
 
-    def makers(self) -> Iterator[Callable[[], Piece]]:
-        """Yield what makes each piece, from the first rows to the last."""
+    def blocks(self) -> Iterator[Callable[[], DataBlock]]:
+        """Yield functions that make the blocks, from the first rows to the last."""
         for block in self._blocks:
-            for piece in block.cut(self._piece_rows or block.num_rows):
-                yield partial(self._encode, piece)
+            for part in block.cut(self._most_rows or block.num_rows):
+                yield partial(self._encode, part)
 
     def _begin(self) -> Block | None:
-        """Return the first block; None where there are no rows, which is no error here."""
+        """Return the first block; None if there are no rows, which is not an error here."""
         blocks = self._source.blocks()
         try:
             first = next(blocks, None)
@@ -98,7 +97,7 @@ class RawRows:
             self._blocks = chain([first], blocks)
         return first
 
-    def _encode(self, block: Block) -> Piece:
+    def _encode(self, block: Block) -> DataBlock:
         layout = self._layout
         faults: dict[int, CellFault] = {}
         encoded = {}
@@ -109,7 +108,7 @@ class RawRows:
                 faults.setdefault(fault.row, fault)
         faulty = sorted(faults)
         columns: dict[str, CodedColumn] = {
-            plan.name: settle_column(plan.field, encoded[plan.name], faulty) for plan in layout.plans
+            plan.name: as_decoded(plan.field, encoded[plan.name], faulty) for plan in layout.plans
         }
         rows = np.arange(block.num_rows, dtype=np.int64)
         if faulty:
@@ -118,22 +117,22 @@ class RawRows:
         for name in layout.absent:
             columns[name] = make_absent(self._inputs.schema[name], len(rows))
         named = {IMAGE: block.columns[IMAGE]} if self._is_images else {}
-        place = _Place(replace(block, columns=named), self._reading, layout.columns)
-        return Piece(
+        location = _RowLocation(replace(block, columns=named), self._reading, layout.columns)
+        return DataBlock(
             columns,
             block.first_row + rows,
-            self._carry(block, columns, rows),
-            tuple(Refusal(block.first_row + row, partial(place.refuse, faults[row])) for row in faulty),
-            place.locate,
+            self._keep(block, columns, rows),
+            tuple(Refusal(block.first_row + row, partial(location.refuse, faults[row])) for row in faulty),
+            location.locate,
             block.num_bytes,
         )
 
-    def _carry(
+    def _keep(
         self, block: Block, columns: Mapping[str, CodedColumn], rows: NDArray[np.int64]
     ) -> pa.RecordBatch:
         arrays: list[Any] = []
         for name, kept in self._layout.keeping.entries.items():
-            kind = self.carried.field(name).type
+            kind = self.kept.field(name).type
             if kept.field is not None:
                 schema = Schema({name: kept.field})
                 column = cast("Columns", {name: columns[kept.source]})
@@ -144,11 +143,11 @@ class RawRows:
                 array = plain_array(block.columns[kept.source])
                 taken = array if len(rows) == block.num_rows else array.take(pa.array(rows))
                 arrays.append(as_type(name, taken, kind))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.carried)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.kept)
 
 
-class _Place:
-    """Where the rows of a block are, in words; of images alone, the block has their paths still."""
+class _RowLocation:
+    """Finds the file and line of the rows of a block; for images alone, the block still has their paths."""
 
     def __init__(self, block: Block, reading: SourceOptions, columns: Mapping[str, str]) -> None:
         self._block = block

@@ -1,0 +1,199 @@
+"""Batches of rows that are read once, in order, such as raw data: what a loader is for records.
+
+In: a stream of blocks of rows, of any length. Out: batches in the order of the rows. Blocks and batches are
+made ahead by threads, within bounded windows; how many threads there are changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.batch.feed import Feed
+from penstock.batch.maker import ArrayMaker, Arrays, MadeRows, Maker
+from penstock.batch.stats import Meter
+from penstock.batch.supply import FetchedRows
+from penstock.columns import CodedColumns, concat_rows, take_rows
+from penstock.errors import FieldError
+from penstock.read.order import Picks
+from penstock.transform.assembly import Faults
+
+_BLOCKS_AHEAD: Final = 3
+_MOST_BYTES: Final = 64 << 20  # of the batches that wait, and of the blocks
+
+
+class RowBlock(Protocol):
+    """Some rows of a stream, in order."""
+
+    @property
+    def columns(self) -> CodedColumns:
+        """Their columns by field."""
+
+    def __len__(self) -> int:
+        """Return how many rows; there may be none."""
+
+
+_B = TypeVar("_B", bound=RowBlock)
+
+
+class BlockRange(NamedTuple, Generic[_B]):
+    """Rows `start` to `stop` of a block."""
+
+    block: _B
+    start: int
+    stop: int
+
+
+@dataclass(eq=False)
+class StreamTicket(Generic[_B]):
+    """A batch of a stream that is to be made.
+
+    Attributes:
+        ranges: Its rows.
+        faults: What is wrong with rows, by their number in the batch; filled while the batch is made.
+    """
+
+    epoch: ClassVar[int] = 0
+
+    ranges: tuple[BlockRange[_B], ...]
+    faults: dict[int, FieldError] = field(default_factory=dict)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows."""
+        return sum(each.stop - each.start for each in self.ranges)
+
+
+class StreamBatch(NamedTuple, Generic[_B]):
+    """A batch of a stream that is ready.
+
+    Attributes:
+        ranges: The rows that it was made of.
+        inputs: Arrays by name; None if no row is left.
+        chosen: Which of the rows are in the arrays, as numbers among them.
+        faults: What is wrong with rows that are not, by their number among them.
+    """
+
+    ranges: tuple[BlockRange[_B], ...]
+    inputs: Arrays | None
+    chosen: NDArray[np.int64]
+    faults: Faults
+
+
+def stream_batches(
+    blocks: Iterator[Callable[[], _B]],
+    pipeline: ArrayMaker,
+    batch_size: int,
+    num_threads: int,
+    most_faults: int,
+) -> Generator[StreamBatch[_B]]:
+    """Yield the rows of a stream in batches, in order; close the generator to end its threads.
+
+    Args:
+        blocks: Functions that make the blocks. They are asked for in the thread of the caller: code of users
+            may be bound to theirs. Any thread may call one.
+        pipeline: Turns columns into arrays; its randomness has no draws.
+        batch_size: How many rows a batch has; the last may have fewer, and so have those in which rows do
+            not fit.
+        num_threads: How many threads make blocks, and how many make batches.
+        most_faults: How many rows of a batch may not fit before it is given up, without arrays: where one is
+            too many, the first is enough.
+    """
+    maker = Maker(StreamedRows[_B](most_faults), pipeline, None, Meter())
+
+    def make_batch(ticket: StreamTicket[_B]) -> tuple[StreamBatch[_B], int]:
+        made: MadeRows[StreamTicket[_B]] | None = None
+        num_bytes = 1
+        if ticket.num_rows:
+            try:
+                made, num_bytes = maker.make(ticket)
+            except _AbandonedBatchError:
+                made = None
+        if made is None:
+            return StreamBatch(ticket.ranges, None, np.empty(0, np.int64), ticket.faults), 1
+        return StreamBatch(ticket.ranges, made.batch[0], made.rows, ticket.faults), num_bytes
+
+    with (
+        closing(Feed(blocks, _make_block, num_threads, _MOST_BYTES, callers_ahead=_BLOCKS_AHEAD)) as made,
+        closing(
+            Feed(
+                cut_batches(_take_all(made), batch_size),
+                make_batch,
+                num_threads,
+                _MOST_BYTES,
+                callers_ahead=num_threads + 2,
+            )
+        ) as batches,
+    ):
+        yield from _take_all(batches)
+
+
+def cut_batches(blocks: Iterator[_B], batch_size: int) -> Iterator[StreamTicket[_B]]:
+    """Yield the rows of blocks in batches of one size; the last may be smaller.
+
+    A block without rows is part of a batch too: what was left out of it is accounted for there.
+    """
+    held: list[BlockRange[_B]] = []
+    num_rows = 0
+    for block in blocks:
+        start = 0
+        while num_rows + len(block) - start >= batch_size:
+            stop = start + batch_size - num_rows
+            yield StreamTicket((*held, BlockRange(block, start, stop)))
+            held, num_rows, start = [], 0, stop
+        if start < len(block) or not len(block):
+            held.append(BlockRange(block, start, len(block)))
+            num_rows += len(block) - start
+        if held and not num_rows:
+            yield StreamTicket(tuple(held))  # at once: a stream may have any number of such blocks
+            held = []
+    if held:
+        yield StreamTicket(tuple(held))
+
+
+class _AbandonedBatchError(Exception):
+    """No row of a batch is left, or more do not fit than may."""
+
+
+class StreamedRows(Generic[_B]):
+    """The rows of batches that are cut from a stream of blocks; rows are numbered within a batch."""
+
+    def __init__(self, most_faults: int) -> None:
+        self._most_faults = most_faults
+
+    def fetch(self, ticket: StreamTicket[_B]) -> FetchedRows:
+        """Return the rows of a batch."""
+        parts = [
+            take_rows(block.columns, np.arange(start, stop, dtype=np.int64))
+            for block, start, stop in ticket.ranges
+            if start < stop
+        ]
+        return FetchedRows(concat_rows(parts), Picks(np.arange(ticket.num_rows, dtype=np.int64)), {})
+
+    def refuse(self, ticket: StreamTicket[_B], picks: Picks, faults: Faults, num_rows: int) -> None:
+        """Note rows that do not fit: the consumer decides about them, in the order of the stream."""
+        ticket.faults.update({int(picks.rows[at]): error for at, error in faults.items()})
+        if len(ticket.faults) > self._most_faults or len(ticket.faults) == num_rows:
+            raise _AbandonedBatchError
+
+    def name_error(self, error: Exception, ticket: StreamTicket[_B], picks: Picks | None) -> Exception:  # noqa: ARG002
+        """Return an error as it is: it is about no row of the stream."""
+        return error
+
+
+def _make_block(make: Callable[[], _B]) -> tuple[_B, int]:
+    block = make()
+    return block, max(1, sum(column.nbytes for column in block.columns.values()))
+
+
+_T = TypeVar("_T")
+
+
+def _take_all(feed: Feed[Any, _T]) -> Iterator[_T]:
+    while (item := feed.take()) is not None:
+        yield item

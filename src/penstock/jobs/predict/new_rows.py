@@ -1,0 +1,263 @@
+"""New rows as a row source of the batch engine: blocks of columns, kept columns, and rows that do not fit.
+
+In: nothing. Out: `DataBlock`, some rows of the data; `NewRows`, where blocks come from; `ModelBatch`es.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.batch.stream import BlockRange, StreamBatch, stream_batches
+from penstock.columns import CodedColumn, CodedColumns, take_rows
+from penstock.errors import FieldError, PenstockError, TooManySkippedError
+from penstock.foundation.option_checks import OnError
+from penstock.model.finite import find_faults
+from penstock.transform.assembly import Faults
+from penstock.transform.draws import Draws
+from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
+
+_TARGET_BYTES: Final = 4 << 20
+_FEWEST, _MOST = 32, 1024
+_USUAL_LENGTH: Final = 256  # of what varies: texts and lists
+
+Locate: TypeAlias = Callable[[int, FieldError], PenstockError]
+"""Returns the error of a row of the data, with its file and line, from the error of a row of a batch."""
+
+
+class Refusal(NamedTuple):
+    """A row that does not fit: its number, and a function that makes its error.
+
+    The error is made when it is needed: finding the line of a row in a file takes time.
+    """
+
+    row: int
+    make: Callable[[], PenstockError]
+
+
+@dataclass
+class RefusalLog:
+    """Accounts for rows that do not fit, by the policy that a caller chose.
+
+    Attributes:
+        on_error: "raise" the error of a row, "skip" it with a line in the log, or "collect" it.
+        max_rejects: How many rows may be left out.
+        num_skipped: How many were left out.
+        rejected: The errors that were collected.
+    """
+
+    on_error: OnError
+    max_rejects: int
+    num_skipped: int = 0
+    rejected: list[PenstockError] = field(default_factory=list)
+
+    def add(self, refusal: Refusal) -> None:
+        """Account for a row.
+
+        Raises:
+            PenstockError: The error of the row, if the policy is "raise".
+            TooManySkippedError: More rows do not fit than may be left out.
+        """
+        error = refusal.make()
+        if self.on_error == "raise":
+            if not error.advice:
+                error.advice = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
+                error.args = (str(error),)
+            raise error
+        self.num_skipped += 1
+        if self.num_skipped > self.max_rejects:
+            raise TooManySkippedError(
+                "rows left out",
+                path=error.path,
+                field=error.field,
+                expected=f"at most {self.max_rejects}",
+                got=f"{self.num_skipped} and more, the last because: {str(error).rstrip('.')}",
+                advice="Fix the data, or raise max_rejects (--max-rejects).",
+            )
+        if self.on_error == "skip":
+            _log.warning("row left out: %s", error)
+        else:
+            self.rejected.append(error)
+
+
+@dataclass(frozen=True)
+class DataBlock:
+    """Some rows of the data, in order.
+
+    Attributes:
+        columns: Columns by field, one value per row.
+        rows: The number of each row in the data, from 0.
+        kept: Columns that are copied into the output, one value per row.
+        refusals: Rows between them that are left out, in order.
+        locate: Finds the file and line of a row.
+        num_bytes: How many bytes of the data the block was read from.
+    """
+
+    columns: Mapping[str, CodedColumn]
+    rows: NDArray[np.int64]
+    kept: pa.RecordBatch
+    refusals: tuple[Refusal, ...]
+    locate: Locate
+    num_bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def refuse(self, at: int, error: FieldError) -> Refusal:
+        """Return the refusal of a row, by its number in the block."""
+        row = int(self.rows[at])
+        return Refusal(row, partial(self.locate, row, error))
+
+    def without(self, faults: Faults) -> DataBlock:
+        """Return the block without the rows that have a fault, which become refusals."""
+        if not faults:
+            return self
+        found = [self.refuse(at, faults[at]) for at in sorted(faults)]
+        rest = np.delete(np.arange(len(self), dtype=np.int64), sorted(faults))
+        return replace(
+            self,
+            columns=take_rows(self.columns, rest),
+            rows=self.rows[rest],
+            kept=self.kept.take(rest),
+            refusals=tuple(sorted([*self.refusals, *found], key=lambda each: each.row)),
+        )
+
+    def refusals_within(self, start: int, stop: int) -> tuple[Refusal, ...]:
+        """Return the refusals among some rows: each belongs to the next row, or at the end to the last."""
+        rows = [each.row for each in self.refusals]
+        first = 0 if start == 0 else bisect_left(rows, self.rows[start - 1])
+        last = len(rows) if stop == len(self) else bisect_left(rows, self.rows[stop - 1])
+        return self.refusals[first:last]
+
+
+class NewRows(Protocol):
+    """Data that predictions are wanted of.
+
+    Attributes:
+        kept: The columns that are copied into the output.
+        cautions: What predictions depend on, such as a missing column, sentence by sentence.
+        notes: What else a user should know about the data.
+        num_bytes: How much there is to read, or None if that is unknown.
+    """
+
+    kept: pa.Schema
+    num_bytes: int | None
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """See above."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See above."""
+
+    def blocks(self) -> Iterator[Callable[[], DataBlock]]:
+        """Yield functions that make the blocks, from the first rows to the last.
+
+        The thread that iterates reads the data: code of users may be bound to their thread. Any thread may
+        call such a function.
+        """
+
+
+@dataclass(frozen=True)
+class ModelBatch:
+    """Some rows, ready for the model.
+
+    Attributes:
+        inputs: What the model takes, by name; None if no row is left.
+        num_rows: How many rows.
+        kept: Columns that are copied into the output.
+        refusals: Rows that were left out.
+        num_bytes: How many bytes of the data were read up to its end, since the batch before.
+    """
+
+    inputs: dict[str, Any] | None
+    num_rows: int
+    kept: pa.RecordBatch
+    refusals: tuple[Refusal, ...]
+    num_bytes: int
+
+
+def choose_batch_size(inputs: Pipeline) -> int:
+    """Return how many rows take about 4 MiB as a model sees them: a power of two from 32 to 1,024."""
+    row_bytes = sum(
+        np.dtype(output.dtype).itemsize * int(np.prod([dim or _USUAL_LENGTH for dim in output.shape]))
+        for output in inputs.inputs.values()
+        if output.dtype not in ("string", "bytes")
+    )
+    size = _FEWEST
+    while size < _MOST and 2 * size * row_bytes <= _TARGET_BYTES:
+        size *= 2
+    return size
+
+
+def make_batches(
+    rows: NewRows, inputs: Pipeline, batch_size: int, num_threads: int, most_refusals: int
+) -> Generator[ModelBatch]:
+    """Yield the batches of new data in order; close the generator to end its threads.
+
+    Args:
+        rows: The data, which the thread of the caller reads; other threads encode and transform it.
+        inputs: The pipeline of the inputs.
+        batch_size: How many rows a batch has; those that a transform refuses are not replaced.
+        num_threads: How many threads.
+        most_refusals: How many rows of a batch are searched for that a transform refuses.
+    """
+    batches = stream_batches(rows.blocks(), _FiniteInputs(inputs), batch_size, num_threads, most_refusals)
+    with closing(batches):
+        for batch in batches:
+            yield _finish(batch)
+
+
+class _FiniteInputs:
+    """A pipeline that also refuses NaN and infinity.
+
+    A model answers NaN with NaN, or with a number that means nothing: some kernels turn NaN into 0.
+    """
+
+    def __init__(self, inputs: Pipeline) -> None:
+        self._inputs = inputs
+        self.targets = inputs.targets
+        self.weights = inputs.weights
+        self.apply = inputs.apply
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Do the expensive part of `apply`; return the columns, and what is wrong with rows."""
+        prepared, faults = self._inputs.prepare(columns, draws)
+        return prepared, {**find_faults(prepared, self._inputs), **faults}
+
+
+def _finish(batch: StreamBatch[DataBlock]) -> ModelBatch:
+    refusals: list[Refusal] = []
+    num_bytes = first = 0
+    for block, start, stop in batch.ranges:
+        refusals += block.refusals_within(start, stop)
+        refusals += [
+            block.refuse(start + at - first, error)
+            for at, error in batch.faults.items()
+            if first <= at < first + stop - start
+        ]
+        first += stop - start
+        num_bytes += block.num_bytes if stop == len(block) else 0
+    refusals.sort(key=lambda each: each.row)
+    kept = _join_kept(batch.ranges)
+    if len(batch.chosen) < kept.num_rows:
+        kept = kept.take(batch.chosen)
+    return ModelBatch(batch.inputs, len(batch.chosen), kept, tuple(refusals), num_bytes)
+
+
+def _join_kept(ranges: tuple[BlockRange[DataBlock], ...]) -> pa.RecordBatch:
+    parts = [block.kept.slice(start, stop - start) for block, start, stop in ranges]
+    parts = [part for part in parts if part.num_rows] or parts[:1]
+    return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
