@@ -48,12 +48,14 @@ class TracedBatch:
     targets: dict[str, Any]
     columns: CodedColumns
 
-    @property
-    def nbytes(self) -> int:
-        """Approximate memory of the batch, which loaders use to limit prefetching."""
-        arrays = [*self.inputs.values(), *self.targets.values()]
-        held: int = sum(each.nbytes for each in arrays)
-        return held + sum(column.nbytes for column in self.columns.values())
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return all arrays of the batch: loaders limit prefetching by their memory."""
+        values = [*self.inputs.values(), *self.targets.values(), *self.columns.values()]
+        return [
+            array
+            for value in values
+            for array in ([value] if isinstance(value, np.ndarray) else value.arrays())
+        ]
 
 
 class Traced:
