@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.feed import Feed
 from penstock.batch.maker import ArrayMaker, Arrays, MadeRows, Maker
-from penstock.batch.stats import Meter
+from penstock.batch.stats import LoaderMeter
 from penstock.batch.supply import FetchedRows
 from penstock.columns import CodedColumns, concat_rows, take_rows
 from penstock.errors import FieldError
@@ -104,7 +104,7 @@ def stream_batches(
         most_faults: How many rows of a batch may not fit before it is given up, without arrays: where one is
             too many, the first is enough.
     """
-    maker = Maker(StreamedRows[_B](most_faults), pipeline, None, Meter())
+    maker = Maker(StreamedRows[_B](most_faults), pipeline, None, LoaderMeter())
 
     def make_batch(ticket: StreamTicket[_B]) -> tuple[StreamBatch[_B], int]:
         made: MadeRows[StreamTicket[_B]] | None = None
