@@ -22,9 +22,9 @@ def test_field_of_mixed_kinds_is_left_out_and_named(tmp_path, caplog):
     assert [record.getMessage().split(":")[0] for record in caplog.records] == [containing("'a'")]
 
 
-def test_told_field_that_a_sample_does_not_show_is_read(tmp_path, monkeypatch):
+def test_declared_field_that_a_sample_lacks_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "SURVEY_BYTES", 600)
-    monkeypatch.setattr(opening, "_SURVEY_STRETCHES", 2)
+    monkeypatch.setattr(opening, "_SURVEY_RANGES", 2)
     payloads = [write_example({"a": Feature("int64", [n])}) for n in range(100)]
     payloads[40] = write_example({"a": Feature("int64", [40]), "rare": Feature("float", [2.5])})
     path = write_plain(tmp_path / "a.tfrecord", payloads)

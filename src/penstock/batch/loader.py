@@ -1,6 +1,6 @@
-"""`Loader`: batches of a split, in an order that depends on the seed alone, from any step on.
+"""`Loader`: batches of a split in an order that only the seed determines, resumable at every step.
 
-In: what `batch/build.py` puts together. Out: batches, the state of whoever takes them, where the time goes.
+In: the parts that `batch/build.py` assembles. Out: batches, the state of the consumer, and time statistics.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from penstock.foundation.wording import show
 from penstock.transform.output import Output
 
 
-class Place(NamedTuple):
-    """A record of a batch.
+class RecordLocation(NamedTuple):
+    """Location of a record of a batch.
 
     Attributes:
-        path: Its file.
-        record: Its number in that file.
-        row: Its number in the split.
+        path: Path of the file.
+        record: Number of the record in the file.
+        row: Number of the record in the split.
     """
 
     path: str
@@ -41,14 +41,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class LoaderParts:
-    """What a loader is made of.
+    """Parts of a loader.
 
     Attributes:
-        plan: Which records each batch holds.
-        supply: Gets their columns.
-        pipeline: Turns them into arrays.
-        options: What the caller chose.
-        identity: What a state is the state of.
+        plan: Plan of the records in each batch.
+        supply: Source of their columns.
+        pipeline: Pipeline that turns columns into arrays.
+        options: Options of the loader.
+        identity: Identity that a state is checked against.
     """
 
     plan: BatchPlan
@@ -59,17 +59,18 @@ class LoaderParts:
 
 
 class Loader:
-    """Batches of a split, epoch by epoch: each `iter()` is the next epoch.
+    """Batches of a split for training; each iteration is the next epoch.
 
-    A batch is `(inputs, targets)`, or `(inputs, targets, weights)` where records have weights: dicts of
-    arrays by output name, in aligned memory that is used again when nobody holds the arrays any more.
+    A batch is `(inputs, targets)`, or `(inputs, targets, weights)` if records have weights: dicts of arrays
+    by output name. Their memory is aligned, and reused once no reference to the arrays is left. `to_keras`,
+    `to_tf`, `to_torch` and `to_jax` give the same batches to a framework.
 
-    The state counts batches that were taken, not those that were made ahead. Restored on a fresh loader over
-    the same data, pipeline and choices, with any number of threads, it gives the remaining batches byte for
-    byte.
+    Loading is exactly resumable: save `state_dict()` at any step, and pass it to `load_state_dict()` of a new
+    loader with the same data, pipeline and options. It yields the remaining batches, byte for byte the same,
+    for any number of threads. The state counts batches that were taken, not those prepared ahead.
 
     Attributes:
-        last_error: What went wrong last behind a bridge to a framework that flattens exceptions, or None.
+        last_error: Last error raised inside a framework that hides the original exception, or None.
 
     Example:
         >>> import penstock as ps
@@ -101,40 +102,40 @@ class Loader:
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
             "a loader has threads and open files, and cannot be pickled or copied",
-            advice="Pickle the split, the pipeline and loader.state_dict(); make a loader of them there, and "
-            "call load_state_dict().",
+            advice="Pickle the split, the pipeline and loader.state_dict(); then make a new loader from them "
+            "and call load_state_dict().",
         )
 
     @property
     def options(self) -> LoadOptions:
-        """What the caller chose."""
+        """Options of the loader."""
         return self._parts.options
 
     @property
     def pipeline(self) -> Transforming:
-        """What turns columns into arrays."""
+        """Pipeline that turns columns into arrays."""
         return self._parts.pipeline
 
     @property
     def position(self) -> tuple[int, int]:
-        """Epoch and step of the batch that would be taken next."""
+        """Epoch and step of the next batch."""
         return self._position
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many batches the epoch at hand has; only buckets make epochs differ."""
+        """Number of batches in the current epoch; only with buckets do epochs differ."""
         return self._parts.plan.num_steps(self._position[0])
 
     def num_steps(self, epoch: int) -> int:
-        """Return how many batches an epoch has."""
+        """Return the number of batches in an epoch."""
         return self._parts.plan.num_steps(epoch)
 
     @property
     def static_batch_size(self) -> int | None:
-        """How many records every batch has, or None where that varies."""
+        """Number of records in every batch, or None if it varies."""
         parts = self._parts
         skips = any(source.losses.on_error != "raise" for source in parts.supply.sources)
-        # A bad record that is skipped shortens its batch, unless that is padded.
+        # A skipped record shortens its batch, unless the batch is padded.
         return None if skips and parts.options.last != "pad" else parts.plan.slots
 
     @property
@@ -143,16 +144,16 @@ class Loader:
         return self._parts.options.repeat is None
 
     def __len__(self) -> int:
-        """Return how many batches a whole iteration has.
+        """Return the number of batches in a complete iteration.
 
         Raises:
-            TypeError: It never ends.
+            TypeError: The loader repeats indefinitely.
         """
         repeat = self._parts.options.repeat
         if repeat is None:
-            raise TypeError("a loader with repeat=None has no length: an iteration never ends")
+            raise TypeError("a loader with repeat=None has no length: it repeats indefinitely")
         epoch, step = self._position
-        if step >= self._parts.plan.num_steps(epoch):  # at its end: that of the next
+        if step >= self._parts.plan.num_steps(epoch):  # at the end of an epoch, the next one counts
             epoch = self._next[0]
         stop = epoch // repeat * repeat + repeat
         return sum(self._parts.plan.num_steps(epoch) for epoch in range(stop - repeat, stop))
@@ -160,7 +161,7 @@ class Loader:
     def __iter__(self) -> Iteration:
         epoch, step = self._next
         repeat = self._parts.options.repeat
-        # Where an iteration ends does not depend on where it began: one that is resumed ends with the first.
+        # The end does not depend on the start: a resumed iteration ends where the first one would have.
         stop = math.inf if repeat is None else epoch // repeat * repeat + repeat
         iteration = self._iterate(epoch, step, stop, is_consumer=True)
         self._next = (epoch + 1 if repeat is None else int(stop), 0)
@@ -168,28 +169,28 @@ class Loader:
         return iteration
 
     def read(self, epoch: int, start: int = 0, stop: int | None = None) -> Iteration:
-        """Return the batches of one epoch from a step on, without moving this loader's own state.
+        """Return the batches of one epoch without changing the state of the loader.
 
         Args:
-            epoch: Which epoch.
-            start: The first batch wanted.
-            stop: The batch behind the last; all that remain, if not given.
+            epoch: Number of the epoch, counted from 0.
+            start: First batch.
+            stop: Exclusive end. Defaults to the end of the epoch.
         """
         epoch = check_whole("epoch", epoch)
         start = check_whole("start", start)
         return self._iterate(epoch, start, epoch + 1, last_step=stop)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the consumer is: a small object for JSON."""
+        """Return the position of the consumer as a small dict that JSON can store."""
         return make_state(self._parts.identity, *self._position)
 
     def state_at(self, step: int, epoch: int | None = None) -> dict[str, Any]:
-        """Return the state after `step` batches of an epoch were taken; of the one at hand, if not said.
+        """Return the state after `step` batches of an epoch; of the current epoch by default.
 
-        For whoever knows better than the loader how many batches a model has seen: frameworks fetch ahead.
+        Use it when a framework fetches batches ahead, so that the model has seen fewer than were taken.
 
         Raises:
-            OptionError: An epoch has not so many batches.
+            OptionError: The epoch has fewer batches.
         """
         epoch = self._position[0] if epoch is None else check_whole("epoch", epoch)
         step = check_whole("step", step)
@@ -199,31 +200,33 @@ class Loader:
         return make_state(self._parts.identity, epoch, step)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken: the next iteration gives the batches that remain of its epoch.
+        """Resume from a state: the next iteration yields the remaining batches of its epoch.
 
         Raises:
-            StateError: It is no state, or one of another data set, pipeline, order or batch size.
+            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
         """
         epoch, step = read_state(state, self._parts.identity)
         num_steps = self._parts.plan.num_steps(epoch)
         if step > num_steps:
-            advice = "No loader was ever there."
-            raise StateError("step of the state", expected=f"0 to {num_steps}", got=step, advice=advice)
+            advice = "The state does not belong to this loader."
+            raise StateError(
+                "step of the loader state", expected=f"0 to {num_steps}", got=step, advice=advice
+            )
         self.seek(epoch, step)
 
     def seek(self, epoch: int, step: int) -> None:
-        """Say how many batches of which epoch were taken; the next iteration begins there."""
+        """Move to a position: the next iteration begins after `step` batches of an epoch."""
         if step and step >= self._parts.plan.num_steps(epoch):
-            # What is at the end of an epoch goes on with the next.
+            # At the end of an epoch, iteration continues with the next one.
             self._position, self._next = (epoch, step), (epoch + 1, 0)
         else:
             self._position = self._next = (epoch, step)
 
-    def where(self, step: int, epoch: int | None = None) -> list[Place]:
-        """Return the records of a batch, in order; of the epoch at hand, if not said.
+    def where(self, step: int, epoch: int | None = None) -> list[RecordLocation]:
+        """Return the locations of the records of a batch, in order; of the current epoch by default.
 
         Raises:
-            OptionError: An epoch has no such batch.
+            OptionError: The epoch has no such batch.
         """
         epoch = self._position[0] if epoch is None else check_whole("epoch", epoch)
         step = check_whole("step", step)
@@ -235,11 +238,11 @@ class Loader:
         places = []
         for number, row in zip(numbers, picks.rows.tolist(), strict=True):
             shard, record = self._parts.supply.sources[number].scatter.rows.locate(row)
-            places.append(Place(str(shard.path), record, row))
+            places.append(RecordLocation(str(shard.path), record, row))
         return places
 
     def signature(self) -> tuple[dict[str, Output], dict[str, Output], dict[str, Output]]:
-        """Return what inputs, targets and weights will be; no weights, if a batch has none."""
+        """Return the specifications of inputs, targets and weights by name; weights may be empty."""
         pipeline = self._parts.pipeline
         weights: dict[str, Output] = {}
         if self._maker.has_weights:
@@ -248,7 +251,7 @@ class Loader:
         return dict(pipeline.inputs), dict(pipeline.targets), weights
 
     def stats(self) -> LoaderStats:
-        """Return where the time has gone so far."""
+        """Return counts and durations so far."""
         supply = self._parts.supply
         feed = None if self._feed is None else self._feed()
         num_ready = 0 if feed is None else feed.num_ready
@@ -257,11 +260,12 @@ class Loader:
         )
 
     def to_tf(self) -> Any:
-        """Return a `tf.data.Dataset` of the batches; each iteration that is read to its end is an epoch.
+        """Return a `tf.data.Dataset` of the batches; each complete iteration is one epoch.
 
-        An element is `(inputs, targets)`, with weights behind them if records have weights: dicts of tensors
-        by output name. Keras matches both by name: its model has an input for each of `pipeline.inputs`, and
-        outputs with the names of the targets, also if it has but one. `to_keras` asks for no such dict.
+        An element is `(inputs, targets)`, or `(inputs, targets, weights)` if records have weights: dicts of
+        tensors by output name. Keras matches both by name: the model needs an input for each of
+        `pipeline.inputs`, and outputs named like the targets, even a single one. `to_keras` has no such rule
+        for a single target.
 
         Raises:
             MissingPackageError: TensorFlow is not installed.
@@ -282,11 +286,11 @@ class Loader:
         return make_dataset(self)
 
     def to_keras(self) -> Any:
-        """Return what Keras's `fit`, `evaluate` and `predict` take, on any backend.
+        """Return the batches for Keras's `fit`, `evaluate` and `predict`, on any backend.
 
-        Inputs are a dict, which Keras matches with the model's by name: `keras.Input(shape, name="photo")`
-        for the output `photo`, and one for each of `pipeline.inputs`. A single target is no dict, so that a
-        model of one output takes it as it is.
+        Inputs are a dict, which Keras matches with the inputs of the model by name: the model needs one input
+        for each of `pipeline.inputs`, such as `keras.Input(shape, name="photo")` for the output `photo`. A
+        single target is an array instead of a dict, so that a model with one output needs no names.
 
         Raises:
             MissingPackageError: Keras is not installed.
@@ -312,7 +316,7 @@ class Loader:
         Each iteration is the loader's next epoch. The tensors share the memory of the batch.
 
         Raises:
-            OptionError: An output has strings, or lists of lists of any length.
+            OptionError: An output has strings, or nested lists of varying length.
             MissingPackageError: torch is not installed.
 
         Example:
@@ -331,19 +335,18 @@ class Loader:
     def to_jax(self, device: Any = None, prefetch: int = 2, sizes: Sequence[int] | None = None) -> Any:
         """Return an iterable of the batches as JAX arrays; each iteration is the loader's next epoch.
 
-        JAX compiles a function anew for every shape. So lengths that vary from batch to batch are padded to
-        one of a few `sizes`. The last batch of an epoch has fewer rows, another shape: `last="pad"` fills it
-        with records of weight 0, `last="drop"` leaves it out.
+        JAX compiles a function again for each new shape. Lengths that vary between batches are therefore
+        padded to one of a few `sizes`. The last batch of an epoch may have fewer rows, so another shape:
+        `last="pad"` fills it with records of weight 0, `last="drop"` leaves it out.
 
         Args:
-            device: Where the arrays go: a `jax.Device` or a `Sharding`; JAX's own choice, if not given.
-            prefetch: How many batches are on their way there before they are asked for. The state counts only
-                what was taken.
-            sizes: The lengths that varying ones are padded to; beyond the greatest, its multiples. Powers of
-                two from 8 on, if not given; none, `()`, leaves them as they are.
+            device: Target of the arrays: a `jax.Device` or a `Sharding`. Defaults to JAX's choice.
+            prefetch: Number of batches that are transferred ahead. The state counts only batches taken.
+            sizes: Lengths to pad to; longer values are padded to a multiple of the largest. Defaults to the
+                powers of two from 8; `()` disables padding.
 
         Raises:
-            OptionError: An output has strings or is ragged, or a choice cannot be.
+            OptionError: An output has strings or is ragged, or an argument is not valid.
             MissingPackageError: JAX is not installed.
 
         Example:
@@ -391,7 +394,7 @@ class Loader:
 
 
 class Iteration:
-    """One run through batches; ends its threads when it ends, is closed, or is dropped."""
+    """One pass over batches; its threads stop when it ends, is closed or is deleted."""
 
     def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch]) -> None:
         self._loader = loader
@@ -408,15 +411,15 @@ class Iteration:
         return made.batch
 
     def fetch(self) -> MadeBatch | None:
-        """Return the next batch, None at the end; whoever hands it on later says so by `count`."""
+        """Return the next batch, None at the end; call `count` when the consumer takes it."""
         return self._feed.take()
 
     def count(self, made: MadeBatch) -> None:
-        """Let the loader's state be behind a batch that was fetched: the consumer has it now."""
+        """Advance the state of the loader past a fetched batch, because the consumer took it."""
         self._loader._took(self._feed, made)
 
     def close(self) -> None:
-        """End the threads; a second time does nothing."""
+        """Stop the threads; further calls do nothing."""
         self._feed.close()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""How to load: every choice with its default, checked when made.
+"""Options of a loader with their defaults, checked when made.
 
-In: what a caller chose. Out: `LoadOptions`.
+In: keyword arguments of the caller. Out: `LoadOptions`.
 """
 
 from __future__ import annotations
@@ -21,40 +21,44 @@ Weighing: TypeAlias = str | Mapping[str, Mapping[Any, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """Choices of a loader.
+    """Options of a loader; `Split.loader` takes them as keyword arguments.
 
     Attributes:
-        batch_size: Records of a global batch, all ranks together; at most so many, beside `max_tokens`.
-        shuffle: True is a true shuffle of the whole split, another in each epoch. "block" shuffles blocks of
-            neighbours, and records within a window of blocks, for storage where random reads are dear; a
-            split of more than eight times the memory is read so under True as well (not by several ranks,
-            whose memories may differ; "global" never is).
-        seed: Of everything random.
-        last: What becomes of the records that do not fill a batch at the end of an epoch: a "short" batch,
-            "drop" them, or "pad" the batch with records of weight 0, for models that need one shape.
-        repeat: How many epochs one iteration covers; None is forever. Batches never mix epochs.
-        filter: Which records to take, as an expression over fields: `age < 3 and breed == "siamese"`.
-        skip: How many of those to leave out at the beginning, in the order in which they are stored.
-        take: How many of the rest to take; None is all.
-        part: Two shares such as (0, 0.9): take the records whose random number, which only their place in the
-            split decides, lies between them. (0.9, 1) holds out the others, whatever order they are in.
-        shard: (rank, world): which part of every global batch this process takes.
-        weights: Draw records with replacement, by weight: the name of a field that holds the weights, or
-            `{"breed": {"siamese": 5.0}}` for weights by the values of a field, 1 where none is said.
-        bucket_by: A field by whose length records are put together, so that little is padded.
-        max_tokens: How many values a batch may have of that field, padding included.
-        bucket_records: Within how many records of the order buckets are formed; 64 batches, if not said.
-        block_records: How many neighbours are a block; a megabyte, if not said.
-        window_blocks: Within how many blocks records are shuffled.
-        num_threads: How many threads make batches; as many as there are cores, if not said. 0 makes them in
-            the caller's thread. The batches are the same.
-        prefetch_bytes: How large the batches that wait for the consumer may be together. Two always may.
-        cache: "memory", or a folder for a file: keeps decoded columns for later epochs, images as pixels of
-            the size that they are fed in.
-        cache_bytes: How large that cache may be; a quarter of the memory, if not said. What does not fit is
-            read anew in each epoch.
-        augment: Whether images are changed at random, as the pipeline says: for training. If not said, for a
-            split called "train" alone, and for files of no split if they are shuffled.
+        batch_size: Number of records per global batch, over all ranks; with `max_tokens`, the maximum number.
+        shuffle: False keeps the stored order. True shuffles the whole split, differently in each epoch.
+            "block" shuffles blocks of neighbouring records, and records within a window of blocks, for
+            storage where random reads are expensive. True uses "block" if the split is larger than eight
+            times the memory and there is only one rank (the memory of several may differ); "global" always
+            shuffles the whole split.
+        seed: Random seed of shuffling, drawing and augmentation.
+        last: What to do with the records that do not fill the last batch of an epoch: yield a "short" batch,
+            "drop" them, or "pad" the batch with records of weight 0, for models that need a fixed shape.
+        repeat: Number of epochs per iteration; None repeats indefinitely. A batch never mixes epochs.
+        filter: Expression that selects records by their fields, such as `age < 3 and breed == "siamese"`.
+        skip: Number of selected records to leave out at the beginning, in stored order.
+        take: Maximum number of the remaining records to use; None uses all.
+        part: Interval within 0 to 1, such as (0, 0.9): each row of the split has a fixed random number, and
+            only records whose number lies in the interval are used. (0.9, 1) gives the other records, for
+            instance to validate on them.
+        shard: (rank, world): this process takes part number `rank` of the `world` parts of each global batch.
+        weights: Weights for drawing records with replacement: the name of a field that holds them, or
+            `{"breed": {"siamese": 5.0}}` for weights by field value (1 for values that are not listed).
+        bucket_by: Name of a field; records in which it has a similar length are batched together, to reduce
+            padding.
+        max_tokens: Maximum number of values of that field per batch, padding included.
+        bucket_records: Number of consecutive records in which buckets are formed. Defaults to 64 batches.
+        block_records: Number of records per block for `shuffle="block"`. Defaults to about one megabyte.
+        window_blocks: Number of blocks whose records are shuffled together for `shuffle="block"`.
+        num_threads: Number of threads that load data. Defaults to the number of available cores; 0 loads in
+            the caller's thread. It does not change the batches.
+        prefetch_bytes: Maximum total size of the batches that are ready ahead of the consumer. Two batches
+            are always allowed.
+        cache: "memory", or the path of a folder for a cache file: keeps decoded values for later epochs;
+            images are kept as pixels of their final size.
+        cache_bytes: Maximum size of the cache. Defaults to a quarter of the memory. Records that do not fit
+            are read again in each epoch.
+        augment: Whether to apply the random image augmentation of the pipeline, for training. Defaults to
+            True for the split "train", and for shuffled files that have no split; otherwise False.
 
     Example:
         >>> LoadOptions(batch_size=64, shuffle=True, take=1000).take
@@ -84,7 +88,7 @@ class LoadOptions:
     augment: bool | None = None
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # whole numbers of NumPy are as good as others
+        for each in fields(self):  # accept integers of NumPy
             value = getattr(self, each.name)
             if not isinstance(value, int) and hasattr(value, "__index__"):
                 object.__setattr__(self, each.name, operator.index(value))
@@ -112,17 +116,17 @@ class LoadOptions:
 
     @property
     def rank(self) -> int:
-        """Which part of every batch this process takes."""
+        """Number of the part of each batch that this process takes."""
         return self.shard[0]
 
     @property
     def world(self) -> int:
-        """How many processes share every batch."""
+        """Number of processes that share each batch."""
         return self.shard[1]
 
     @property
     def threads(self) -> int:
-        """How many threads make batches."""
+        """Number of threads that load data."""
         if self.num_threads is not None:
             return self.num_threads
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -156,23 +160,23 @@ class LoadOptions:
         if not 0 <= self.shard[0] < self.shard[1]:
             raise OptionError("shard", expected="a rank from 0 to world − 1", got=show(self.shard))
         if self.batch_size < self.world:
-            advice = "It is the size of the global batch, of which every rank takes a part."
-            expected = f"at least {self.world}, a record a rank"
+            advice = "It is the size of the global batch; each rank takes a part of it."
+            expected = f"at least {self.world}, one record per rank"
             raise OptionError("batch_size", expected=expected, got=self.batch_size, advice=advice)
 
     def _check_buckets(self) -> None:
         if self.bucket_by is None:
             for name in ("max_tokens", "bucket_records"):
                 if getattr(self, name) is not None:
-                    advice = "Name the field whose lengths count: bucket_by='tokens'."
-                    raise OptionError(name, expected="a bucket_by beside it", got="none", advice=advice)
+                    advice = "Name the field whose length matters, such as bucket_by='tokens'."
+                    raise OptionError(name, expected="bucket_by as well", got="none", advice=advice)
         elif self.last != "short":
-            advice = "Buckets have short batches everywhere: leave `last` out."
-            raise OptionError("last", expected="'short' beside bucket_by", got=show(self.last), advice=advice)
+            advice = "Any bucket may end with a short batch: leave out `last`."
+            raise OptionError("last", expected="'short' with bucket_by", got=show(self.last), advice=advice)
 
 
 class LoadChoices(TypedDict, total=False):
-    """The keywords of `Split.loader` beside those that it names itself."""
+    """Additional keyword arguments of `Split.loader`."""
 
     last: Last
     repeat: int | None
@@ -197,20 +201,20 @@ class LoadChoices(TypedDict, total=False):
 def make_options(
     batch_size: int, shuffle: bool | Shuffling, seed: int, **choices: Unpack[LoadChoices]
 ) -> LoadOptions:
-    """Return the options for some keywords.
+    """Return the options for keyword arguments.
 
     Raises:
-        OptionError: There is no such option, or it has a value that it cannot have.
+        OptionError: There is no such option, or its value is not valid.
     """
     check_keywords(choices, (each.name for each in fields(LoadOptions)), "loader")
     return LoadOptions(batch_size=batch_size, shuffle=shuffle, seed=seed, **choices)
 
 
 def check_whole(name: str, value: object) -> int:
-    """Return a whole number of at least 0.
+    """Return an argument as an integer of at least 0.
 
     Raises:
-        OptionError: It is something else.
+        OptionError: It is not one.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise OptionError(name, expected="a whole number of at least 0", got=show(value))

@@ -1,7 +1,7 @@
-"""Where a loader is, as a few facts, and whether a state from elsewhere is one of this loader's.
+"""The state of a loader: make it, and check that a given state belongs to this loader.
 
-In: epoch and step, and what decides the order. Out: a small object for JSON, or a `StateError` that names the
-difference.
+In: epoch and step, and the identity of the loader. Out: a small dict for JSON, or a `StateError` that names
+the difference.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MEANINGS = {
 
 
 class Identity(NamedTuple):
-    """What a state is the state of.
+    """Everything that a loader must share with the one that made its state.
 
     Attributes:
         data: Fingerprint of the data.
         pipeline: Fingerprint of the pipeline.
-        order: What decides the order of records.
-        batches: What decides which of them make a batch.
+        order: Options that determine the order of the records.
+        batches: Options that determine which records form a batch.
     """
 
     data: str
@@ -56,22 +56,23 @@ def read_state(state: object, identity: Identity) -> tuple[int, int]:
     """Return (epoch, step) of a state.
 
     Raises:
-        StateError: It is no state, or one of something else; the message names the difference.
+        StateError: It is not a state, or belongs to another loader; the message names the difference.
     """
     if not isinstance(state, Mapping):
-        raise _refuse("state", "an object that state_dict() made", show(state))
+        raise _refuse("loader state", "a dict made by state_dict()", show(state))
     missing = [key for key in _KEYS if key not in state]
     if missing:
-        raise _refuse("state", f"the key {missing[0]!r}", "none", "It is cut off, or no state of a loader.")
+        advice = "It is incomplete, or not the state of a loader."
+        raise _refuse("loader state", f"the key {missing[0]!r}", "none", advice)
     if state["version"] != VERSION:
-        advice = "Another version of Penstock made it: go on with that one, or begin anew."
-        raise _refuse("version of the state", str(VERSION), show(state["version"]), advice)
+        advice = "Another version of Penstock made it: continue with that version, or start again."
+        raise _refuse("version of the loader state", str(VERSION), show(state["version"]), advice)
     for key, most in (("epoch", _LAST_EPOCH), ("step", 2**63 - 1)):
         value = state[key]
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise _refuse(f"{key} of the state", f"a whole number from 0 to {most}", show(value))
+            raise _refuse(f"{key} of the loader state", f"a whole number from 0 to {most}", show(value))
     for key, meaning in _MEANINGS.items():
-        _compare(f"{meaning} of the state", getattr(identity, key), state[key])
+        _compare(f"{meaning} of the loader state", getattr(identity, key), state[key])
     return state["epoch"], state["step"]
 
 
@@ -80,12 +81,14 @@ def _compare(what: str, expected: object, got: object) -> None:
         for key in dict.fromkeys((*expected, *got)):
             _compare(f"{what}, {key!r}", expected.get(key), got.get(key))
     elif expected != got and not (_is_sequence(expected) and _is_sequence(got) and _same(expected, got)):
-        advice = "A state goes on only where it was made: load it into a loader with the same choices."
+        advice = (
+            "Load the state into a loader with the same data, pipeline and options as the one that made it."
+        )
         raise _refuse(what, show(expected), show(got), advice)
 
 
 def _is_sequence(value: object) -> bool:
-    return isinstance(value, list | tuple)  # JSON has but lists
+    return isinstance(value, list | tuple)  # JSON has only lists
 
 
 def _same(expected: Any, got: Any) -> bool:

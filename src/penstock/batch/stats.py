@@ -1,6 +1,6 @@
-"""Where the time of a loader goes.
+"""How a loader spends its time.
 
-In: what each part took, from any thread. Out: `LoaderStats`.
+In: durations measured in any thread. Out: `LoaderStats`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ STAGES = ("read", "decode", "transform")
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """What a loader has done so far.
+    """Counts and durations of a loader so far.
 
     Attributes:
-        batches: How many batches the consumer took.
-        records: How many records they held.
-        bytes_read: What was read for the batches made, frames included.
-        seconds: From the first request to the last batch taken.
-        read_seconds: Reading frames and checking them, of all threads together.
-        decode_seconds: Turning them into columns, of all threads together.
-        transform_seconds: Turning columns into batches, of all threads together.
-        wait_seconds: How long the consumer waited for batches.
-        num_threads: How many threads make batches.
-        num_ready: How many batches wait for the consumer now.
+        batches: Number of batches that the consumer took.
+        records: Number of records in those batches.
+        bytes_read: Number of bytes read for the batches made, framing included.
+        seconds: Time from the first request to the last batch taken.
+        read_seconds: Time for reading and checking records, summed over all threads.
+        decode_seconds: Time for decoding records into columns, summed over all threads.
+        transform_seconds: Time for turning columns into batches, summed over all threads.
+        wait_seconds: Time that the consumer waited for batches.
+        num_threads: Number of threads that load data.
+        num_ready: Number of batches that are ready for the consumer now.
     """
 
     batches: int
@@ -43,22 +43,22 @@ class LoaderStats:
 
     @property
     def records_per_second(self) -> float:
-        """Records that the consumer took a second."""
+        """Number of records that the consumer took per second."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def megabytes_per_second(self) -> float:
-        """Megabytes read a second."""
+        """Number of megabytes read per second."""
         return self.bytes_read / 1e6 / self.seconds if self.seconds else 0.0
 
     @property
     def wait_share(self) -> float:
-        """Which part of the time the consumer waited."""
+        """Share of the time that the consumer waited."""
         return min(1.0, self.wait_seconds / self.seconds) if self.seconds else 0.0
 
     @property
     def bottleneck(self) -> str:
-        """What to make faster first: "read", "decode", "transform", or "consumer" if that is the slow one."""
+        """The slowest stage: "read", "decode", "transform", or "consumer" if loading is fast enough."""
         if self.wait_share < 0.1:
             return "consumer"
         spent = (self.read_seconds, self.decode_seconds, self.transform_seconds)
@@ -66,7 +66,7 @@ class LoaderStats:
 
 
 class LoaderMeter:
-    """Adds up what the parts of a loader take; any number of threads may tell it."""
+    """Sums the durations of the parts of a loader; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = ProcessLock()
@@ -76,18 +76,18 @@ class LoaderMeter:
         self._batches = self._records = 0
 
     def made(self, supply: float, transform: float) -> None:
-        """Add what a batch took to make: getting its columns, and turning them into arrays."""
+        """Add the time to make a batch: to get its columns, and to turn them into arrays."""
         with self._lock:
             self._supply += supply
             self._transform += transform
 
     def begin(self) -> None:
-        """Note that a consumer begins to ask."""
+        """Start the clock with the first request of a consumer."""
         if self._begin is None:
             self._begin = self._end = time.perf_counter()
 
     def waited(self, seconds: float) -> None:
-        """Add what the consumer waited."""
+        """Add the time that the consumer waited."""
         self._wait += seconds
 
     def taken(self, num_records: int) -> None:
@@ -97,7 +97,7 @@ class LoaderMeter:
         self._end = time.perf_counter()
 
     def stats(self, read_seconds: float, bytes_read: int, num_threads: int, num_ready: int) -> LoaderStats:
-        """Return what was added up, together with what the core says of its reading."""
+        """Return the sums, together with the reading time and bytes counted by the core."""
         with self._lock:
             return LoaderStats(
                 batches=self._batches,

@@ -1,6 +1,6 @@
-"""Damage of a file's frames in words.
+"""Descriptions of damaged frames.
 
-In: what the core's scanner found (native/record/frame_scanner.h). Out: `Damage`, with kind and position,
+In: findings of the core's scanner (native/record/frame_scanner.h). Out: `Damage`, with kind and position,
 and the error to raise for it.
 """
 
@@ -17,18 +17,18 @@ _LENGTH_CRC, _PAST_END, _TOO_LARGE, _CUT_HEADER, _CUT_PAYLOAD, _PAYLOAD_CRC = ra
 
 @dataclass(frozen=True)
 class Damage:
-    """A stretch of a file that is no sound record; it counts as one record.
+    """A damaged range of a file; it counts as one record.
 
     Attributes:
-        record: Its number in the file.
-        offset: Where it begins, in the inflated bytes of a compressed file.
-        size: How many bytes it covers.
-        field: The part that is wrong: "length", "length_crc", "header", "payload" or "compression".
-        what: The fault in words.
-        expected: What should have been there.
-        got: What was.
-        has_header: Whether it begins with a header whose CRC fits, as only a TFRecord does.
-        is_cut: Whether the file, or what could be inflated of it, ends inside it.
+        record: Record number in the file.
+        offset: Offset of the range, in the decompressed bytes of a compressed file.
+        size: Size of the range in bytes.
+        field: Damaged part: "length", "length_crc", "header", "payload" or "compression".
+        what: Description of the damage.
+        expected: Expected value.
+        got: Actual value.
+        has_header: Whether the range begins with a header with a valid CRC, as only a TFRecord file has.
+        is_cut: Whether the file, or the part that could be decompressed, ends inside the range.
     """
 
     record: int
@@ -43,7 +43,7 @@ class Damage:
 
     @classmethod
     def from_core(cls, damage: _native.Damage) -> Damage:
-        """Word what the core found."""
+        """Describe a finding of the core."""
         record, offset, size, kind, length_is_right, expected, got = damage
         field, what, wanted, there = _word(kind, length_is_right, size, expected, got)
         has_header = kind not in (_LENGTH_CRC, _CUT_HEADER)
@@ -54,16 +54,15 @@ class Damage:
     def from_stream(
         cls, failure: CorruptRecordError, last: Damage | None, num_records: int, end: int
     ) -> Damage:
-        """Word what is wrong with a compressed stream: damage behind its last record.
+        """Describe the error of a compressed stream, as damage after its last record.
 
-        A record that the stream's end cut off is a part of it, not a fault of its own: the stream is the
-        cause.
+        A record that is cut off where the stream ends is part of this damage: the stream is the cause.
 
         Args:
-            failure: What inflating raised.
-            last: The damage that the last of the records is, if it is one.
-            num_records: How many records, sound or damaged, were found before inflating failed.
-            end: How many bytes could be inflated.
+            failure: Error raised by decompression.
+            last: Damage of the last record, if it is damaged.
+            num_records: Number of records, intact or damaged, found before decompression failed.
+            end: Number of bytes that could be decompressed.
         """
         record, offset, has_header = num_records, end, False
         if last is not None and last.is_cut:
@@ -72,7 +71,7 @@ class Damage:
         return cls(record, offset, end - offset, "compression", failure.what, expected, got, has_header)
 
     def error(self, path: Path) -> CorruptRecordError:
-        """Return the error for it."""
+        """Return the error to raise for this damage."""
         return CorruptRecordError(
             self.what,
             path=path,
@@ -88,14 +87,10 @@ class Damage:
 def _word(kind: int, length_is_right: bool, size: int, expected: int, got: int) -> tuple[str, str, str, str]:
     if kind == _LENGTH_CRC:
         field = "length_crc" if length_is_right else "length"
-        what = (
-            "CRC of the length"
-            if length_is_right
-            else f"length (its CRC does not fit; {size} bytes passed over)"
-        )
+        what = "CRC of the length" if length_is_right else f"length (its CRC is wrong; {size} bytes skipped)"
         return field, what, f"{expected:#010x}", f"{got:#010x}"
     if kind == _PAST_END:
-        what = f"length (it runs past the end of the file; {size} bytes passed over)"
+        what = f"length (beyond the end of the file; {size} bytes skipped)"
         return "length", what, f"at most {expected} bytes", f"{got} bytes"
     if kind == _TOO_LARGE:
         return "length", "length (above max_record_bytes)", f"at most {expected} bytes", f"{got} bytes"

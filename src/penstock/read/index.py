@@ -1,7 +1,7 @@
-"""Where each record of a file begins: found by reading its headers once.
+"""The index of a file: the byte offset of each record, found by reading the headers once.
 
-In: an open file. Out: `FileIndex`. Records and damage tile the file, so an index that is wrong in any place
-is found out when a record is read there: it saves time and is never trusted over the bytes.
+In: an open file. Out: `FileIndex`. Records and damaged ranges cover the file without gaps, so reading a
+record detects a wrong index: the bytes of the file always take precedence.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, most_
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 
-# A file that was written again with its records in another order may well have its old size, and then its old
-# index tiles it. The first headers that are looked at give that away.
+# A file that was rewritten with its records in another order may keep its size, so that its old index still
+# covers it. Checking some of the headers detects that.
 _NUM_PROBES = 32
 _HEADER_BYTES = 12
 
 
 def read_neighbour(file: OpenFile, max_record_bytes: int) -> tuple[NDArray[np.uint64] | None, str]:
-    """Return the offsets by the first text index that fits, or None; and why one does not, or ""."""
+    """Return the offsets from the first text index that fits, or None, and a note if one does not fit."""
     note = ""
     size = file.identity.size
     for name in find_names(file.path.name):
@@ -61,56 +61,56 @@ def _leads_to_headers(file: OpenFile, offsets: NDArray[np.uint64]) -> bool:
 
 
 class Index(Protocol):
-    """Where the records of one file are: `FileIndex`, or one that is loaded when it is needed."""
+    """Locations of the records of one file: a `FileIndex`, or an index that is loaded on first use."""
 
     @property
     def offsets(self) -> NDArray[np.uint64]:
-        """Where each record begins, and the last ends."""
+        """Offset of each record, and the end of the last one."""
 
     @property
     def damages(self) -> Mapping[int, Damage]:
-        """What is no sound record, by its number."""
+        """Damaged ranges by record number."""
 
     @property
     def damaged(self) -> list[int]:
-        """The numbers of what is damaged, in order."""
+        """Numbers of the damaged records, in order."""
 
     @property
     def compression(self) -> Compression:
-        """How the file is compressed."""
+        """Compression of the file."""
 
     @property
     def identity(self) -> FileIdentity:
-        """What the file was when it was indexed."""
+        """Identity of the file when it was indexed."""
 
     @property
     def is_scanned(self) -> bool:
-        """Whether the index was made now, from the bytes of the file."""
+        """Whether the index was just built from the bytes of the file."""
 
     @property
     def note(self) -> str:
-        """What a user may want to know of how it was made, or ""."""
+        """Remark for the user on how the index was made, or ""."""
 
     def __len__(self) -> int:
-        """Return how many records there are, sound or damaged."""
+        """Return the number of records, intact or damaged."""
 
     def distrust(self) -> None:
-        """Learn that the bytes say something else."""
+        """React to bytes that contradict the index."""
 
 
 @dataclass(frozen=True)
 class FileIndex:
-    """The records of one file.
+    """Locations of the records of one file.
 
     Attributes:
-        offsets: Where record i begins, in the inflated bytes of a compressed file; one more entry says where
-            the last ends.
-        damages: What is no sound record, by its number. Damage of payloads is not known before they are read.
-        compression: How the file is compressed.
-        identity: What the file was when it was indexed.
-        saved_as: The cache file that the index comes from, or None.
-        is_scanned: Whether it was made now, from the bytes of the file.
-        note: What a user may want to know of how it was made, or "".
+        offsets: Offset of each record, in the decompressed bytes of a compressed file, and the end of the
+            last record.
+        damages: Damaged ranges by record number. Damage of a payload is unknown until it is read.
+        compression: Compression of the file.
+        identity: Identity of the file when it was indexed.
+        saved_as: Path of the cache file that the index comes from, or None.
+        is_scanned: Whether the index was just built from the bytes of the file.
+        note: Remark for the user on how the index was made, or "".
     """
 
     offsets: NDArray[np.uint64]
@@ -125,41 +125,41 @@ class FileIndex:
         return len(self.offsets) - 1
 
     def distrust(self) -> None:
-        """Delete the cache file that the index comes from: the bytes say something else."""
+        """Delete the cache file that the index comes from, because the bytes contradict it."""
         if self.saved_as is not None:
             self.saved_as.unlink(missing_ok=True)
 
     @cached_property
     def damaged(self) -> list[int]:
-        """The numbers of what is damaged, in order."""
+        """Numbers of the damaged records, in order."""
         return sorted(self.damages)
 
 
-def check_compression(path: Path, first: bytes, told: Literal["auto"] | Compression) -> Compression:
-    """Return how a file that begins with `first` is compressed.
+def check_compression(path: Path, first: bytes, declared: Literal["auto"] | Compression) -> Compression:
+    """Return the compression of a file that begins with the bytes `first`.
 
     Raises:
-        CorruptRecordError: It is not compressed as `told`.
+        CorruptRecordError: The compression differs from `declared`.
     """
     found = find_compression(first)
-    if told in ("auto", found) or not first:
-        return found if told == "auto" else told
+    if declared in ("auto", found) or not first:
+        return found if declared == "auto" else declared
     raise CorruptRecordError(
         "compression",
         path=path,
         field="compression",
-        expected=told,
+        expected=declared,
         got=found,
-        advice="Leave 'compression' out.",
+        advice="Leave out 'compression' to detect it.",
     )
 
 
 def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
-    """Index a file by its headers.
+    """Build the index of a file from its record headers.
 
     Raises:
-        NotTFRecordError: The file is no TFRecord.
-        CorruptRecordError: It is compressed, and not even the beginning of a record can be inflated.
+        NotTFRecordError: The file is not a TFRecord file.
+        CorruptRecordError: The file is compressed, and no record header can be decompressed.
     """
     first = file.read(0, FIRST_BYTES)
     compression = check_compression(file.path, first, options.compression)
@@ -197,7 +197,7 @@ def _walk_stream(
 def _add_failure(
     offsets: NDArray[np.uint64], damages: dict[int, Damage], failure: CorruptRecordError
 ) -> tuple[NDArray[np.uint64], dict[int, Damage]]:
-    """Add what is wrong with the compressed stream, as damage behind its last record."""
+    """Add the error of the compressed stream, as damage after its last record."""
     count = len(offsets) - 1
     damage = Damage.from_stream(failure, damages.get(count - 1), count, int(offsets[-1]))
     if damage.record == count:
@@ -206,28 +206,28 @@ def _add_failure(
 
 
 def refuse_foreign(path: Path, first: bytes) -> None:
-    """Refuse a file that is not compressed and whose first bytes say that it is something else.
+    """Reject an uncompressed file whose first bytes are those of another file format.
 
     Raises:
-        NotTFRecordError: They do, and no record begins there.
+        NotTFRecordError: They are, and no record begins there.
     """
     if name_content(first) is not None and not has_header(first):
         raise not_tfrecord(path, first)
 
 
 def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:
-    """Tell whether a file of so many sound records, and with this damage, is no TFRecord."""
+    """Return whether a file with `num_sound` intact records and this damage is not a TFRecord file."""
     return num_sound == 0 and bool(damages) and not any(each.has_header for each in damages.values())
 
 
 def _too_many(path: Path) -> CorruptRecordError:
     return CorruptRecordError(
-        "damaged stretches",
+        "number of damaged ranges",
         path=path,
         field="length",
         expected=f"at most {_native.MOST_DAMAGES}",
         got="more",
-        advice=f"Save what is good with 'penstock repair {path} OUT'.",
+        advice=f"Copy the intact records with 'penstock repair {path} OUT'.",
     )
 
 
@@ -238,14 +238,14 @@ def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None 
     found = "other bytes"
     if damage is not None:
         is_cut = damage.field == "header"
-        found = damage.got if is_cut else f"CRC {damage.expected} where {damage.got} fits"
+        found = damage.got if is_cut else f"CRC {damage.expected} instead of {damage.got}"
     return NotTFRecordError(
         "not a TFRecord file",
         path=path,
         record=0,
         offset=0,
         field="length" if damage is None else damage.field,
-        expected="a record header whose CRC fits",
+        expected="a record header with a valid CRC",
         got=known or found,
-        advice="Check how the file came here.",
+        advice=f"For CSV, Parquet or images run: penstock convert {path} --plan",
     )

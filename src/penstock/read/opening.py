@@ -1,6 +1,6 @@
-"""Opens files: finds them, groups them into splits, indexes each, and looks at what is in them if need be.
+"""Opening files: find them, group them into splits, index each one, and survey their records if needed.
 
-In: what the caller named. Out: `OpenedFiles` with the rows of each split, and a survey of their records.
+In: the paths that the caller gave. Out: `OpenedFiles` with the rows of each split, and a survey of them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, KeptFiles, OpenFile
 from penstock.storage.paths import PathLike
 
-# Below this size a scan is faster than the cache. A compressed file is inflated for it: there it pays sooner.
+# Below these sizes a scan is faster than the cache. Scanning a compressed file decompresses it, so the cache
+# pays off sooner there.
 _SMALLEST_PLAIN = 32 << 20
 _SMALLEST_COMPRESSED = 1 << 20
 
 
 def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
-    """Return the index of a file, made only if neither the cache nor the folder of the file holds it."""
+    """Return the index of a file; build it only if neither the cache nor the folder of the file has one."""
     if file.identity.size < _SMALLEST_COMPRESSED:
         return build_index(file, options)
     path = cache_path("index", file.path, options.allow_trailing_zeros, options.max_record_bytes)
@@ -47,30 +48,30 @@ def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
         saved = None
     if saved is not None and options.compression in ("auto", saved.compression):
         return replace(saved, saved_as=path)
-    beside, note = _look_beside(file, options)
-    if beside is not None:
-        return beside
+    text_index, note = _read_text_index(file, options)
+    if text_index is not None:
+        return text_index
     index = replace(build_index(file, options), note=note)
     smallest = _SMALLEST_PLAIN if index.compression == "none" else _SMALLEST_COMPRESSED
-    # Damage is looked at anew each time: somebody may be mending the file.
-    # And with trailing zeros an index does not reach to the end of the file, by which saved ones are checked.
+    # The index of a damaged file is not saved: the file may be repaired in the meantime.
+    # With trailing zeros an index ends before the end of the file, by which saved indexes are checked.
     if not index.damages and file.identity.size >= smallest and not options.allow_trailing_zeros:
         write_cached(path, [encode_index(np.diff(index.offsets), index.compression, file.identity)])
     return index
 
 
 def _decode(data: bytes, identity: FileIdentity, max_record_bytes: int) -> FileIndex | None:
-    """Return the index, or None if it is of another file or version."""
+    """Return the index, or None if it belongs to another file or version."""
     decoded = decode_index(data, identity, max_record_bytes)
     return None if decoded is None else FileIndex(decoded[0], {}, decoded[1], identity, is_scanned=False)
 
 
-def _look_beside(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | None, str]:
-    """Return the index by a text index beside a plain file, if that pays; and a note if one is not used."""
+def _read_text_index(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | None, str]:
+    """Return the index from a text index next to a large plain file, and a note if one is not used."""
     if file.identity.size < _SMALLEST_PLAIN:
         return None, ""
     compression = check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
-    if compression != "none":  # such indexes count inflated bytes, or compressed ones: nobody knows
+    if compression != "none":  # whether such an index counts compressed or decompressed bytes is unknown
         return None, ""
     offsets, note = read_neighbour(file, options.max_record_bytes)
     if offsets is None:
@@ -78,10 +79,10 @@ def _look_beside(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | None
     return FileIndex(offsets, {}, compression, file.identity, is_scanned=False), ""
 
 
-# What opening looks at: all of a small data set, so that nothing can surprise; of a large one, stretches
-# that are spread over each of its files.
+# Opening surveys all of a small data set, so that no later record differs; of a large one, ranges spread
+# over each of its files.
 SURVEY_BYTES = 64 << 20
-_SURVEY_STRETCHES = 64
+_SURVEY_RANGES = 64
 
 
 @dataclass
@@ -89,10 +90,10 @@ class OpenedFiles:
     """The files of a data set, by split.
 
     Attributes:
-        splits: The rows of each split.
-        folders: The folders whose manifests say what is in the files; of some, perhaps, only a few shards.
-        is_described: Whether all files are in a manifest, which then says what they hold.
-        notes: What is to be known of a file, by its name.
+        splits: Rows of each split.
+        folders: Folders whose manifests describe files of the data set, all of their shards or some.
+        is_described: Whether manifests describe all files.
+        notes: Remarks by file name.
     """
 
     splits: Mapping[str, Rows]
@@ -103,7 +104,7 @@ class OpenedFiles:
 
     @property
     def payload(self) -> Payload:
-        """What the records are."""
+        """Kind of the records."""
         if not self.is_described:
             return self.survey().payload
         if not any(len(rows) for rows in self.splits.values()):
@@ -113,27 +114,27 @@ class OpenedFiles:
 
     @property
     def manifest(self) -> Manifest | None:
-        """The manifest, if one folder that has one is all that was named."""
+        """Manifest of the data set if it is exactly one folder with a manifest; None otherwise."""
         is_one = self.is_described and len(self.folders) == 1 and self.folders[0].is_whole
         return self.folders[0].manifest if is_one else None
 
     def declared_schema(self) -> Schema | None:
-        """Return what the manifests say that all records hold; None where there is no manifest.
+        """Return the schema that the manifests declare; None if there is no manifest.
 
         Raises:
-            SchemaError: They do not agree.
+            SchemaError: The schemas of the manifests do not agree.
         """
         return declared_schema(self.folders)
 
     def survey(self) -> Survey:
-        """Count what is in the records; done once."""
+        """Return a survey of the fields in the records; done once."""
         if self._survey is None:
             counter = _native.Survey()
             total = sum(rows.frame_bytes(0, len(rows)) for rows in self.splits.values())
             is_sample = total > SURVEY_BYTES
             for rows in (split.in_order() for split in self.splits.values()):
-                for start, stop in _stretches(rows, SURVEY_BYTES / total if is_sample else 1.0):
-                    wanted = _sound(rows, start, stop)
+                for start, stop in _survey_ranges(rows, SURVEY_BYTES / total if is_sample else 1.0):
+                    wanted = _find_intact(rows, start, stop)
                     with naming_largest(rows, np.arange(start, stop) if wanted is None else wanted):
                         segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
                         counter.add_records(segments)
@@ -144,12 +145,12 @@ class OpenedFiles:
 def open_files(
     paths: PathLike | Iterable[PathLike], options: ReadOptions, on_error: OnError = "raise"
 ) -> OpenedFiles:
-    """Find files, group them into splits and index them, by their manifests where they have such.
+    """Find files, group them into splits and index them, using manifests where there are any.
 
     Raises:
-        ManifestError: A folder has a manifest that is none.
-        CorruptRecordError: A shard is not what its manifest says, and `on_error` is "raise".
-        PenstockError: A file is not there, is missing from its set, or is no TFRecord.
+        ManifestError: A manifest is not valid.
+        CorruptRecordError: A shard does not match its manifest, and `on_error` is "raise".
+        PenstockError: A path matches no file, a file of a set is missing, or a file is not a TFRecord file.
     """
     listing = list_files(paths)
     kept = KeptFiles()
@@ -172,15 +173,15 @@ def open_files(
     return OpenedFiles(splits, listing.folders, listing.is_described, notes)
 
 
-def _stretches(rows: Rows, share: float) -> Iterable[tuple[int, int]]:
-    """Yield ranges to look at: everything, or a share of each file."""
+def _survey_ranges(rows: Rows, share: float) -> Iterable[tuple[int, int]]:
+    """Yield the ranges of rows to survey: all rows, or a share of each file."""
     if share >= 1:
         yield from rows.blocks(1024, 4 << 20)
         return
     first = 0
     for shard in rows.shards:
-        # Of a compressed file, its beginning: what lies further on must be inflated up to there.
-        pieces = 1 if shard.index.compression != "none" else max(1, _SURVEY_STRETCHES // len(rows.shards))
+        # Of a compressed file, only its beginning: to read a later record, all before it is decompressed.
+        pieces = 1 if shard.index.compression != "none" else max(1, _SURVEY_RANGES // len(rows.shards))
         length = max(1, int(len(shard) * share / pieces))
         last = 0
         for start in np.linspace(0, max(0, len(shard) - length), pieces).astype(int).tolist():
@@ -190,8 +191,8 @@ def _stretches(rows: Rows, share: float) -> Iterable[tuple[int, int]]:
         first += len(shard)
 
 
-def _sound(rows: Rows, start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Return the rows of a range that are not known to be damaged; None if all are."""
+def _find_intact(rows: Rows, start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """Return the rows of a range without known damage; None if no row of it is damaged."""
     damaged = {row for row, _, _ in rows.damages(start, stop)}
     if not damaged:
         return None

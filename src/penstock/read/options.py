@@ -1,4 +1,4 @@
-"""How to read: the policy for bad records and the limits, checked when made."""
+"""Options for reading TFRecord files, checked when made."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ MAX_RECORD_BYTES = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Limits and choices of reading that few calls need.
+    """Limits and rarely needed options for reading TFRecord files.
 
     Attributes:
-        compression: "auto" finds it by the bytes of each file; naming it makes any other an error.
-        max_skipped: How many records `on_error="skip"` and `"collect"` may lose before they give up. A
-            thousand is a damaged disk, not a damaged record.
-        max_record_bytes: A record larger than this is refused before memory is taken for it. Protobuf allows
-            2 GiB. At most 1 << 40: lengths are added to offsets, and must not pass the end of what a number
-            holds; nothing real comes near it.
-        allow_trailing_zeros: Take zeros at the end of a file for its end, as preallocated files have them.
-        strict: Refuse what protobuf accepts but no sound writer makes: a key twice in one record, integers of
-            more than 64 bits.
+        compression: Compression of the files: "none", "gzip" or "zlib". The default "auto" detects it from
+            the first bytes of each file; with any other value, a file compressed differently is an error.
+        max_skipped: Maximum number of bad records that `on_error="skip"` and `"collect"` skip before they
+            raise `TooManySkippedError`. Default 1000: more bad records suggest a damaged disk.
+        max_record_bytes: Maximum size of a record. A larger one is an error before memory is allocated for
+            it. Default 1 GiB; protobuf messages are limited to 2 GiB. At most 1 << 40, so that offsets
+            cannot overflow.
+        allow_trailing_zeros: Whether zeros at the end of a file, as in preallocated files, mark its end
+            instead of damage.
+        strict: Whether to reject records that protobuf accepts but no correct writer produces: a key that
+            appears twice in one record, or integers of more than 64 bits.
 
     Example:
         >>> ReadOptions(max_skipped=10).max_skipped
@@ -45,7 +47,7 @@ class ReadOptions:
                 "compression",
                 expected="one of " + ", ".join(map(repr, choices)),
                 got=show(self.compression),
-                advice="Leave it out to have it found by the bytes of each file.",
+                advice="Leave it out to detect the compression of each file.",
             )
         self._check_number("max_skipped", 0, None)
         self._check_number("max_record_bytes", 1, MAX_RECORD_BYTES)
@@ -69,10 +71,10 @@ class ReadOptions:
 
 
 def check_options(options: ReadOptions | None) -> ReadOptions:
-    """Return the options, or the usual ones for None.
+    """Return the options, or the defaults for None.
 
     Raises:
-        OptionError: They are something else.
+        OptionError: The argument is not a `ReadOptions` object.
     """
     if options is None:
         return ReadOptions()
@@ -81,6 +83,6 @@ def check_options(options: ReadOptions | None) -> ReadOptions:
             "options",
             expected="ReadOptions",
             got=show(options),
-            advice="Make them, such as ps.options.ReadOptions(strict=True).",
+            advice="Pass an object such as ps.options.ReadOptions(strict=True).",
         )
     return options

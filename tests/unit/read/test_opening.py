@@ -33,7 +33,7 @@ def test_survey_of_small_files_looks_at_every_record(folder):
 
 def test_survey_of_large_files_looks_at_a_part_spread_over_all(folder, monkeypatch, cache):
     monkeypatch.setattr(opening, "SURVEY_BYTES", 4000)
-    monkeypatch.setattr(opening, "_SURVEY_STRETCHES", 8)
+    monkeypatch.setattr(opening, "_SURVEY_RANGES", 8)
     opened = open_files(folder, OPTIONS)
     survey = opened.survey()
     assert survey.is_sample
