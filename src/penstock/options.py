@@ -1,7 +1,9 @@
-"""The option classes: `ps.options.TrainOptions(epochs=5)`. Each checks its values when it is made.
+"""The option classes. Each checks its values when it is made; most functions take the attributes as keywords.
 
-In: nothing. Out: the classes of the stages and jobs. Most functions take the attributes of these classes as
-keywords.
+Example:
+    >>> import penstock as ps
+    >>> ps.options.ReadOptions(max_skipped=10).max_skipped
+    10
 """
 
 from penstock.batch.options import LoadOptions

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.wording import check_keywords, list_choices, show
+from penstock.foundation.option_checks import OptionChecks
+from penstock.foundation.wording import check_keywords, show
 
 Shuffling: TypeAlias = Literal["block", "global"]
 Last: TypeAlias = Literal["short", "drop", "pad"]
@@ -88,28 +89,21 @@ class LoadOptions:
     augment: bool | None = None
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # accept integers of NumPy
-            value = getattr(self, each.name)
-            if not isinstance(value, int) and hasattr(value, "__index__"):
-                object.__setattr__(self, each.name, operator.index(value))
-        _check_number("batch_size", self.batch_size, 1)
+        checks = OptionChecks(self)
+        checks.integers("batch_size", "window_blocks", least=1)
         if not isinstance(self.shuffle, bool) and self.shuffle not in get_args(Shuffling):
             raise OptionError("shuffle", expected="True, False, 'block' or 'global'", got=show(self.shuffle))
-        _check_number("seed", self.seed, 0, 2**64 - 1)
-        if self.last not in get_args(Last):
-            raise OptionError("last", expected=list_choices(get_args(Last)), got=show(self.last))
-        for name in ("skip", "prefetch_bytes"):
-            _check_number(name, getattr(self, name), 0)
-        _check_number("window_blocks", self.window_blocks, 1)
-        for name in ("repeat", "max_tokens", "bucket_records", "block_records"):
-            if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), 1)
-        for name in ("take", "num_threads", "cache_bytes"):
-            if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), 0)
-        if self.augment is not None and not isinstance(self.augment, bool):
-            raise OptionError("augment", expected="True, False or None", got=show(self.augment))
-        self._check_strings()
+        checks.integers("seed", least=0, most=2**64 - 1)
+        checks.choice("last", get_args(Last))
+        checks.integers("max_tokens", "bucket_records", "block_records", least=1)
+        if self.repeat is not None:  # repeats without end; the default is 1
+            checks.integers("repeat", least=1)
+        checks.integers("skip", "prefetch_bytes", "take", "num_threads", "cache_bytes", least=0)
+        checks.flags("augment")
+        checks.instance("filter", str, "a string")
+        checks.instance("bucket_by", str, "a string")
+        checks.instance("cache", str | os.PathLike, "'memory' or the path of a folder")
+        self._check_weights()
         self._check_part()
         self._check_shard()
         self._check_buckets()
@@ -131,13 +125,7 @@ class LoadOptions:
             return self.num_threads
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def _check_strings(self) -> None:
-        for name in ("filter", "bucket_by"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise OptionError(name, expected="a string", got=show(value))
-        if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
-            raise OptionError("cache", expected="'memory' or the path of a folder", got=show(self.cache))
+    def _check_weights(self) -> None:
         if self.weights is None or isinstance(self.weights, str):
             return
         if not isinstance(self.weights, Mapping) or len(self.weights) != 1:
@@ -219,10 +207,3 @@ def check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise OptionError(name, expected="a whole number of at least 0", got=show(value))
     return operator.index(value)
-
-
-def _check_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        at_most = "" if most is None else f" and at most {most}"
-        raise OptionError(name, expected=f"a whole number of at least {least}{at_most}", got=show(value))

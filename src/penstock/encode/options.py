@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.errors import OptionError
-from penstock.foundation.wording import show
+from penstock.foundation.option_checks import OptionChecks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +31,7 @@ class EncodeOptions:
     png_level: int = 1
 
     def __post_init__(self) -> None:
-        if self.resize is not None:
-            self._check_number("resize", 1, 65_535)
-        self._check_number("max_pixels", 1, 1 << 40)
-        self._check_number("png_level", 0, 9)
-
-    def _check_number(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise OptionError(
-                name,
-                expected=f"a whole number from {least} to {most}",
-                got=show(value),
-                advice=f"The default is {type(self).__dict__[name]}.",
-            )
+        checks = OptionChecks(self)
+        checks.integers("resize", least=1, most=65_535)
+        checks.integers("max_pixels", least=1, most=1 << 40)
+        checks.integers("png_level", least=0, most=9)

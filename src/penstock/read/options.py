@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from penstock.columns import Compression
 from penstock.errors import OptionError
+from penstock.foundation.option_checks import OptionChecks
 from penstock.foundation.wording import show
 
 MAX_RECORD_BYTES = 1 << 40
@@ -49,25 +50,10 @@ class ReadOptions:
                 got=show(self.compression),
                 advice="Leave it out to detect the compression of each file.",
             )
-        self._check_number("max_skipped", 0, None)
-        self._check_number("max_record_bytes", 1, MAX_RECORD_BYTES)
-        for name in ("allow_trailing_zeros", "strict"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                advice = f"Leave it out for {type(self).__dict__[name]}."
-                raise OptionError(name, expected="True or False", got=show(value), advice=advice)
-
-    def _check_number(self, name: str, least: int, most: int | None) -> None:
-        value = getattr(self, name)
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or value < least or (most is not None and value > most):
-            at_most = "" if most is None else f" and at most {most}"
-            raise OptionError(
-                name,
-                expected=f"a whole number of at least {least}{at_most}",
-                got=show(value),
-                advice=f"Leave it out for {type(self).__dict__[name]}.",
-            )
+        checks = OptionChecks(self)
+        checks.integers("max_skipped", least=0)
+        checks.integers("max_record_bytes", least=1, most=MAX_RECORD_BYTES)
+        checks.flags("allow_trailing_zeros", "strict")
 
 
 def check_options(options: ReadOptions | None) -> ReadOptions:

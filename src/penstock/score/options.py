@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.errors import OptionError
+from penstock.foundation.option_checks import OptionChecks
 from penstock.foundation.wording import show
 
 _LEAST = {"batch_size": 1, "bootstrap": 0, "mistakes": 0, "seed": 0, "importance_records": 1}
@@ -40,15 +41,10 @@ class EvaluateOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        checks = OptionChecks(self)
         for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if name == "batch_size" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                expected = f"a whole number of at least {least}"
-                raise OptionError(name, expected=expected, got=show(value))
-        if not isinstance(self.importance, bool):
-            raise OptionError("importance", expected="True or False", got=show(self.importance))
+            checks.integers(name, least=least)
+        checks.flags("importance")
         given = (self.slices,) if isinstance(self.slices, str) else self.slices
         names = tuple(given) if isinstance(given, Iterable) else (given,)
         if not all(isinstance(name, str) for name in names):

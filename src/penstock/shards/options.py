@@ -12,8 +12,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OnError, check_on_error
-from penstock.foundation.wording import check_keywords, list_choices, show
+from penstock.foundation.option_checks import OnError, OptionChecks
+from penstock.foundation.wording import check_keywords
 from penstock.schema.declaration import NanMeaning
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
@@ -91,32 +91,18 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         if isinstance(self.split, str):
             object.__setattr__(self, "split", parse_shares(self.split))
-        for name in ("drop", "missing"):
-            given = getattr(self, name)
-            words = (given,) if isinstance(given, str) else given
-            if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-                raise OptionError(name, expected="a list of strings", got=show(given))
-            object.__setattr__(self, name, tuple(words))
-        for name, kind, example in (
-            ("split", Mapping | None, "{'train': 0.9, …}"),
-            ("rename", Mapping, "{'old': 'new', …}"),
-            ("plan", str | os.PathLike | Mapping | None, "the path of a plan file, or its content"),
-        ):
-            if not isinstance(getattr(self, name), kind):
-                raise OptionError(name, expected=example, got=show(getattr(self, name)))
-        check_on_error(self.on_error)
-        for name, choices in (("nan", get_args(NanMeaning)), ("compression", get_args(ShardCompression))):
-            if getattr(self, name) not in choices:
-                raise OptionError(name, expected=list_choices(choices), got=show(getattr(self, name)))
-        _check_number("seed", self.seed, 0, 2**63 - 1)
-        _check_number("shard_bytes", self.shard_bytes, 1)
-        _check_number("max_rejects", self.max_rejects, 0)
-        for name in ("num_shards", "workers", "resize"):
-            if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), 1)
-        for name in ("shuffle", "overwrite", "resume"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(name, expected="True or False", got=show(getattr(self, name)))
+        checks = OptionChecks(self)
+        checks.strings("drop", "missing")
+        checks.instance("split", Mapping, "{'train': 0.9, …}")
+        checks.instance("rename", Mapping, "{'old': 'new', …}")
+        checks.instance("plan", str | os.PathLike | Mapping, "the path of a plan file, or its content")
+        checks.choice("on_error", get_args(OnError))
+        checks.choice("nan", get_args(NanMeaning))
+        checks.choice("compression", get_args(ShardCompression))
+        checks.integers("seed", least=0, most=2**63 - 1)
+        checks.integers("shard_bytes", "num_shards", "workers", "resize", least=1)
+        checks.integers("max_rejects", least=0)
+        checks.flags("shuffle", "overwrite", "resume")
         if self.split is not None and self.split_by is not None:
             advice = "The column of split_by decides the split of each row: remove the shares."
             raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
@@ -225,10 +211,3 @@ def make_options(**choices: Unpack[ConvertChoices]) -> ConvertOptions:
     """
     check_keywords(choices, (each.name for each in fields(ConvertOptions)), "convert")
     return ConvertOptions(**choices)
-
-
-def _check_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        at_most = "" if most is None else f" and at most {most}"
-        raise OptionError(name, expected=f"a whole number of at least {least}{at_most}", got=show(value))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.wording import list_choices, show
+from penstock.foundation.option_checks import OptionChecks
+from penstock.foundation.wording import show
 
 ShortRows: TypeAlias = Literal["raise", "fill"]
 
@@ -45,10 +46,7 @@ class SourceOptions:
             advice = "Write several as ('', 'NA')."
             raise OptionError("missing", expected="a tuple of str", got=show(given), advice=advice)
         object.__setattr__(self, "missing", tuple(given))
-        if self.short_rows not in get_args(ShortRows):
-            raise OptionError(
-                "short_rows", expected=list_choices(get_args(ShortRows)), got=show(self.short_rows)
-            )
+        OptionChecks(self).choice("short_rows", get_args(ShortRows))
 
     def _check_delimiter(self, delimiter: object) -> None:
         sound = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.wording import check_keywords, is_finite, list_choices, show
+from penstock.foundation.option_checks import OptionChecks, check_limits
+from penstock.foundation.wording import check_keywords, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Balance: TypeAlias = Literal["auto", "balanced", "none"]
@@ -89,30 +89,19 @@ class TrainOptions:
     checkpoint_steps: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("seed", 0)):
-            _check_whole(name, getattr(self, name), least)
-        for name, least in (("batch_size", 1), ("patience", 0), ("num_threads", 0), ("checkpoint_steps", 1)):
-            if getattr(self, name) is not None:
-                _check_whole(name, getattr(self, name), least)
-        if self.seed > _LARGEST_SEED:
-            raise OptionError("seed", expected=f"at most {_LARGEST_SEED}", got=self.seed)
-        _check_real("learning_rate", self.learning_rate, 0, math.inf, is_open=True)
-        for name, most in (
-            ("weight_decay", math.inf),
-            ("clip", math.inf),
-            ("warmup", 1),
-            ("hold_out", 0.9),
-            ("checkpoint_seconds", math.inf),
-        ):
-            _check_real(name, getattr(self, name), 0, most)
-        if self.optimizer not in get_args(Optimizer):
-            choices = list_choices(get_args(Optimizer))
-            raise OptionError("optimizer", expected=choices, got=show(self.optimizer))
-        if self.unlabelled not in get_args(Unlabelled):
-            choices = list_choices(get_args(Unlabelled))
-            raise OptionError("unlabelled", expected=choices, got=show(self.unlabelled))
-        if not isinstance(self.shuffle, bool):
-            raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
+        checks = OptionChecks(self)
+        checks.integers("epochs", "batch_size", "checkpoint_steps", least=1)
+        checks.integers("num_threads", least=0)
+        if self.patience is not None:  # which has another default
+            checks.integers("patience", least=0)
+        checks.integers("seed", least=0, most=_LARGEST_SEED)
+        checks.numbers("learning_rate", above=True)
+        checks.numbers("weight_decay", "clip", "checkpoint_seconds")
+        checks.numbers("warmup", most=1)
+        checks.numbers("hold_out", most=0.9)
+        checks.choice("optimizer", get_args(Optimizer))
+        checks.choice("unlabelled", get_args(Unlabelled))
+        checks.flags("shuffle")
         if not isinstance(self.monitor, str) or not self.monitor:
             raise OptionError(
                 "monitor", expected="the name of a metric in the history", got=show(self.monitor)
@@ -157,7 +146,7 @@ class TrainOptions:
         if not isinstance(self.loss_weights, Mapping):
             raise OptionError("loss_weights", expected="{target: weight}", got=show(self.loss_weights))
         for name, weight in self.loss_weights.items():
-            _check_real(f"loss_weights[{name!r}]", weight, 0, math.inf)
+            check_limits(f"loss_weights[{name!r}]", weight)
 
 
 class TrainChoices(TypedDict, total=False):
@@ -192,16 +181,3 @@ def make_options(**choices: Unpack[TrainChoices]) -> TrainOptions:
     """
     check_keywords(choices, (each.name for each in dataclasses.fields(TrainOptions)), "train")
     return TrainOptions(**choices)
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(name, expected=f"a whole number of at least {least}", got=show(value))
-
-
-def _check_real(name: str, value: object, least: float, most: float, *, is_open: bool = False) -> None:
-    is_number = is_finite(value) or value == math.inf
-    if not is_number or not least <= value <= most or (is_open and value == least):  # type: ignore[operator]
-        above = "above" if is_open else "of at least"
-        up_to = "" if most == math.inf else f", at most {most:g}"
-        raise OptionError(name, expected=f"a number {above} {least:g}{up_to}", got=show(value))

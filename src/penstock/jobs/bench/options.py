@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.batch.options import LoadOptions, Shuffling
 from penstock.errors import OptionError
+from penstock.foundation.option_checks import OptionChecks
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration
 from penstock.read.options import ReadOptions
@@ -64,14 +65,10 @@ class BenchOptions:
         )
         if self.pipeline is not None and self.is_stored:
             raise OptionError("pipeline", expected="none beside is_stored", got=show(self.pipeline))
-        if self.seconds is not None and not 0 < self.seconds <= _MOST_SECONDS:
-            expected = f"above 0 and at most {_MOST_SECONDS:.0f}"
-            raise OptionError("seconds", expected=expected, got=show(self.seconds))
-        if self.batches is not None and self.batches < 1:
-            raise OptionError("batches", expected="a whole number of at least 1", got=show(self.batches))
-        if not 0 <= self.consumer_seconds <= _MOST_SECONDS:
-            expected = f"0 to {_MOST_SECONDS:.0f}"
-            raise OptionError("consumer_seconds", expected=expected, got=show(self.consumer_seconds))
+        checks = OptionChecks(self)
+        checks.numbers("seconds", most=_MOST_SECONDS, above=True)
+        checks.integers("batches", least=1)
+        checks.numbers("consumer_seconds", most=_MOST_SECONDS)
 
     @property
     def most_seconds(self) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
-from penstock.errors import OptionError
-from penstock.foundation.option_checks import OnError, check_on_error
-from penstock.foundation.wording import check_keywords, show
+from penstock.foundation.option_checks import OnError, OptionChecks
+from penstock.foundation.wording import check_keywords
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 
@@ -60,25 +59,14 @@ class PredictOptions:
     short_rows: Literal["raise", "fill"] = "raise"
 
     def __post_init__(self) -> None:
-        for name in ("keep", "missing"):
-            given = getattr(self, name)
-            if name == "missing" and given is None:
-                continue
-            words = (given,) if isinstance(given, str) else given
-            if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-                raise OptionError(name, expected="a list of texts", got=show(given))
-            object.__setattr__(self, name, tuple(dict.fromkeys(words)))
-        if not isinstance(self.split, str | None):
-            raise OptionError("split", expected="the name of a split", got=show(self.split))
-        check_on_error(self.on_error)
-        _check_number("max_rejects", self.max_rejects, 0)
-        for name in ("batch_size", "workers"):
-            if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), 1)
-        if not isinstance(self.functions, Mapping | None):
-            raise OptionError("functions", expected="functions by name", got=show(self.functions))
-        if not isinstance(self.overwrite, bool):
-            raise OptionError("overwrite", expected="True or False", got=show(self.overwrite))
+        checks = OptionChecks(self)
+        checks.strings("keep", "missing", distinct=True)
+        checks.instance("split", str, "the name of a split")
+        checks.choice("on_error", get_args(OnError))
+        checks.integers("max_rejects", least=0)
+        checks.integers("batch_size", "workers", least=1)
+        checks.instance("functions", Mapping, "functions by name")
+        checks.flags("overwrite")
         _ = self.read_as()  # what reading checks is checked now, before any work
 
     @property
@@ -122,8 +110,3 @@ def make_predict_options(**choices: Unpack[PredictChoices]) -> PredictOptions:
     """
     check_keywords(choices, (each.name for each in fields(PredictOptions)), "predict")
     return PredictOptions(**choices)
-
-
-def _check_number(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(name, expected=f"a whole number of at least {least}", got=show(value))
