@@ -1,6 +1,6 @@
 """Batches as JAX arrays.
 
-In: a `Loader`. Out: a `JaxFeed`: its batches on a device, some of them put there ahead, in a few shapes.
+In: a `Loader`. Out: a `JaxFeed`: its batches on a device, prefetched, in few distinct shapes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def make_feed(loader: Loader, device: Any, prefetch: int, sizes: Sequence[int] |
 
 
 class PutBatch(NamedTuple):
-    """A batch that is on its way to the device.
+    """A batch that is being transferred to the device.
 
     Attributes:
         made: The batch as the loader made it.
-        arrays: What the consumer gets.
+        arrays: The arrays on the device, for the consumer.
     """
 
     made: MadeBatch
@@ -48,17 +48,17 @@ class PutBatch(NamedTuple):
 
 
 class JaxFeed:
-    """A loader as JAX takes it: `for inputs, targets in feed: params = step(params, inputs, targets)`.
+    """A loader for JAX: `for inputs, targets in feed: params = step(params, inputs, targets)`.
 
-    Each iteration is the loader's next epoch. A batch is `(inputs, targets)`, with weights behind them if
-    records have weights: dicts of arrays by output name. On a CPU they share the memory of the loader's
-    arrays.
+    Each iteration is the next epoch of the loader. A batch is `(inputs, targets)`, or
+    `(inputs, targets, weights)` if records have weights; each is a dict of arrays by output name. On a CPU
+    the arrays share the memory of the loader.
 
-    Lengths that vary are padded to one of a few sizes, as their transform pads: with its value, False in a
-    mask, and 0 in what a map gives. Unless `jax_enable_x64` is on, whole numbers of 64 bits become such of 32
-    bits, and one that these cannot hold is an error; floats of 64 bits are rounded to 32.
+    Varying lengths are padded to one of a few sizes, with the padding value of the transform: False in a
+    mask, and 0 in the output of a map. Unless `jax_enable_x64` is on, 64-bit integers become 32-bit integers,
+    where a value out of range is an error, and 64-bit floats are rounded to 32 bits.
 
-    The state counts the batches that were taken, not those put on the device ahead.
+    The state counts the batches that the consumer took, not those prefetched to the device.
 
     Attributes:
         loader: The loader.
@@ -73,25 +73,25 @@ class JaxFeed:
         self._paddings = find_paddings(loader.pipeline)
 
     def __iter__(self) -> Iterator[tuple[dict[str, jax.Array], ...]]:
-        return self._read(iter(self.loader))  # begun now: the threads start before a batch is asked for
+        return self._read(iter(self.loader))  # the threads start now, before the first batch is requested
 
     def __len__(self) -> int:
-        """Return how many batches a whole iteration has.
+        """Return the number of batches of a whole iteration.
 
         Raises:
-            TypeError: It never ends.
+            TypeError: The loader is endless.
         """
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the consumer is: a small object for JSON."""
+        """Return the position of the consumer as a small JSON object."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken: the next iteration gives the batches that remain of its epoch.
+        """Resume at a saved state: the next iteration gives the remaining batches of its epoch.
 
         Raises:
-            StateError: It is no state, or one of another data set, pipeline, order or batch size.
+            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
         """
         self.loader.load_state_dict(state)
 
@@ -99,7 +99,7 @@ class JaxFeed:
         return f"JaxFeed({self.loader!r})"
 
     def _read(self, batches: Iteration) -> Iterator[tuple[dict[str, jax.Array], ...]]:
-        """Yield batches; the threads end with it, or when it is dropped."""
+        """Yield batches; the threads stop at the end or when the iterator is dropped."""
         ahead: deque[PutBatch] = deque()
         fault: Exception | None = None
         is_over = False
@@ -110,10 +110,10 @@ class JaxFeed:
                         made = batches.fetch()
                         if made is not None:
                             ahead.append(PutBatch(made, self._put(made)))
-                    except Exception as error:  # of a batch that nobody asked for yet
+                    except Exception as error:  # raised once the batches before it are consumed
                         fault, made = error, None
                     is_over = made is None
-                    del made  # the consumer alone is to hold what it gets
+                    del made  # only the consumer may hold the batch
                 if not ahead:
                     break
                 batches.count(ahead[0].made)
@@ -122,22 +122,22 @@ class JaxFeed:
             try:
                 raise fault
             finally:
-                del fault  # its traceback holds this frame: a ring
+                del fault  # its traceback holds this frame: a reference cycle
 
     def _put(self, made: MadeBatch) -> tuple[dict[str, jax.Array], ...]:
         arrays = [
             self._shape(output, part[name], made.ticket)
-            for part, outputs in zip(made.batch, self._outputs, strict=False)  # no weights, perhaps
+            for part, outputs in zip(made.batch, self._outputs, strict=False)  # weights are optional
             for name, output in outputs.items()
         ]
         if self._device is None or getattr(self._device, "is_fully_addressable", True):
             put = iter(jax.device_put(arrays, self._device))
-        else:  # each process has its own part of the batch
+        else:  # each process holds its own part of the batch
             put = (jax.make_array_from_process_local_data(self._device, array) for array in arrays)
         return tuple({name: next(put) for name in self._outputs[i]} for i in range(len(made.batch)))
 
     def _shape(self, output: Output, array: NDArray[Any], ticket: Ticket) -> NDArray[Any]:
-        """Return an array in a shape and an element type that JAX takes."""
+        """Return an array with a padded shape and an element type that JAX supports."""
         array = pad_array(array, output, self._paddings.get(output.name, Padding()), self._sizes)
         dtype = jax.dtypes.canonicalize_dtype(array.dtype)
         if dtype == array.dtype:
@@ -148,39 +148,42 @@ class JaxFeed:
             raise self._name_record(error, array, ticket) from None
 
     def _name_record(self, error: FieldError, array: NDArray[Any], ticket: Ticket) -> FieldError:
-        places = self.loader.where(ticket.step, ticket.epoch)
-        is_known = error.record is not None and len(places) == len(array)  # else some were skipped
-        place = places[error.record or 0] if is_known else None
+        locations = self.loader.where(ticket.step, ticket.epoch)
+        is_known = error.record is not None and len(locations) == len(array)  # else records were skipped
+        location = locations[error.record or 0] if is_known else None
         return FieldError(
             f"value of output {error.field!r}",
-            path=None if place is None else place.path,
-            record=None if place is None else place.record,
+            path=None if location is None else location.path,
+            record=None if location is None else location.record,
             field=error.field,
             expected=error.expected,
             got=error.got,
-            advice="Turn jax_enable_x64 on, or give the field another transform.",
+            advice="Call jax.config.update('jax_enable_x64', True), or use another transform for the field.",
         )
 
 
 def _check_sharding(loader: Loader, sharding: jax.sharding.Sharding) -> None:
-    """Refuse a sharding that some batch could not have."""
+    """Refuse a sharding that does not divide the batches."""
     num_rows = loader.options.batch_size
     for part in loader.signature():
         for name, output in part.items():
             dims = [dim for dim in output.shape if dim is not None]
             if len(dims) < len(output.shape):
-                continue  # only the batch knows
+                continue  # known only once the batch is made
             try:
                 shape = sharding.shard_shape((num_rows, *dims))
             except ValueError as error:
                 got = f"{output.describe()} in batches of {num_rows}: {error}"
                 raise OptionError(
-                    f"device for output {name!r}", field=name, expected="a sharding that divides it", got=got
+                    f"device for output {name!r}",
+                    field=name,
+                    expected="a sharding that divides its shape",
+                    got=got,
                 ) from None
             if shape[0] < num_rows and loader.static_batch_size is None:
                 raise OptionError(
                     "loader for a sharding of rows",
-                    expected="batches that all have as many",
-                    got=f"last={loader.options.last!r}, whose last one is shorter",
-                    advice="Say last='pad', or last='drop'.",
+                    expected="batches of equal size",
+                    got=f"last={loader.options.last!r}, whose last batch may be shorter",
+                    advice="Use loader(…, last='pad') or loader(…, last='drop').",
                 )

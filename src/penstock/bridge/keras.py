@@ -1,6 +1,6 @@
 """Batches for Keras's `fit`, `evaluate` and `predict`, on any backend.
 
-In: a `Loader`. Out: a `KerasFeed`, which Keras takes in the place of arrays.
+In: a `Loader`. Out: a `KerasFeed`, which Keras accepts in place of arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
-from penstock.bridge.position import course_of
+from penstock.bridge.position import get_tracker
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from penstock.batch.loader import Loader
     from penstock.batch.maker import Batch
 
-# What `stop_training` is while an epoch that was begun in its middle ends: true, and nobody else's True.
+# Value of `stop_training` while an epoch that was resumed in its middle ends. It is truthy, and differs
+# from the True of any other callback.
 _EPOCH_ENDS = "the epoch ends here"
 _METHODS: Final = ("fit", "evaluate", "predict")
 _ADVICE: Final = {
-    "y": "The feed has the targets of the data set already.",
+    "y": "The batches of the loader already contain the targets.",
     "sample_weight": "Weigh records by a field: --weight NAME of 'penstock convert', weight='NAME' of "
     "ps.convert or ps.open.",
     "class_weight": "ps.train(data, model=model, class_weights=…) weighs the classes in the loss; "
@@ -42,71 +43,74 @@ _ADVICE: Final = {
 
 
 def make_feed(loader: Loader) -> KerasFeed:
-    """Return what Keras takes in the place of arrays."""
+    """Return the loader as an object that Keras accepts in place of arrays."""
     return KerasFeed(loader)
 
 
 class KerasFeed(DataAdapter):  # type: ignore[misc]
-    """A loader as Keras takes it: `model.fit(feed, epochs=3, callbacks=[feed.callback])`.
+    """A loader as input of Keras: `model.fit(feed, epochs=3, callbacks=[feed.callback])`.
 
-    Every epoch of Keras is the next epoch of the loader. A batch is `(inputs, target)`, with a weight behind
-    it if records have weights, or dicts of targets and weights if there are several targets. Inputs are a
-    dict always, as what a model makes of it is not known here; Keras matches it by name, so that a model has
-    `keras.Input(shape, name="photo")` for the output `photo`, and one for each of `pipeline.inputs`.
-    Keras passes no other argument to a feed, so those that would have no effect are refused: `y`,
-    `sample_weight`, `class_weight`, `batch_size`, and a `shuffle` that is not what the loader does. The
-    default `shuffle=True` of `fit` cannot be distinguished from one that was given, and is ignored.
+    Each epoch of Keras is the next epoch of the loader. A batch is `(inputs, target)`, or
+    `(inputs, target, weight)` if records have weights; with several targets, `target` and `weight` are dicts.
+    `inputs` is always a dict. Keras matches it to the model's inputs by name, so the model needs one
+    `keras.Input(shape, name="photo")` for each name in `pipeline.inputs`.
 
-    The loader's state is that of the last batch that the model took. Where Keras fetches ahead (JAX, several
-    devices), `callback` sees to that. It also ends an epoch that was begun in its middle where it ends, about
-    which Keras would warn, and lets a further `fit` go on where the last one was stopped.
+    Keras ignores some arguments of `fit`, `evaluate` and `predict` when it is given a feed. Those that would
+    have no effect are refused: `y`, `sample_weight`, `class_weight`, `batch_size`, and a `shuffle` that
+    differs from the loader's. The default `shuffle=True` of `fit` cannot be distinguished from an explicit
+    one, and is ignored.
+
+    The loader's state is the position after the last batch that the model used. Where Keras prefetches (JAX,
+    several devices), `callback` keeps the state exact. It also ends an epoch that was resumed in its middle
+    on time, where Keras would warn, and lets a further `fit` continue where the last one was stopped.
 
     Attributes:
         loader: The loader.
-        callback: For the `callbacks` of `fit`.
+        callback: Callback to pass to `fit`.
+        tracker: Position of the model in the loader's batches.
     """
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
         self.callback = FeedCallback(self)
-        self.course = course_of(loader)
+        self.tracker = get_tracker(loader)
         self._dataset: Any = None
         self._is_new = self._is_building = False
         targets = tuple(loader.signature()[1])
         self._target = targets[0] if len(targets) == 1 else None
-        # The epochs of buckets differ in length, and those of Keras do not: they are cut from the stream.
-        self._flows = loader.options.bucket_by is not None
+        # Epochs of bucketed batches differ in length, those of Keras do not: they are cut from one stream.
+        self._is_continuous = loader.options.bucket_by is not None
 
     @property
     def num_batches(self) -> int | None:
-        """How many batches an epoch of Keras has; None if it never ends.
+        """Number of batches of one Keras epoch; None if the loader is endless.
 
         Raises:
-            OptionError: Keras asks for it to begin a run that was given an argument without effect.
+            OptionError: Keras starts a run with an argument that would have no effect.
         """
-        # Of all that a feed is asked for, this alone comes while Keras still holds the arguments of a run.
+        # This is the only attribute that Keras reads while it still holds the arguments of the run.
         self._refuse_arguments(sys._getframe(1))
         if self.loader.is_endless:
             return None
-        return sum(map(self.loader.num_steps, self.course.whole(self.course.where()[0])))
+        return sum(map(self.loader.num_steps, self.tracker.whole_iteration(self.tracker.next_position()[0])))
 
     @property
     def batch_size(self) -> int | None:
-        """How many records a batch has; None if that varies."""
+        """Number of records of each batch; None if it varies."""
         return self.loader.static_batch_size
 
     @property
     def has_partial_batch(self) -> bool | None:
-        """Whether the last batch is smaller: not known."""
+        """Whether the last batch is smaller; always None, for unknown."""
         return None
 
     @property
     def partial_batch_size(self) -> int | None:
-        """How many records the last batch has: not known."""
+        """Number of records of the last batch; always None, for unknown."""
         return None
 
     def _refuse_arguments(self, frame: FrameType | None) -> None:
-        """Refuse arguments of `fit`, `evaluate` and `predict` that Keras drops when it is given a feed."""
+        """Refuse arguments of `fit`, `evaluate` and `predict` that Keras ignores for a feed."""
         if frame is None or frame.f_code is not EpochIterator.__init__.__code__:
             return
         given = frame.f_locals
@@ -127,18 +131,18 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
             raise _refuse_argument("shuffle", shuffle)
 
     def arrange(self, batch: Batch) -> tuple[Any, ...]:
-        """Return a batch of the loader as Keras gets it."""
+        """Arrange a batch of the loader for Keras."""
         return _arrange(self._target, (*batch, {})[:3])
 
     def get_tf_dataset(self) -> Any:
-        """Return the batches for TensorFlow's backend."""
+        """Return the batches for the TensorFlow backend."""
         from penstock.bridge.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
 
-        self.course.settle()  # Keras asks once in every run
+        self.tracker.start_run()  # Keras calls this once per run
         self._is_new = True
         if self._dataset is None:
-            begin = partial(self.course.begin, flows=self._flows)
-            self._dataset = generate(self.loader, self.course, begin, partial(_arrange, self._target))
+            begin = partial(self.tracker.begin, is_continuous=self._is_continuous)
+            self._dataset = generate(self.loader, self.tracker, begin, partial(_arrange, self._target))
         return self._dataset
 
     def get_numpy_iterator(self) -> Iterator[Any]:
@@ -146,20 +150,20 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         for part in self.loader.signature():
             for name, output in part.items():
                 if output.is_ragged or output.dtype in STRINGS:
-                    advice = "Give the pipeline a transform for it that pads, or encodes."
+                    advice = "Use a transform that pads or encodes the field, such as Pad() or Encode()."
                     raise OptionError(
-                        f"output {name!r} on this backend of Keras",
+                        f"output {name!r} with this Keras backend",
                         expected="an array of numbers",
                         got=output.describe(),
                         advice=advice,
                     )
-        passage = self.course.begin(flows=self._flows)
-        return map(self.arrange, self.course.read(self.loader, passage))
+        iteration = self.tracker.begin(is_continuous=self._is_continuous)
+        return map(self.arrange, self.tracker.read(self.loader, iteration))
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        """Return the batches for JAX's backend: NumPy arrays, which are aligned and cross without a copy.
+        """Return the batches for the JAX backend: aligned NumPy arrays, which JAX uses without a copy.
 
-        JAX compiles a model anew for every shape: lengths that vary are padded to powers of two.
+        JAX compiles a model again for every new shape, so varying lengths are padded to powers of two.
         """
         outputs = self.loader.signature()[0]
         varying = {name: output for name, output in outputs.items() if None in output.shape}
@@ -176,22 +180,23 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         return map(pad, self.get_numpy_iterator())
 
     def get_torch_dataloader(self) -> Any:
-        """Return the batches for torch's backend."""
+        """Return the batches for the torch backend."""
         return data_adapter_utils.get_torch_dataloader(self.get_numpy_iterator())
 
     def on_epoch_begin(self) -> None:
-        """Hear from Keras that an epoch begins.
+        """Note that an epoch begins, as reported by Keras.
 
-        A run begins by saying that an epoch is over; if it does not, the first one is read to build a model.
+        Keras starts a run by reporting the end of an epoch; if it did not, it reads the first batch only to
+        build the model.
         """
         self._is_new, self._is_building = False, self._is_new
 
     def on_epoch_end(self) -> None:
-        """Hear from Keras that an epoch is over, or that a run begins."""
+        """Note that an epoch has ended or that a run begins, as reported by Keras."""
         if self._dataset is None:
-            self.course.doubt()
+            self.tracker.mark_epoch_end()
         elif self._is_building:
-            self.course.forget()
+            self.tracker.discard_iteration()
         self._is_new = self._is_building = False
 
 
@@ -199,7 +204,7 @@ def _refuse_argument(name: str, given: Any) -> OptionError:
     return OptionError(
         name,
         field=name,
-        expected="nothing, as it has no effect on the batches of a loader",
+        expected="not to be given, as it has no effect on the batches of a loader",
         got=show(given),
         advice=_ADVICE[name],
     )
@@ -208,7 +213,7 @@ def _refuse_argument(name: str, given: Any) -> OptionError:
 def _arrange(
     target: str | None, parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 ) -> tuple[Any, ...]:
-    """Return a batch as Keras wants it: a model of one output takes no dict of targets."""
+    """Arrange a batch for Keras: a model with one output expects no dict of targets."""
     inputs, targets, weights = parts
     if target is not None:
         return (inputs, targets[target], weights[target]) if weights else (inputs, targets[target])
@@ -216,7 +221,7 @@ def _arrange(
 
 
 class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Keeps a loader's state at the last batch that the model took."""
+    """Keeps the loader's state at the last batch that the model used."""
 
     def __init__(self, feed: KerasFeed) -> None:
         super().__init__()
@@ -225,19 +230,19 @@ class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._is_short = False
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Begin where the loader is; what was read before built the model."""
+        """Start at the loader's position; batches read before only built the model."""
         feed = self._feed
         is_cut = self.params.get("steps") != feed.num_batches  # steps_per_epoch was given
-        epoch, step = feed.course.follow(flows=is_cut)
-        self._is_short = not is_cut and (epoch, step) != (feed.course.whole(epoch).start, 0)
+        epoch, step = feed.tracker.follow_consumer(is_continuous=is_cut)
+        self._is_short = not is_cut and (epoch, step) != (feed.tracker.whole_iteration(epoch).start, 0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Count anew."""
+        """Reset the number of batches seen."""
         self._num_seen = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Note what the model took."""
-        is_over = self._feed.course.advance(batch + 1 - self._num_seen)
+        """Advance the loader's position to the batch that the model used."""
+        is_over = self._feed.tracker.advance(batch + 1 - self._num_seen)
         self._num_seen = batch + 1
         if self._is_short and is_over:
             self._is_short = False
@@ -245,10 +250,10 @@ class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
                 self.model.stop_training = _EPOCH_ENDS
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Let training go on, if nobody else has stopped it."""
+        """Continue training, unless another callback stopped it."""
         if self.model.stop_training is _EPOCH_ENDS:
             self.model.stop_training = False
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Leave the loader where the model is."""
-        self._feed.course.leave()
+        """Leave the loader at the position of the model."""
+        self._feed.tracker.stop_following()

@@ -1,6 +1,7 @@
-"""Which arrays of a batch a framework takes.
+"""Which outputs a framework accepts, and padding of varying lengths to a few sizes.
 
-In: what a loader's batches will be. Out: nothing, or a refusal by name, before the first batch.
+In: the outputs of a loader, and arrays of its batches. Out: an error that names an output which the framework
+does not support, before the first batch; padded arrays.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ if TYPE_CHECKING:
     from penstock.batch.loader import Loader
 
 
-_ENCODE = "Give the loader a pipeline with a transform for it: Image(), Encode() or Tokenize(); or None."
-_PAD = "Give the loader a pipeline that pads it: Pad(), or another transform without ragged=True."
+_ENCODE = (
+    "Use a pipeline with a transform for the field, such as Image(), Encode() or Tokenize(), or leave the "
+    "field out with None."
+)
+_PAD = "Use a pipeline that pads the field: Pad(), or another transform without ragged=True."
 
 
 def check_outputs(loader: Loader, framework: str, takes_lists: Callable[[Output], bool]) -> None:
-    """Refuse outputs that cannot cross to a framework.
+    """Refuse outputs that a framework does not support.
 
     Args:
         loader: The loader.
-        framework: Its name, for messages.
-        takes_lists: Says of a ragged output whether it has a form for such lists.
+        framework: Name of the framework, for messages.
+        takes_lists: Whether the framework can represent a given ragged output.
 
     Raises:
-        OptionError: An output is none of numbers, or has rows of any length.
+        OptionError: An output is not numeric, or is ragged in a way that the framework does not support.
     """
     for part in loader.signature():
         for name, output in part.items():
@@ -52,56 +56,56 @@ def check_outputs(loader: Loader, framework: str, takes_lists: Callable[[Output]
                 )
 
 
-# Shorter rows cost about as much as rows of 8, and each size costs a compilation.
-_LEAST = 8
+# Shorter rows take about as long as rows of 8, and each size costs one compilation.
+_MIN_SIZE = 8
 
 
 class Sizes:
-    """The lengths that varying ones are padded to.
+    """The sizes to which varying lengths are padded.
 
     Args:
-        given: They, in any order; beyond the greatest come its multiples. None is the powers of two from 8
-            on; none at all leaves lengths as they are.
+        sizes: Sizes in any order; a length beyond the largest is padded to a multiple of it. None stands for
+            the powers of two from 8; an empty list leaves lengths unchanged.
 
     Example:
         >>> Sizes().find(9), Sizes([10, 50]).find(9), Sizes([10, 50]).find(120)
         (16, 10, 150)
     """
 
-    def __init__(self, given: Iterable[int] | None = None) -> None:
-        """Take the sizes.
+    def __init__(self, sizes: Iterable[int] | None = None) -> None:
+        """Check the sizes.
 
         Raises:
-            OptionError: They are no positive whole numbers.
+            OptionError: The sizes are not positive whole numbers.
         """
-        is_iterable = isinstance(given, Iterable) and not isinstance(given, str | bytes)
-        numbers = list(given) if is_iterable and given is not None else []
-        if (given is not None and not is_iterable) or not all(map(_is_size, numbers)):
-            raise OptionError("sizes", expected="a list of whole numbers of at least 1", got=show(given))
-        self._is_usual = given is None
+        is_iterable = isinstance(sizes, Iterable) and not isinstance(sizes, str | bytes)
+        numbers = list(sizes) if is_iterable and sizes is not None else []
+        if (sizes is not None and not is_iterable) or not all(map(_is_size, numbers)):
+            raise OptionError("sizes", expected="a list of whole numbers of at least 1", got=show(sizes))
+        self._is_default = sizes is None
         self._sizes = sorted({operator.index(number) for number in numbers})
 
     def find(self, length: int, most: int | None = None) -> int:
-        """Return the size for a length; at most `most`, if that is said and is not less than the length."""
+        """Return the size for a length: at most `most` if given, but never less than the length."""
         size = self._round(length)
         return size if most is None else max(length, min(size, most))
 
     def _round(self, length: int) -> int:
-        if self._is_usual:
-            return max(_LEAST, 1 << max(0, length - 1).bit_length())
+        if self._is_default:
+            return max(_MIN_SIZE, 1 << max(0, length - 1).bit_length())
         if not self._sizes:
             return length
-        at = bisect_left(self._sizes, length)
-        greatest = self._sizes[-1]
-        return self._sizes[at] if at < len(self._sizes) else -(-length // greatest) * greatest
+        index = bisect_left(self._sizes, length)
+        largest = self._sizes[-1]
+        return self._sizes[index] if index < len(self._sizes) else -(-length // largest) * largest
 
 
 class Padding(NamedTuple):
-    """How an output is padded by its own transform, and so beyond that.
+    """How the transform of an output pads it.
 
     Attributes:
-        value: What padding is.
-        most: How long its transform lets rows be at most, or None.
+        value: Padding value.
+        most: Maximum length of a row, or None.
     """
 
     value: float = 0
@@ -109,7 +113,7 @@ class Padding(NamedTuple):
 
 
 def find_paddings(pipeline: Transforming) -> dict[str, Padding]:
-    """Return how each output of a transform that pads is padded, by name."""
+    """Return the padding of each output of a padding transform, by output name."""
     paddings: dict[str, Padding] = {}
     transforms = pipeline.transforms if isinstance(pipeline, Pipeline) else {}
     for name, transform in transforms.items():
@@ -121,10 +125,10 @@ def find_paddings(pipeline: Transforming) -> dict[str, Padding]:
 
 
 def pad_array(array: NDArray[Any], output: Output, padding: Padding, sizes: Sizes) -> NDArray[Any]:
-    """Return an array whose varying dimensions have one of the sizes, itself if they have already."""
+    """Pad the varying dimensions of an array to one of the sizes; return the array itself if they fit."""
     shape = [len(array)]
     for axis, (dim, length) in enumerate(zip(output.shape, array.shape[1:], strict=True)):
-        # Steps within rows have no bound of their own, where their length varies.
+        # The transform bounds only the length of rows, not the varying length of steps within them.
         most = padding.most if axis == 0 else None
         shape.append(length if dim is not None else sizes.find(length, most))
     if tuple(shape) == array.shape:

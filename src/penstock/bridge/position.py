@@ -1,7 +1,7 @@
-"""Which batches an iteration of a bridge gives, and how far its consumer is.
+"""Where each iteration over a bridge starts, and how far its consumer is.
 
-In: a loader, and what a framework does with iterations: it begins them, reads them, drops them. Out: batches,
-and the position of the loader kept where the consumer is.
+In: a loader, and what a framework does with iterations: it starts them, reads them, drops them. Out: batches;
+the position of the loader is kept at the consumer.
 """
 
 from __future__ import annotations
@@ -15,172 +15,190 @@ if TYPE_CHECKING:
     from penstock.batch.loader import Iteration, Loader
     from penstock.batch.maker import Batch
 
-# Keras may read an iteration's first batch to build a model, and drop it; where it fetches ahead, two.
+# Keras may read the first batch of an iteration to build a model, and then drop it; two where it prefetches.
 _MOST_BUILD_BATCHES = 2
 
 
-class Passage:
-    """One iteration.
+class TrackedIteration:
+    """One iteration over the batches of a loader.
 
     Attributes:
-        start: Epoch and step of its first batch.
-        stop: The epoch before which it ends.
-        goes_on: Whether the next one goes on behind what it gave, wherever that is.
-        at: Epoch and step of the batch that it gives next.
-        num_given: How many batches it has given.
-        num_doubted: How many it had given when the framework said that its epoch was over, if those may have
-            served to build a model alone.
-        batches: What it reads, while somebody holds it.
+        start: Epoch and step of the first batch.
+        stop: Exclusive end, as an epoch.
+        is_continuous: Whether the next iteration continues after the last batch of this one, even in the
+            middle of an epoch.
+        position: Epoch and step of the next batch.
+        num_given: Number of batches given so far.
+        num_given_at_epoch_end: Number of batches given when the framework reported the end of the epoch, if
+            they were so few that they may only have served to build a model; else None.
+        batches: Weak reference to the loader's iteration that is being read.
     """
 
-    __slots__ = ("at", "batches", "goes_on", "num_doubted", "num_given", "start", "stop")
+    __slots__ = (
+        "batches",
+        "is_continuous",
+        "num_given",
+        "num_given_at_epoch_end",
+        "position",
+        "start",
+        "stop",
+    )
 
-    def __init__(self, start: tuple[int, int], stop: float, *, goes_on: bool) -> None:
-        self.start = self.at = start
+    def __init__(self, start: tuple[int, int], stop: float, *, is_continuous: bool) -> None:
+        self.start = self.position = start
         self.stop = stop
-        self.goes_on = goes_on
+        self.is_continuous = is_continuous
         self.num_given = 0
-        self.num_doubted: int | None = None
+        self.num_given_at_epoch_end: int | None = None
         self.batches: weakref.ref[Iteration] | None = None
 
     @property
-    def counts(self) -> bool:
-        """Whether the next one begins behind it."""
-        was_for_building = self.num_doubted is not None and self.num_doubted == self.num_given
-        return (self.goes_on or self.at[0] >= self.stop) and not was_for_building
+    def is_counted(self) -> bool:
+        """Whether the next iteration starts after this one, rather than at the same batch."""
+        was_for_building = (
+            self.num_given_at_epoch_end is not None and self.num_given_at_epoch_end == self.num_given
+        )
+        return (self.is_continuous or self.position[0] >= self.stop) and not was_for_building
 
 
-class Course:
-    """Where iterations begin; all bridges of a loader share one.
+class PositionTracker:
+    """Decides where iterations start; all bridges of a loader share one tracker.
 
-    An iteration that gave all its batches was an epoch, and the next one begins behind it. One that was
-    dropped before does not count: the next begins where it began, so that a look at a first batch costs
-    nothing, as with any data set. Only where there is no end to reach the next goes on behind what was read.
-    Whoever moves the loader (`load_state_dict`) decides where the next one begins.
+    An iteration that gave all its batches was an epoch, and the next iteration starts after it. An iteration
+    that was dropped earlier does not count: the next one starts at the same batch, so that inspecting the
+    first batch skips no data, as with any data set. Endless and continuous iterations have no end to reach:
+    there, the next one continues after the last batch that was read. Moving the loader (`load_state_dict`)
+    also moves the start of the next iteration.
 
-    Meanwhile the loader's position is what the latest iteration has given. Where a framework fetches ahead,
-    that is more than a model has taken; then whoever knows better calls `follow` and `advance`.
+    During an iteration the loader's position follows the batches that were given. A framework that prefetches
+    has received more batches than the model has used; a caller that knows how many calls `follow_consumer`
+    and `advance`.
     """
 
     def __init__(self, loader: Loader) -> None:
-        self._loader: Loader = weakref.proxy(loader)  # the table below must not keep it alive
-        self._start = self._told = loader.position
-        self._last: Passage | None = None
+        self._loader: Loader = weakref.proxy(loader)  # `_trackers` must not keep the loader alive
+        self._start = self._known_position = loader.position
+        self._last: TrackedIteration | None = None
         self._is_followed = False
-        self._flows = False
+        self._is_continuous = False
 
-    def begin(self, *, flows: bool = False) -> Passage:
-        """Begin an iteration.
+    def begin(self, *, is_continuous: bool = False) -> TrackedIteration:
+        """Start an iteration.
 
         Args:
-            flows: Whether it goes on from epoch to epoch, without end.
+            is_continuous: Whether it continues from epoch to epoch without end.
         """
         position = self._loader.position
-        if position != self._told:
-            self._start, self._told = position, position
+        if position != self._known_position:
+            self._start, self._known_position = position, position
         elif self._is_followed:
             self._start = position
-        elif self._last is not None and self._last.counts:
-            self._start = self._last.at
-        start = self._start = self._normal(self._start)
-        flows = flows or self._flows or self._loader.is_endless
-        self._last = Passage(start, math.inf if flows else self.whole(start[0]).stop, goes_on=flows)
+        elif self._last is not None and self._last.is_counted:
+            self._start = self._last.position
+        start = self._start = self._normalize(self._start)
+        is_continuous = is_continuous or self._is_continuous or self._loader.is_endless
+        self._last = TrackedIteration(
+            start,
+            math.inf if is_continuous else self.whole_iteration(start[0]).stop,
+            is_continuous=is_continuous,
+        )
         return self._last
 
-    def whole(self, epoch: int) -> range:
-        """Return the epochs of the whole iteration that holds an epoch: a multiple of `repeat` begins it."""
+    def whole_iteration(self, epoch: int) -> range:
+        """Return the epochs of the iteration that contains an epoch; its first is a multiple of `repeat`."""
         repeat = self._loader.options.repeat or 1
         first = epoch // repeat * repeat
         return range(first, first + repeat)
 
-    def where(self) -> tuple[int, int]:
-        """Return epoch and step of the batch behind what the loader's consumer took."""
-        return self._normal(self._loader.position)
+    def next_position(self) -> tuple[int, int]:
+        """Return epoch and step of the next batch of the loader's consumer."""
+        return self._normalize(self._loader.position)
 
-    def read(self, loader: Loader, passage: Passage) -> Iterator[Batch]:
-        """Yield the batches of an iteration; its threads end with it, or when it is dropped."""
-        epoch, step = passage.start
-        while epoch < passage.stop:
+    def read(self, loader: Loader, iteration: TrackedIteration) -> Iterator[Batch]:
+        """Yield the batches of an iteration; its threads stop at its end or when it is dropped."""
+        epoch, step = iteration.start
+        while epoch < iteration.stop:
             num_steps = loader.num_steps(epoch)
             with loader.read(epoch, step) as batches:
-                passage.batches = weakref.ref(batches)
+                iteration.batches = weakref.ref(batches)
                 for batch in batches:
                     step += 1
-                    passage.num_given += 1
-                    passage.at = (epoch + 1, 0) if step == num_steps else (epoch, step)
-                    if passage is self._last and not self._is_followed:
-                        self._tell(epoch, step)
+                    iteration.num_given += 1
+                    iteration.position = (epoch + 1, 0) if step == num_steps else (epoch, step)
+                    if iteration is self._last and not self._is_followed:
+                        self._move_loader(epoch, step)
                     yield batch
             if step < num_steps:  # closed
                 return
             epoch, step = epoch + 1, 0
 
-    def settle(self) -> None:
-        """Count what has been read: a new run through the data begins."""
-        if self._is_followed:  # until an error ended it
+    def start_run(self) -> None:
+        """Start a new run of the framework: keep the position that the previous run reached."""
+        if self._is_followed:  # an error ended the previous run
             self._start = self._loader.position
-        elif self._last is not None and self._last.counts:
-            self._start = self._last.at
-        self._last, self._is_followed, self._flows = None, False, False
+        elif self._last is not None and self._last.is_counted:
+            self._start = self._last.position
+        self._last, self._is_followed, self._is_continuous = None, False, False
 
-    def forget(self) -> None:
-        """Let the latest iteration not count, however much it gave: it served to build a model."""
+    def discard_iteration(self) -> None:
+        """Ignore the latest iteration: its batches only served to build a model."""
         self._last = None
 
-    def doubt(self) -> None:
-        """Note that the framework has ended an epoch and not asked for what comes behind it."""
+    def mark_epoch_end(self) -> None:
+        """Record that the framework ended an epoch without starting the next iteration."""
         if self._last is not None and self._last.num_given <= _MOST_BUILD_BATCHES:
-            self._last.num_doubted = self._last.num_given
+            self._last.num_given_at_epoch_end = self._last.num_given
 
-    def follow(self, *, flows: bool) -> tuple[int, int]:
-        """From now on `advance` says what was taken. Return where the consumer is.
+    def follow_consumer(self, *, is_continuous: bool) -> tuple[int, int]:
+        """Move the loader only by `advance` from now on. Return the consumer's position.
 
         Args:
-            flows: Whether iterations go on from epoch to epoch.
+            is_continuous: Whether iterations continue from epoch to epoch.
         """
-        if self._loader.position != self._told:
+        if self._loader.position != self._known_position:
             self._start = self._loader.position
-        self._start = self._normal(self._start)
-        self._tell(*self._start)
-        self._last, self._is_followed, self._flows = None, True, flows
+        self._start = self._normalize(self._start)
+        self._move_loader(*self._start)
+        self._last, self._is_followed, self._is_continuous = None, True, is_continuous
         return self._start
 
     def advance(self, count: int) -> bool:
-        """Say that the consumer took so many batches more. Return whether it has all of the iteration."""
-        epoch, step = self._normal(self._loader.position)
+        """Advance the consumer by `count` batches. Return whether it has reached the end of the iteration."""
+        epoch, step = self._normalize(self._loader.position)
         stop = math.inf if self._last is None else self._last.stop
         while count > 0 and epoch < stop:
             num_steps = self._loader.num_steps(epoch)
             taken = min(count, num_steps - step)
             step, count = step + taken, count - taken
-            self._tell(epoch, step)
+            self._move_loader(epoch, step)
             if step == num_steps:
                 epoch, step = epoch + 1, 0
         return epoch >= stop
 
-    def leave(self) -> None:
-        """End what `follow` began: the next iteration begins where the consumer is.
+    def stop_following(self) -> None:
+        """End what `follow_consumer` started: the next iteration starts at the consumer's position.
 
-        The threads of the last one end now. Keras leaves it to the garbage collector, if training is stopped.
+        Close the current iteration, which stops its threads: when training is stopped, Keras leaves the
+        iteration to the garbage collector.
         """
         batches = None if self._last is None or self._last.batches is None else self._last.batches()
         if batches is not None:
             batches.close()
         self._start = self._loader.position
-        self._last, self._is_followed, self._flows = None, False, False
+        self._last, self._is_followed, self._is_continuous = None, False, False
 
-    def _tell(self, epoch: int, step: int) -> None:
+    def _move_loader(self, epoch: int, step: int) -> None:
         self._loader.seek(epoch, step)
-        self._told = (epoch, step)
+        self._known_position = (epoch, step)
 
-    def _normal(self, position: tuple[int, int]) -> tuple[int, int]:
+    def _normalize(self, position: tuple[int, int]) -> tuple[int, int]:
         epoch, step = position
         return (epoch + 1, 0) if step and step >= self._loader.num_steps(epoch) else position
 
 
-_courses: weakref.WeakKeyDictionary[Loader, Course] = weakref.WeakKeyDictionary()
+_trackers: weakref.WeakKeyDictionary[Loader, PositionTracker] = weakref.WeakKeyDictionary()
 
 
-def course_of(loader: Loader) -> Course:
-    """Return the course that the bridges of a loader share."""
-    return _courses.setdefault(loader, Course(loader))
+def get_tracker(loader: Loader) -> PositionTracker:
+    """Return the tracker shared by all bridges of a loader."""
+    return _trackers.setdefault(loader, PositionTracker(loader))

@@ -1,6 +1,6 @@
 """Batches as a `tf.data.Dataset`.
 
-In: a `Loader`. Out: a data set of its batches, in the loader's own memory where they are large.
+In: a `Loader`. Out: a `tf.data.Dataset` of its batches; large arrays share the memory of the loader.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.bridge.position import Course, Passage, course_of
+from penstock.bridge.position import PositionTracker, TrackedIteration, get_tracker
 from penstock.errors import StateError
 from penstock.transform.output import STRINGS, Output
 
@@ -25,65 +25,68 @@ if TYPE_CHECKING:
     from penstock.batch.loader import Loader
     from penstock.batch.maker import Batch
 
-# TensorFlow takes 25 µs to receive an array of any size, in which time some hundred kilobytes are copied: 40
-# columns of 1024 numbers took 2.3 ms a batch one by one, and 0.5 ms as two matrices, taken apart over there.
+# TensorFlow takes 25 µs to receive an array of any size, in which time about a hundred kilobytes are copied:
+# 40 columns of 1024 numbers took 2.3 ms per batch one by one, and 0.5 ms as two matrices, unstacked there.
 _SMALL_BYTES = 64 << 10
 
 Parts = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 def make_dataset(loader: Loader) -> tf.data.Dataset:
-    """Return a data set of the loader's batches; each iteration that is read to its end is the next epoch.
+    """Return a `tf.data.Dataset` of the loader's batches; each iteration read to its end is the next epoch.
 
-    Nothing is fetched ahead of whoever iterates: the loader itself does that, and its state stays exact.
+    The data set does not prefetch: the loader itself does, and so its state stays exact.
     """
-    course = course_of(loader)
-    is_whole = not loader.is_endless and _begins_whole(course, course.where())
+    tracker = get_tracker(loader)
+    is_whole = not loader.is_endless and _begins_whole(tracker, tracker.next_position())
 
-    def begin() -> Passage:
-        passage = course.begin()
-        if is_whole and not _begins_whole(course, passage.start):
+    def begin() -> TrackedIteration:
+        iteration = tracker.begin()
+        if is_whole and not _begins_whole(tracker, iteration.start):
             raise StateError(
                 "state of the loader",
-                expected="one that was loaded before to_tf()",
-                got=f"epoch {passage.start[0]}, step {passage.start[1]}, loaded after it",
-                advice="Call to_tf() again: the data set knows how many batches it has.",
+                expected="a state loaded before the call of to_tf()",
+                got=f"epoch {iteration.start[0]}, step {iteration.start[1]}, loaded after it",
+                advice="Call to_tf() again after load_state_dict(): its number of batches is fixed.",
             )
-        return passage
+        return iteration
 
-    dataset = generate(loader, course, begin, lambda parts: parts if parts[2] else parts[:2])
+    dataset = generate(loader, tracker, begin, lambda parts: parts if parts[2] else parts[:2])
     if loader.is_endless:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-    elif is_whole and loader.options.bucket_by is None:  # else iterations differ
+    elif is_whole and loader.options.bucket_by is None:  # iterations over buckets differ in length
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(loader)))
     return dataset
 
 
 def generate(
-    loader: Loader, course: Course, begin: Callable[[], Passage], arrange: Callable[[Parts], Any]
+    loader: Loader,
+    tracker: PositionTracker,
+    begin: Callable[[], TrackedIteration],
+    arrange: Callable[[Parts], Any],
 ) -> tf.data.Dataset:
-    """Return a data set of a loader's batches.
+    """Return a `tf.data.Dataset` of a loader's batches.
 
     Args:
         loader: The loader.
-        course: Reads its iterations.
-        begin: Begins one.
-        arrange: Puts inputs, targets and weights together to what an element is.
+        tracker: Reads the iterations.
+        begin: Starts an iteration.
+        arrange: Makes an element of the data set from inputs, targets and weights.
     """
     layout = Layout.of(loader)
-    reference = weakref.ref(loader)  # TensorFlow never lets go of the function below
+    reference = weakref.ref(loader)  # TensorFlow never releases the function below
 
     def read() -> Iterator[tuple[NDArray[Any], ...]]:
         loader = reference()
         if loader is None:
-            raise RuntimeError("the data set of these batches is gone")
+            raise RuntimeError("the loader of this data set was deleted; keep a reference to the loader")
         iteration = _Iteration()
         try:
             _UNFINISHED.add(iteration)
-            for batch in course.read(loader, begin()):
+            for batch in tracker.read(loader, begin()):
                 yield layout.pack(batch)
         except Exception as error:
-            loader.last_error = error  # TensorFlow keeps no more than its text
+            loader.last_error = error  # TensorFlow keeps only its text
             raise
         finally:
             _UNFINISHED.discard(iteration)
@@ -95,17 +98,17 @@ def generate(
     options.deterministic = True
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     options.experimental_optimization.inject_prefetch = False
-    options.autotune.enabled = False  # there is nothing to tune, and an iterator only ends with its next tick
+    options.autotune.enabled = False  # nothing to tune, and its thread delays the end of an iterator
     dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
-    # Synchronous, or else TensorFlow makes a parallel map of it, which reads ahead.
+    # Synchronous: TensorFlow would turn it into a parallel map, which prefetches.
     dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)
     dataset = dataset.with_options(options)
-    dataset.loader = loader  # whoever has a data set, or one made of it, keeps this
+    dataset.loader = loader  # a data set, or one derived from it, keeps the loader alive
     return dataset
 
 
 class _Iteration:
-    """An iteration that has begun."""
+    """An iteration that has started."""
 
 
 _UNFINISHED: weakref.WeakSet[_Iteration] = weakref.WeakSet()
@@ -113,14 +116,14 @@ _UNFINISHED: weakref.WeakSet[_Iteration] = weakref.WeakSet()
 
 @atexit.register
 def _end_iterators() -> None:
-    """End iterators that are left when the interpreter exits, while Python can still close their generators.
+    """Close iterators that are still open when the interpreter exits, while Python can close generators.
 
-    TensorFlow ends them when they are deleted. Those that a module or a traceback holds are deleted after the
-    interpreter has shut down, which fails with a message on stderr.
+    TensorFlow closes an iterator when it is deleted. An iterator that a module or a traceback holds would be
+    deleted after the interpreter has shut down, which fails with a message on stderr.
     """
     if _UNFINISHED:
         for each in gc.get_objects():
-            if issubclass(type(each), tf.data.Iterator):  # by type: `isinstance` asks proxies for their class
+            if issubclass(type(each), tf.data.Iterator):  # `isinstance` would call into proxy objects
                 vars(each).clear()
 
 
@@ -128,9 +131,9 @@ class Leaf(NamedTuple):
     """One array of a batch.
 
     Attributes:
-        part: 0 of inputs, 1 of targets, 2 of weights.
-        name: Of the output.
-        spec: What TensorFlow makes of it.
+        part: 0 for inputs, 1 for targets, 2 for weights.
+        name: Name of the output.
+        spec: Its `tf.TensorSpec` or `tf.RaggedTensorSpec`.
     """
 
     part: int
@@ -140,14 +143,14 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """How a batch crosses to TensorFlow.
+    """How the arrays of a batch are passed to TensorFlow.
 
     Attributes:
-        stacks: Small arrays of one type and shape, which cross as one.
-        singles: Arrays that cross by themselves, without being copied.
-        lists: What is ragged, as values and the offsets of their rows.
-        specs: What crosses: stacks, singles, then values and offsets of each of the lists.
-        names: Of inputs, targets and weights, in order.
+        stacks: Small arrays of the same type and shape, which are stacked and passed as one array.
+        singles: Arrays that are passed one by one, without a copy.
+        lists: Ragged outputs, which are passed as values and row offsets.
+        specs: Specs of the arrays that are passed: stacks, singles, then values and offsets of each list.
+        names: Names of inputs, targets and weights, in order.
     """
 
     stacks: tuple[tuple[Leaf, ...], ...]
@@ -182,22 +185,22 @@ class Layout:
         return cls(tuple(stacks), tuple(singles), tuple(lists), tuple(specs), names)
 
     def pack(self, batch: Batch) -> tuple[NDArray[Any], ...]:
-        """Return what crosses of a batch."""
-        crossing = []
+        """Return the arrays of a batch that are passed to TensorFlow."""
+        packed = []
         for leaves in self.stacks:
             arrays = [batch[leaf.part][leaf.name] for leaf in leaves]
             rows, *shape = arrays[0].shape
             stack = _native.empty((len(arrays), rows, *shape), arrays[0].dtype.name)
             np.concatenate(arrays, out=stack.reshape(len(arrays) * rows, *shape))
-            crossing.append(stack)
-        crossing += [_as_array(batch[leaf.part][leaf.name]) for leaf in self.singles]
+            packed.append(stack)
+        packed += [_as_array(batch[leaf.part][leaf.name]) for leaf in self.singles]
         for leaf in self.lists:
             value, splits = batch[leaf.part][leaf.name].nested()
-            crossing += [_as_array(value), *splits]
-        return tuple(crossing)
+            packed += [_as_array(value), *splits]
+        return tuple(packed)
 
     def unpack(self, tensors: tuple[Any, ...]) -> Parts:
-        """Return the parts of a batch, of the tensors that crossed."""
+        """Return inputs, targets and weights from the tensors that `pack` passed."""
         inputs, targets, weights = (dict.fromkeys(names) for names in self.names)
         parts: Parts = (inputs, targets, weights)
         rest = iter(tensors)
@@ -216,7 +219,7 @@ class Layout:
 
 
 def make_spec(output: Output, batch_size: int | None) -> Any:
-    """Return what TensorFlow calls an output, of batches with so many rows."""
+    """Return the TensorFlow spec of an output in batches of `batch_size` rows."""
     shape = (batch_size, *output.shape)
     dtype = "string" if output.dtype in STRINGS else output.dtype
     if not output.is_ragged:
@@ -225,8 +228,8 @@ def make_spec(output: Output, batch_size: int | None) -> Any:
     return tf.RaggedTensorSpec(shape, dtype, ragged_rank=rank, row_splits_dtype=tf.int64)
 
 
-def _begins_whole(course: Course, position: tuple[int, int]) -> bool:
-    return position == (course.whole(position[0]).start, 0)
+def _begins_whole(tracker: PositionTracker, position: tuple[int, int]) -> bool:
+    return position == (tracker.whole_iteration(position[0]).start, 0)
 
 
 def _is_small(output: Output, batch_size: int) -> bool:

@@ -1,6 +1,6 @@
 """Batches as a `torch.utils.data.IterableDataset`.
 
-In: a `Loader`. Out: a data set of its batches as tensors, in the loader's own memory.
+In: a `Loader`. Out: its batches as tensors that share the memory of the loader.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 
 
 def make_dataset(loader: Loader) -> TorchFeed:
-    """Return a data set of the loader's batches."""
+    """Return the loader as an `IterableDataset` of its batches."""
     check_outputs(loader, "torch", _is_jagged)
     return TorchFeed(loader)
 
 
 class TorchFeed(IterableDataset):  # type: ignore[misc]
-    """A loader as torch takes it: `DataLoader(feed, batch_size=None)`, or the feed itself.
+    """A loader as a torch data set: iterate over it, or pass it to `DataLoader(feed, batch_size=None)`.
 
-    A `DataLoader` must be told by `batch_size=None` not to make batches of batches. Each iteration is the
-    loader's next epoch. A batch is `(inputs, targets)`, with weights behind them if records have weights:
-    dicts of tensors by output name. Ragged outputs are nested tensors, `torch.jagged`. The tensors share the
-    memory of the loader's arrays, which is used again when nobody holds them any more.
+    Pass `batch_size=None` to a `DataLoader`: the elements already are batches. Each iteration is the next
+    epoch of the loader. A batch is `(inputs, targets)`, or `(inputs, targets, weights)` if records have
+    weights; each is a dict of tensors by output name. Ragged outputs are nested tensors with the layout
+    `torch.jagged`. The tensors share the memory of the loader's arrays, which is reused once no tensor refers
+    to it.
 
-    Nothing is fetched ahead of whoever iterates: the loader itself does that, by threads, and its state stays
-    exact. Workers of a `DataLoader` would each read everything, and are refused.
+    The feed does not prefetch: the threads of the loader do, and so its state stays exact. Worker processes
+    of a `DataLoader` would each read all of the data, and are refused.
 
     Attributes:
         loader: The loader.
@@ -54,34 +55,34 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
                 "num_workers of the DataLoader",
                 expected="0",
                 got=worker.num_workers,
-                advice="The loader's own threads make the batches: say DataLoader(…, num_workers=0).",
+                advice="The threads of the loader make the batches: use DataLoader(…, num_workers=0).",
             )
-        return _read(iter(self.loader))  # begun now: the threads start before the first batch is asked for
+        return _read(iter(self.loader))  # the threads start now, before the first batch is requested
 
     def __len__(self) -> int:
-        """Return how many batches a whole iteration has.
+        """Return the number of batches of a whole iteration.
 
         Raises:
-            TypeError: It never ends.
+            TypeError: The loader is endless.
         """
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the consumer is: a small object for JSON."""
+        """Return the position of the consumer as a small JSON object."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken: the next iteration gives the batches that remain of its epoch.
+        """Resume at a saved state: the next iteration gives the remaining batches of its epoch.
 
         Raises:
-            StateError: It is no state, or one of another data set, pipeline, order or batch size.
+            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
         """
         self.loader.load_state_dict(state)
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
             "the batches of a Loader cannot be sent to another process, such as a worker of a DataLoader",
-            advice="The loader's own threads make them: use DataLoader(…, num_workers=0).",
+            advice="The threads of the loader make the batches: use DataLoader(…, num_workers=0).",
         )
 
     def __repr__(self) -> str:
@@ -89,9 +90,9 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
 
 
 def _read(batches: Iteration) -> Iterator[tuple[dict[str, Any], ...]]:
-    """Yield batches as tensors; the threads end with it, or when it is dropped."""
+    """Yield batches as tensors; the threads stop at the end or when the iterator is dropped."""
     with batches:
-        yield from map(_as_tensors, batches)  # which holds no batch, as a variable would
+        yield from map(_as_tensors, batches)  # a loop variable would hold a batch
 
 
 def _as_tensors(batch: Batch) -> tuple[dict[str, Any], ...]:
@@ -102,10 +103,10 @@ def _as_tensor(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         values, offsets = _as_tensor(value.values), _as_tensor(value.offsets)
         return torch.nested.nested_tensor_from_jagged(values, offsets)
-    # A map may give what must not be written to, and a tensor cannot say so.
+    # A map may return a read-only array, and torch has no read-only tensors.
     return torch.from_numpy(value if value.flags.writeable else convert(value, value.dtype.name))
 
 
 def _is_jagged(output: Output) -> bool:
-    """Whether lists are a nested tensor: one level of them, of values or of items of one shape."""
+    """Whether a ragged output fits a nested tensor: one ragged level of values or of items of one shape."""
     return None not in output.shape[1:]

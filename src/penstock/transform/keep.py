@@ -1,6 +1,6 @@
-"""Values as they are stored, or in another element type: tensors, labels, weights.
+"""`Keep`: values as stored, or cast to another element type: tensors, labels, weights.
 
-In: numbers, categories of ints, tensors, sequences where ragged ones are wanted. Out: the same values.
+In: numbers, categories of integers, tensors; sequences with `ragged=True`. Out: the same values.
 """
 
 from __future__ import annotations
@@ -28,22 +28,26 @@ from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit
 from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
-from penstock.transform.padding import cut_lists, step_shape
+from penstock.transform.padding import step_shape, truncate_lists
 
-_WHOLE_LIMITS: Final = {"float16": 2**11, "float32": 2**24, "float64": 2**53}  # floats hold all ints up to it
+_WHOLE_LIMITS: Final = {
+    "float16": 2**11,
+    "float32": 2**24,
+    "float64": 2**53,
+}  # up to here all integers are exact
 
 
 @dataclass(frozen=True)
 class KeepFit(Fitted):
-    """What `Keep` learned.
+    """Fitted state of `Keep`.
 
     Attributes:
-        dtype: Of the stored values.
-        shape: Of a record, or of an item of a sequence.
+        dtype: Element type of the stored values.
+        shape: Shape of a record, or of an item of a sequence.
         is_sequence: Whether records hold lists.
-        can_lack: Whether records may have no value, nor a default.
-        spread: Of the numbers of a target: the least, the greatest, their mean and deviation, by which a
-            model knows what it is to predict. None where nobody asks.
+        can_lack: Whether records may have neither a value nor a default.
+        spread: Minimum, maximum, mean and standard deviation of a numeric target, which models use to scale
+            their predictions. None for other fields.
     """
 
     dtype: str
@@ -63,15 +67,18 @@ class KeepFit(Fitted):
 
 @dataclass(frozen=True, repr=False)
 class Keep(Transform):
-    """Keep values as they are stored.
+    """Keep values as they are stored, or cast them to another element type.
+
+    Use it for targets and weights, and for inputs that are already prepared, such as tensors of features.
 
     Attributes:
-        dtype: The element type wanted; as stored, if not given. Floats are rounded; whole numbers that it
-            cannot hold are an error.
-        missing: What a record without a value gets: a number, or an "error". The field's own default comes
-            first.
-        ragged: Give sequences as they are, as a `Ragged`; `Pad` makes arrays of them.
-        fitted: What was learned.
+        dtype: Element type of the output, such as "float32". By default the stored type. Floats are rounded;
+            an integer out of the range of the type is an error.
+        missing: Number to use for a record without a value, or "error" to raise an error. A default of the
+            field takes precedence.
+        ragged: Whether to accept sequences, which are returned as a `Ragged`. To make arrays of sequences,
+            use `Pad`.
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Keep("float32", missing=0)
@@ -94,29 +101,29 @@ class Keep(Transform):
         check_flag("Keep", "ragged", self.ragged)
         spread = None if self.fitted is None else self.fitted.spread
         if spread is not None and len(spread) != 4:
-            expected = "the least, the greatest, mean and deviation"
+            expected = "minimum, maximum, mean and standard deviation"
             raise refuse_option("Keep", "fitted.spread", expected, show(spread))
 
     def fit(self, name: str, field: Field, source: FitSource) -> Keep:
-        """Return the transform for a field."""
+        """Return the transform fitted to a field."""
         fitted = KeepFit(**self.derive(name, field), spread=_find_spread(name, field, source))
         if fitted.can_lack and self.missing == "error" and field.role != "target":
-            advice = "Give the field a default, or say what they get: Keep(missing=0)."
+            advice = "Give the field a default, or choose a value for such records: Keep(missing=0)."
             refuse_gaps(self, name, source, advice)
         return replace(self, fitted=fitted)
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides."""
+        """Return the part of the fitted state that depends only on the field."""
         is_sequence = isinstance(field, Sequence)
         if field.kind == "bytes" and not isinstance(field, Number | Tensor):
             raise misfit(self, name, field, "numbers", _advise(field))
         if is_sequence and not self.ragged:
-            raise misfit(self, name, field, "one shape for all records", "Say Pad(), or Keep(ragged=True).")
+            raise misfit(self, name, field, "one shape for all records", "Use Pad(), or Keep(ragged=True).")
         if self.ragged and not is_sequence:
             raise misfit(self, name, field, "a sequence, with ragged=True")
         stored: str = field.dtype  # type: ignore[attr-defined]  # strings, images and bytes have been refused
         if self.dtype is not None and not can_cast(stored, self.dtype):
-            expected = f"a dtype that {stored} becomes without loss of its fractions"
+            expected = f"a dtype to which {stored} can be cast without truncation"
             raise refuse_option("Keep", "dtype", expected, f"{self.dtype!r} for field {name!r}")
         return {
             "dtype": stored,
@@ -126,27 +133,27 @@ class Keep(Transform):
         }
 
     def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002
-        """Say that whole numbers are rounded, where floats cannot hold them."""
+        """Return a warning if integers are too large to be exact as floats."""
         values, most = statistics.values, _WHOLE_LIMITS.get(self.dtype or "", math.inf)
         ends = [] if values is None else [x for x in (values.min, values.max) if x is not None]
         is_whole = self.fitted is not None and np.dtype(self.fitted.dtype).kind in "iu"
         beyond = [x for x in ends if abs(x) > most]
         if not is_whole or not beyond:
             return ""
-        return f"{beyond[-1]:.0f} is rounded to {self.dtype}: say Keep() to have it whole"
+        return f"{beyond[-1]:.0f} is rounded to {self.dtype}: use Keep() for exact integers"
 
     @property
     def takes_missing(self) -> bool:
-        """Whether records may lack the field."""
+        """Whether records without a value are accepted."""
         return self.fitted is None or self.fitted.can_lack or self.fitted.is_sequence
 
     def is_measured(self, field: Field) -> bool:
-        """Whether fitting to such a field asks for its statistics."""
+        """Whether fitting to a field needs its statistics."""
         can_lack = field.optional and field.default is None and self.missing == "error"
         return can_lack or _is_predicted(field)
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         fitted = need_fitted(self, name, self.fitted)
         dtype = self.dtype or fitted.dtype
         if fitted.is_sequence:
@@ -161,7 +168,7 @@ class Keep(Transform):
                 numbers: Any
                 numbers, offsets = lists.flatten()
                 lists = lists.with_values(cast(name, numbers, self.dtype, offsets))
-            return {name: cut_lists(lists, None, from_end=False)}
+            return {name: truncate_lists(lists, None, from_end=False)}
         values = Dense.of(column).values
         if column.present is not None and self.fitted is not None and self.fitted.can_lack:
             values = self._fill(name, values, column.present)
@@ -180,8 +187,8 @@ class Keep(Transform):
                 record=int(np.argmin(present)),
                 expected="a value",
                 got="nothing",
-                advice="Give the field a default, or set what it gets: Keep(missing=0). Records without a "
-                f"target are left out by train; with a loader: filter='`{name}` is not None'.",
+                advice="Give the field a default, or choose a value: Keep(missing=0). Training skips records "
+                f"without a target; with a loader, use filter='`{name}` is not None'.",
             )
         filled = values.copy()
         filled[~present] = self.missing
@@ -201,5 +208,5 @@ def _find_spread(name: str, field: Field, source: FitSource) -> tuple[float, flo
 
 def _advise(field: Field) -> str:
     if isinstance(field, Image | BytesField):
-        return "Image() decodes images; other bytes go through Pipeline.map, or give None for them."
-    return "A model takes no strings: say Tokenize() or Encode()."
+        return "Use Image() for images. Convert other bytes with Pipeline.map, or set the transform to None."
+    return "Models need numbers: use Tokenize() or Encode()."

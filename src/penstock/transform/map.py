@@ -18,7 +18,7 @@ from penstock.transform.base import Arrays
 from penstock.transform.cast import align
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output, describe_value
-from penstock.transform.padding import cut_lists
+from penstock.transform.padding import truncate_lists
 
 MapFunction: TypeAlias = Callable[..., Mapping[str, Any]]
 """Makes of columns by field name, and of the draws where it takes two arguments, arrays by output name."""
@@ -92,7 +92,7 @@ class Mapped:
                 expected = output.describe().replace("(n", f"({num_rows}")
                 raise self._refuse(f"output {output.name!r}", expected, describe_value(value))
             if isinstance(value, Ragged):
-                arrays[output.name] = cut_lists(value, None, from_end=False)
+                arrays[output.name] = truncate_lists(value, None, from_end=False)
             else:
                 arrays[output.name] = align(value)
         return arrays

@@ -1,4 +1,4 @@
-"""Numbers as a model takes them: scaled by what the train split holds, float32, with nothing missing.
+"""`Scale`: numbers as float32, scaled by the statistics of the train split, with missing values filled in.
 
 In: numbers, tensors, sequences of numbers. Out: float32 arrays of the same shapes.
 """
@@ -31,7 +31,7 @@ from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import Padded, step_shape
 from penstock.transform.scale_range import Span, find_span
 
-# The core scales float32, float64, int64, int32 and uint8; other types go through one that holds them.
+# The core scales float32, float64, int64, int32 and uint8; other types are first cast to a wider one.
 _VIA = {
     "float16": "float32",
     "int8": "int32",
@@ -45,18 +45,18 @@ _VIA = {
 
 @dataclass(frozen=True)
 class ScaleFit(Fitted):
-    """What `Scale` learned.
+    """Fitted state of `Scale`.
 
     Attributes:
-        dtype: Of the stored values.
-        shape: Of a record, or of an item of a sequence.
+        dtype: Element type of the stored values.
+        shape: Shape of a record, or of an item of a sequence.
         is_sequence: Whether records hold lists.
-        has_default: Whether records that lack the field hold its default, and so count as having it.
-        shift: Taken off, one number or one an element.
-        factor: Multiplied with what is left.
-        fill: What missing values become, scaled already.
-        low: The least number, to which smaller ones are raised.
-        high: The greatest one.
+        has_default: Whether the field has a default, so that no record counts as missing.
+        shift: Subtracted first; one number, or one per element.
+        factor: Multiplied with the difference.
+        fill: Scaled value that replaces missing values.
+        low: Lower bound; smaller numbers are clipped to it.
+        high: Upper bound; larger numbers are clipped to it.
     """
 
     dtype: str
@@ -82,10 +82,10 @@ class ScaleFit(Fitted):
     }
 
     def check(self) -> None:
-        """Refuse numbers that do not belong together; only a form that was edited has such.
+        """Refuse inconsistent numbers, which only an edited JSON form can have.
 
         Raises:
-            OptionError: Its `field` is the attribute.
+            OptionError: The numbers are inconsistent; `field` names the attribute.
         """
         size = 1 if None in self.shape else math.prod(filter(None, self.shape))
         for part in ("shift", "factor", "fill"):
@@ -94,7 +94,7 @@ class ScaleFit(Fitted):
                 expected = "one number" if size == 1 else f"one number, or {size}"
                 raise refuse_option("Scale", f"fitted.{part}", expected, show(count))
         if len(self.shift) != len(self.factor):
-            expected = f"{len(self.shift)} numbers, as of shift"
+            expected = f"{len(self.shift)} numbers, as many as shift has"
             raise refuse_option("Scale", "fitted.factor", expected, show(len(self.factor)))
         if not self.low <= self.high:
             raise refuse_option("Scale", "fitted.low", f"at most high, {self.high}", show(self.low))
@@ -110,14 +110,14 @@ class Scaler:
     ) -> None:
         self._via = _VIA.get(dtype)
         self._nan_is_missing = nan_is_missing
-        # The core fills with one number; where elements have one each, they are put in afterwards.
+        # The core fills with one number; a fill value per element is put in afterwards.
         self._fill = np.array(fill, np.float32) if len(fill) > 1 else None
         shift, factor = np.array(span.shift, np.float64), np.array(span.factor, np.float64)
         is_filled = nan_is_missing and self._fill is None
         self._arguments = (shift, factor, span.low, span.high, fill[0], is_log, is_filled)
 
     def scale(self, values: NDArray[Any], present: Mask | None) -> NDArray[np.float32]:
-        """Return numbers scaled; those of rows that are not present are filled in."""
+        """Scale numbers; rows that are not present get the fill value."""
         if self._via is not None:
             values = values.astype(self._via)
         scaled: NDArray[np.float32] = _native.scale(values, present, *self._arguments)
@@ -130,7 +130,7 @@ class Scaler:
         return scaled
 
     def indicate(self, values: NDArray[Any], present: Mask | None) -> NDArray[np.float32]:
-        """Return 1 for each row that is missing, or has a missing element, 0 for others."""
+        """Return 1 for each row that is missing or has a missing element, else 0."""
         indicator: NDArray[np.float32] = _native.empty((len(values),), "float32")
         if present is None:
             indicator[:] = 0.0
@@ -145,26 +145,37 @@ Method: TypeAlias = Literal["standard", "minmax", "log1p", "clip", "none"]
 Per: TypeAlias = Literal["element", "whole"]
 NanRule: TypeAlias = Literal["keep", "missing"]
 
-_GREATEST: Final = float(np.finfo(np.float32).max)
+_MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, repr=False)
 class Scale(Padded):
-    """Scale numbers; give float32.
+    """Scale numbers to a range that models learn well from, as float32.
+
+    The transform is fitted to the statistics of the train split. It applies to numbers, tensors and sequences
+    of numbers. A field that has the same value in all records of the train split becomes 0 there, except
+    with the methods "log1p" and "none".
+
+    For sequences, the options `length`, `multiple`, `keep`, `mask`, `ragged` and `step_length` of `Pad` set
+    the length of the rows.
 
     Attributes:
-        method: What becomes of a number x. "standard": (x - mean) / deviation. "minmax": (x - min) / (max -
-            min), 0 to 1 in the train split and perhaps beyond in others. "log1p": sign(x) · log(1 + |x|).
-            "clip": kept between two quantiles, and these scaled to 0 and 1. "none": x. A number that is the
-            same in all records becomes 0, or stays as it is under "log1p" and "none".
-        missing: The number that a record without one is taken to have, before it is scaled: "mean", that of
-            the train split, or 0 where it has none. The field's own default comes first.
-        indicator: Whether to add `<name>_missing`, 1.0 where the record lacks the field, else 0.0; with `nan`
-            "missing", 1.0 too where an element of it is NaN.
-        nan: What a NaN is: a value to "keep", or a "missing" one.
-        per: Of tensors and steps: whether each "element" has a scale of its own, or the "whole" has one.
-        quantiles: Of "clip": two of those that statistics have.
-        fitted: What was learned.
+        method: How to scale a number x.
+
+            - "standard": (x - mean) / standard deviation.
+            - "minmax": (x - min) / (max - min). Values are between 0 and 1 in the train split, and may be
+              outside of that range in other splits.
+            - "log1p": sign(x) · log(1 + |x|).
+            - "clip": x is clipped to two quantiles, which are scaled to 0 and 1.
+            - "none": x itself.
+        missing: Number to use for a record without a value, before scaling: "mean" for the mean of the train
+            split, or a number. A default of the field takes precedence.
+        indicator: Whether to add an output `<name>_missing`, which is 1.0 for records without a value, else
+            0.0. With `nan="missing"` it is also 1.0 for records with a NaN. Not for sequences.
+        nan: Whether to "keep" NaN, or to treat it as a "missing" value.
+        per: Whether each "element" of a tensor or step has its own scale, or the "whole" of it has one.
+        quantiles: Lower and upper quantile for the method "clip".
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Scale("minmax", missing=0.0, indicator=True)
@@ -203,11 +214,11 @@ class Scale(Padded):
             self._keep(_scaler=self._make_scaler(self.fitted), _has_default=self.fitted.has_default)
 
     def is_measured(self, field: Field) -> bool:
-        """Whether fitting to such a field asks for its statistics."""
+        """Whether fitting to a field needs its statistics."""
         return self.method in ("standard", "minmax", "clip") or self._needs_mean(field)
 
     def fit(self, name: str, field: Field, source: FitSource) -> Scale:
-        """Return the transform with the scale of a field."""
+        """Return the transform fitted to a field."""
         derived = self.derive(name, field)
         shape: tuple[int | None, ...] = derived["shape"]
         size = 0 if self.per == "whole" or None in shape or not shape else math.prod(filter(None, shape))
@@ -227,7 +238,7 @@ class Scale(Padded):
         return replace(self, fitted=fitted)
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides."""
+        """Return the part of the fitted state that depends only on the field."""
         if not isinstance(field, Number | Tensor) and not (
             isinstance(field, Sequence) and field.dtype in ("int64", "float32")
         ):
@@ -248,19 +259,19 @@ class Scale(Padded):
         }
 
     def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002
-        """Say that numbers are NaN or infinite, which a model cannot learn from."""
+        """Return a warning about NaN or infinite values, from which a model cannot learn."""
         values = statistics.values
         if values is None:
             return ""
         parts = []
         if values.num_nan and self.nan == "keep":
-            parts.append(f"{values.num_nan} of {values.num_values} are NaN: say Scale(nan='missing')")
+            parts.append(f"{values.num_nan} of {values.num_values} are NaN: use Scale(nan='missing')")
         if values.num_inf and self.method != "clip":
             parts.append(f"{values.num_inf} of {values.num_values} are infinite")
         return "; ".join(parts)
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         fitted = need_fitted(self, name, self.fitted)
         if fitted.is_sequence:
             return self._list_outputs(name, "float32", fitted.shape)
@@ -290,27 +301,29 @@ class Scale(Padded):
         return self.missing == "mean" and (can_lack or self.nan == "missing")
 
     def _find_fill(self, field: Field, span: Span) -> tuple[float, ...]:
-        """Return what becomes of a missing number: it is scaled like others."""
+        """Return the scaled fill value for missing numbers."""
         if self.missing == "mean" and not self._needs_mean(field):
             return (0.0,)
         numbers = span.mean if self.missing == "mean" else (self.missing,) * len(span.shift)
         kept = [min(max(float(x), span.low), span.high) for x in numbers]
         if self.method == "log1p":
             kept = [math.copysign(math.log1p(abs(x)), x) for x in kept]
-        each = len(kept) // len(span.shift)  # one scale for all, or one an element
+        each = len(kept) // len(span.shift)  # one scale for all, or one per element
         shifts, factors = span.shift * each, span.factor * each
         fill = tuple((x - shift) * factor for x, shift, factor in zip(kept, shifts, factors, strict=True))
-        if any(abs(x) > _GREATEST for x in fill):
+        if any(abs(x) > _MAX_FLOAT32 for x in fill):
             can_lack = self.nan == "missing" or (field.optional and field.default is None)
             if can_lack:
-                expected = f"a number that is at most {_GREATEST:.4g} after scaling"
+                expected = f"a number that is at most {_MAX_FLOAT32:.4g} after scaling"
                 got = f"{show(self.missing)}, which becomes {max(fill, key=abs):.4g}"
                 raise refuse_option("Scale", "missing", expected, got, "Use missing='mean'.")
-            fill = (0.0,)  # not used
+            fill = (0.0,)  # never used
         return fill[:1] if len(set(fill)) == 1 else fill
 
 
 def _advise(field: Field) -> str:
     if field.type_name in ("category", "text", "sequence"):
-        return "Encode it; or, if these are numbers, open the data with fields={…: ps.fields.Number(…)}."
-    return "Leave the field out: give None for it."
+        return (
+            "Use Encode(); or, if the values are numbers, open the data with fields={…: ps.fields.Number(…)}."
+        )
+    return "Leave the field out: set its transform to None."

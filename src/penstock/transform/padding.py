@@ -1,7 +1,7 @@
-"""Lists of any length as arrays of one: cut, padded, with a mask; or ragged, as they are.
+"""Lists of varying length as arrays: truncated and padded, with a mask; or ragged.
 
-In: `Ragged`s of numbers or codes. Out: arrays (rows, length, …). `Scale`, `Encode` and `Pad` have these
-options for sequences.
+In: `Ragged` columns of numbers or codes. Out: arrays (rows, length, …). `Pad`, `Scale`, `Encode` and
+`Tokenize` inherit these options.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Kept: TypeAlias = Literal["head", "tail"]
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Padded(Transform):
-    """Base of the transforms that take sequences.
+    """Base class of the transforms that pad sequences.
 
     Attributes:
-        length: Of all rows: longer ones are cut, shorter ones padded behind. If not given, a batch is as long
-            as its longest row, and one at least.
-        multiple: Pad to the longest row of the batch, rounded up to a multiple of this; with `length` too, at
-            most to that.
-        keep: What is left of a row that is cut: its "head" or its "tail".
-        mask: Whether to add `<name>_mask`, True where an item is no padding.
-        ragged: Give a `Ragged`, not padded; rows beyond `length` are cut all the same.
-        step_length: Of steps that hold any number of values, as `length` is of rows.
+        length: Length of all rows. Longer rows are truncated, shorter rows are padded at the end. By default
+            each batch is as long as its longest row, and at least 1.
+        multiple: Round the length of a batch up to a multiple of this number. With `length`, which is then
+            the maximum, rows are padded to the longest row of the batch.
+        keep: Part of a row to keep when it is truncated: its "head" or its "tail".
+        mask: Whether to add an output `<name>_mask`, which is True for items and False for padding.
+        ragged: Whether to return a `Ragged` without padding. Rows longer than `length` are still truncated.
+        step_length: Like `length`, for the steps of a sequence whose steps vary in length.
     """
 
     length: int | None = None
@@ -47,24 +47,26 @@ class Padded(Transform):
     step_length: int | None = None
 
     def measure(self) -> MeasureLengths | None:
-        """Return what gives the length of each row as it will be: cut, and padded by itself."""
+        """Return a function that gives the length of each row after truncation and padding."""
         if self.length is None and self.multiple is None:
             return None
         return lambda column: self._widen(np.diff(_need_lists(column).offsets))
 
     def _widen(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how wide a batch is whose longest row has each of these lengths."""
+        """Return, for each length, the width of a batch whose longest row has that length."""
         cut = lengths if self.length is None else np.minimum(lengths, self.length)
         if self.ragged or (self.length is None and self.multiple is None):
             return cut
         if self.multiple is None:
             return np.full_like(cut, self.length)
-        wide = -(-np.maximum(cut, 1) // self.multiple) * self.multiple  # an empty batch has one column, too
+        wide = (
+            -(-np.maximum(cut, 1) // self.multiple) * self.multiple
+        )  # a batch of empty rows also has one column
         return wide if self.length is None else np.minimum(wide, self.length)
 
     @property
     def padding(self) -> float:
-        """What shorter rows are filled up with."""
+        """Padding value."""
         return 0
 
     def _check_padding(self) -> None:
@@ -78,11 +80,11 @@ class Padded(Transform):
         check_flag(owner, "ragged", self.ragged)
         for option in ("multiple", "mask", "step_length"):
             if self.ragged and getattr(self, option):
-                advice = "What is ragged is not padded."
-                raise refuse_option(owner, option, "nothing, with ragged", str(getattr(self, option)), advice)
+                advice = "Ragged outputs are not padded: leave one of the two options out."
+                raise refuse_option(owner, option, "not with ragged=True", str(getattr(self, option)), advice)
 
     def _refuse_padding(self, name: str, field: Field) -> None:
-        """Refuse options that only sequences have."""
+        """Refuse the options of sequences for a field that is not a sequence."""
         for option in ("length", "multiple", "mask", "ragged", "step_length"):
             if getattr(self, option):
                 got = f"{getattr(self, option)} for the {field.type_name} field {name!r}"
@@ -91,7 +93,7 @@ class Padded(Transform):
     def _refuse_steps(self, name: str, field: Sequence) -> None:
         if self.step_length and count_levels(field) < 2:
             got = f"{field.describe()} in field {name!r}"
-            raise refuse_option(type(self).__name__, "step_length", "steps of any number of values", got)
+            raise refuse_option(type(self).__name__, "step_length", "steps of varying length", got)
 
     def _list_outputs(self, name: str, dtype: str, step: tuple[int | None, ...]) -> tuple[Output, ...]:
         """Return the outputs for lists of items of the shape `step`."""
@@ -103,9 +105,9 @@ class Padded(Transform):
         return (output, Output(f"{name}_mask", "bool", (length,))) if self.mask else (output,)
 
     def _pad_lists(self, name: str, lists: Ragged, value: float) -> Arrays:
-        """Return the arrays of lists of numbers, or of lists of lists of them."""
+        """Pad lists of numbers, or lists of lists of numbers, to arrays."""
         if self.ragged:
-            return {name: cut_lists(lists, self.length, from_end=self.keep == "tail")}
+            return {name: truncate_lists(lists, self.length, from_end=self.keep == "tail")}
         values: Any = lists.values
         offsets, from_end = lists.offsets, self.keep == "tail"
         if isinstance(values, Ragged):
@@ -131,23 +133,23 @@ def _need_lists(column: Column) -> Ragged:
 
 
 def count_levels(field: Sequence) -> int:
-    """Return how many levels of lists a sequence has: 2, where steps are lists of any length themselves."""
+    """Return the number of nested levels of a sequence: 2 if its steps vary in length, else 1."""
     is_flat = field.shape == () or (field.shape is not None and field.kind != "bytes")
     return 1 if is_flat else 2
 
 
 def step_shape(field: Sequence) -> tuple[int | None, ...]:
-    """Return the shape of an item of a sequence: of one value, of some, or of any number."""
+    """Return the shape of an item of a sequence; None in it is a varying length."""
     return (None,) if count_levels(field) == 2 else field.shape or ()
 
 
 def _find_longest(offsets: NDArray[np.int64]) -> int:
-    # A batch of empty rows has a column of padding: most layers cannot take none.
+    # A batch of empty rows gets one column of padding: most layers do not accept zero columns.
     return max(1, int(np.subtract(offsets[1:], offsets[:-1]).max(initial=1)))
 
 
-def cut_lists(lists: Ragged, length: int | None, *, from_end: bool) -> Ragged:
-    """Return lists that are no longer than `length`, from offset 0 on, in aligned memory."""
+def truncate_lists(lists: Ragged, length: int | None, *, from_end: bool) -> Ragged:
+    """Truncate lists to `length`, with offsets that start at 0, in aligned memory."""
     values: Any = lists.values
     offsets = lists.offsets
     lengths = np.diff(offsets)
@@ -163,5 +165,5 @@ def cut_lists(lists: Ragged, length: int | None, *, from_end: bool) -> Ragged:
         else:
             values = values[wanted]
     if isinstance(values, Ragged):
-        return Ragged(cut_lists(values, None, from_end=False), align(offsets))
+        return Ragged(truncate_lists(values, None, from_end=False), align(offsets))
     return Ragged(align(values[: offsets[-1]]), align(offsets))

@@ -1,6 +1,6 @@
-"""The scale of numbers, from the statistics of the train split.
+"""Shift, factor and bounds of `Scale`, from the statistics of the train split.
 
-In: what is told of a field. Out: `Span`: what to take off, what to multiply by, where to cut.
+In: statistics of a field. Out: a `Span`: what to subtract, what to multiply by, where to clip.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from penstock.transform.base import FitSource
 from penstock.transform.measuring import MOST_MEASURED, measure_elements
 
 SMALLEST_SPREAD: Final = float(np.finfo(np.float32).tiny)
-"""Numbers with a smaller spread count as equal: float32 does not hold their scale factor."""
+"""Numbers with a smaller spread count as equal: their scale factor is out of the range of float32."""
 
-# A spread that is this small beside the mean is the rounding of sums of equal numbers.
+# A spread this small relative to the mean is a rounding error in sums of equal numbers.
 _ROUNDING: Final = 1e-14
 
 
 class Span(NamedTuple):
-    """How numbers are scaled: (x, not below `low`, not above `high`, − shift) · factor.
+    """How numbers are scaled: (clip(x, low, high) − shift) · factor.
 
     Attributes:
-        shift: One number, or one an element.
-        factor: Likewise.
-        low: −inf where nothing is cut.
-        high: inf where nothing is cut.
-        mean: Of the numbers as they are stored; 0 where there is none.
+        shift: Subtracted from a number; one value, or one per element.
+        factor: Multiplied with the difference; one value, or one per element.
+        low: Lower bound; −inf for none.
+        high: Upper bound; inf for none.
+        mean: Mean of the stored numbers; 0 if there are none.
     """
 
     shift: tuple[float, ...] = (0.0,)
@@ -48,33 +48,40 @@ def find_span(name: str, source: FitSource, method: str, size: int, levels: tupl
     """Return the scale of a field.
 
     Args:
-        name: Of the field.
-        source: The split to fit on.
-        method: One of `Scale`.
-        size: How many elements have a scale of their own; 0 if all numbers have one scale.
-        levels: The two quantiles of "clip".
+        name: Name of the field.
+        source: Split to fit on.
+        method: Method of `Scale`.
+        size: Number of elements that have their own scale; 0 if all numbers share one.
+        levels: The two quantiles for "clip".
 
     Raises:
-        OptionError: The statistics have no such scale.
+        OptionError: The method is not available for the field.
     """
     statistics = source.statistics(name)
     whole = statistics.values
     if whole is None or whole.mean is None:
-        return Span()  # not one number
+        return Span()  # there are no numbers
     if not size:
         return _scale_whole(name, method, whole, levels)
     if method == "clip":
-        raise _refuse(name, "per='whole' for method 'clip'", "per='element'", "Elements are cut alike.")
+        raise _refuse(
+            name,
+            "per='whole' for method 'clip'",
+            "per='element'",
+            "Use Scale('clip', per='whole'): all elements share their bounds.",
+        )
     if method != "minmax":
         elements = statistics.elements
         if elements is None:
-            raise _refuse(name, "per='whole' for so many elements", show(size), "Say Scale(per='whole').")
+            raise _refuse(
+                name, "per='whole' for a tensor of many elements", show(size), "Use Scale(per='whole')."
+            )
         if method == "standard":
-            return _standardise_each(name, elements)
+            return _standardize_each(name, elements)
         return Span(mean=_plain(elements.means))
     if size > MOST_MEASURED:
         expected = f"per='whole' for more than {MOST_MEASURED} elements"
-        raise _refuse(name, expected, show(size), "Say Scale('minmax', per='whole').")
+        raise _refuse(name, expected, show(size), "Use Scale('minmax', per='whole').")
     each = measure_elements(name, source, size)
     spans = [Span() if part is None else _scale_whole(name, method, part, levels) for part in each]
     return Span(
@@ -88,7 +95,7 @@ def _scale_whole(name: str, method: str, numbers: Distribution, levels: tuple[fl
     mean, low, high = float(numbers.mean or 0.0), float(numbers.min or 0.0), float(numbers.max or 0.0)
     _need_finite(name, (mean, low, high))
     if method == "standard":
-        # The mean of equal numbers may be off by a rounding, and their deviation not quite 0.
+        # Rounding may shift the mean of equal numbers and make their deviation nonzero.
         shift, width = (low, 0.0) if low == high else (mean, float(numbers.deviation or 0.0))
         return Span((shift,), (_invert(name, width),), mean=(mean,))
     if method == "minmax":
@@ -100,7 +107,7 @@ def _scale_whole(name: str, method: str, numbers: Distribution, levels: tuple[fl
     return Span(mean=(mean,))
 
 
-def _standardise_each(name: str, elements: Elements) -> Span:
+def _standardize_each(name: str, elements: Elements) -> Span:
     means, deviations = elements.means, elements.deviations
     _need_finite(name, means)
     widths = np.where(deviations <= np.abs(means) * _ROUNDING, 0.0, deviations)
@@ -113,7 +120,7 @@ def _plain(numbers: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _invert(name: str, width: float) -> float:
-    """Return the factor that makes a width 1; for numbers that count as equal, 1."""
+    """Return the factor that scales a width to 1; 1 for numbers that count as equal."""
     if width < SMALLEST_SPREAD:
         return 1.0
     factor = 1.0 / width
@@ -124,8 +131,8 @@ def _invert(name: str, width: float) -> float:
 def _need_finite(name: str, numbers: Iterable[float]) -> None:
     for number in numbers:
         if not math.isfinite(number):
-            advice = "Use Scale('log1p'), or leave the field out: give None for it."
-            raise _refuse(name, "numbers whose spread a double can hold", show(number), advice)
+            advice = "Use Scale('log1p'), or leave the field out: set its transform to None."
+            raise _refuse(name, "numbers whose spread is in the range of float64", show(number), advice)
 
 
 def _refuse(name: str, expected: str, got: str, advice: str) -> OptionError:

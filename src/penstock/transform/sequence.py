@@ -1,6 +1,6 @@
-"""Sequences of numbers as arrays of one length: cut and padded, with a mask where asked; or ragged.
+"""`Pad`: sequences of numbers as arrays, truncated and padded, with an optional mask; or ragged.
 
-In: lists of ints or floats, or of steps of them. Out: arrays (rows, length, …) of the same numbers.
+In: lists of integers or floats, or of steps of them. Out: arrays (rows, length, …) of the same numbers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.transform.padding import Padded, step_shape
 
-_DTYPES: Final = ("float32", "float64", "int32", "int64")  # those that the core pads
+_DTYPES: Final = ("float32", "float64", "int32", "int64")  # supported by the core
 _WHOLE: Final = (None, "int32", "int64")
 _RANGES: Final = {"int32": 2**31, "int64": 2**63}
 
 
 @dataclass(frozen=True)
 class PadFit(Fitted):
-    """What `Pad` learned: the element type as stored, and the shape of an item."""
+    """Fitted state of `Pad`: the stored element type and the shape of an item."""
 
     dtype: str
     shape: tuple[int | None, ...]
@@ -42,20 +42,23 @@ class PadFit(Fitted):
 
 @dataclass(frozen=True, repr=False)
 class Pad(Padded):
-    """Pad sequences of numbers; a record without one has an empty one.
+    """Pad sequences of numbers to arrays of one length.
+
+    The output has the shape (rows, length, …). A record without a value counts as an empty sequence.
 
     Attributes:
-        length: Of all rows: longer ones are cut, shorter ones padded behind. If not given, a batch is as long
-            as its longest row, and one at least.
-        multiple: Pad to the longest row of the batch, rounded up to a multiple of this; with `length` too, at
-            most to that.
-        value: The padding.
-        dtype: Of the array; as stored, if not given. Ints that do not fit int32 are an error.
-        keep: What is left of a row that is cut: its "head" or its "tail".
-        mask: Whether to add `<name>_mask`, True where an item is no padding.
-        ragged: Give a `Ragged`, not padded; rows beyond `length` are cut all the same.
-        step_length: Of steps that hold any number of values, as `length` is of rows.
-        fitted: What was learned.
+        length: Length of all rows. Longer rows are truncated, shorter rows are padded at the end. By default
+            each batch is as long as its longest row, and at least 1.
+        multiple: Round the length of a batch up to a multiple of this number. With `length`, which is then
+            the maximum, rows are padded to the longest row of the batch.
+        value: Padding value.
+        dtype: Element type of the output: "float32", "float64", "int32" or "int64". By default the stored
+            type. An integer out of the range of the type is an error.
+        keep: Part of a row to keep when it is truncated: its "head" or its "tail".
+        mask: Whether to add an output `<name>_mask`, which is True for items and False for padding.
+        ragged: Whether to return a `Ragged` without padding. Rows longer than `length` are still truncated.
+        step_length: Like `length`, for the steps of a sequence whose steps vary in length.
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Pad(length=64, keep="tail", mask=True)
@@ -78,32 +81,34 @@ class Pad(Padded):
             self._check_value(self.dtype or self.fitted.dtype)
 
     def fit(self, name: str, field: Field, source: FitSource) -> Pad:  # noqa: ARG002 - nothing is learned
-        """Return the transform for a field."""
+        """Return the transform fitted to a field."""
         return replace(self, fitted=PadFit(**self.derive(name, field)))
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides: all of it."""
+        """Return the part of the fitted state that depends only on the field: all of it."""
         if not isinstance(field, Sequence) or field.dtype not in ("int64", "float32"):
-            advice = "Strings become codes: Encode(length=…)." if isinstance(field, Sequence) else ""
+            advice = "Use Encode(length=…) for strings." if isinstance(field, Sequence) else ""
             raise misfit(self, name, field, "a sequence of numbers", advice)
         self._refuse_steps(name, field)
         if self.dtype is not None and not can_cast(field.dtype, self.dtype):
             expected = f"'float32' or 'float64' for field {name!r}"
-            raise refuse_option("Pad", "dtype", expected, repr(self.dtype), "Floats are not cut to ints.")
+            raise refuse_option(
+                "Pad", "dtype", expected, repr(self.dtype), "Floats are not converted to integers."
+            )
         return {"dtype": field.dtype, "shape": step_shape(field)}
 
     def is_measured(self, field: Field) -> bool:
-        """Whether fitting to such a field asks for its statistics: whole numbers may equal the padding."""
+        """Whether fitting to a field needs its statistics: integers may equal the padding value."""
         return self._may_collide(field)
 
     def caution(self, field: Field, statistics: FieldStatistics) -> str:
-        """Return a note where the padding equals values of the data, and nothing tells them apart."""
+        """Return a warning if values of the data equal the padding, without a mask to distinguish them."""
         values = statistics.values
         if values is None or not values.num_zero or not self._may_collide(field):
             return ""
         return (
-            f"{values.num_zero} of {values.num_values} values are 0, as the padding is: Pad(mask=True), in a "
-            "config file {mask: true}, adds a mask that tells them apart, and built models use it; "
+            f"{values.num_zero} of {values.num_values} values are 0, the padding value: Pad(mask=True), in a "
+            "config file {mask: true}, adds a mask that marks padding, which built models use; "
             "Pad(value=-1) pads with another number. Without either, zeros at the end of a sequence count as "
             "padding"
         )
@@ -115,13 +120,13 @@ class Pad(Padded):
         return is_whole and field.role == "input" and self.value == 0 and not self.mask and not self.ragged
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         fitted = need_fitted(self, name, self.fitted)
         return self._list_outputs(name, self.dtype or fitted.dtype, fitted.shape)
 
     @property
     def padding(self) -> float:
-        """What shorter rows are filled up with."""
+        """Padding value."""
         return self.value
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
@@ -136,4 +141,4 @@ class Pad(Padded):
     def _check_value(self, dtype: str) -> None:
         limit = _RANGES.get(dtype)
         if limit is not None and (self.value != int(self.value) or not -limit <= self.value < limit):
-            raise refuse_option("Pad", "value", f"a whole number that {dtype} holds", show(self.value))
+            raise refuse_option("Pad", "value", f"a whole number in the range of {dtype}", show(self.value))

@@ -1,4 +1,4 @@
-"""Where the iterations of a bridge begin, whatever a framework does with them."""
+"""Where the iterations of a bridge start, whatever a framework does with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.bridge.position import Course, course_of
+from penstock.bridge.position import PositionTracker, get_tracker
 
 
 class Reading:
@@ -32,7 +32,7 @@ class Reading:
 
 
 class FakeLoader:
-    """A loader as far as a course knows it: epochs of `num_batches`, or one more in odd epochs."""
+    """The part of a loader that a tracker uses: epochs of `num_batches`, plus `more` in odd ones."""
 
     def __init__(self, num_batches: int = 3, repeat: int | None = 1, more: int = 0) -> None:
         self.num_batches, self.more = num_batches, more
@@ -50,9 +50,9 @@ class FakeLoader:
         return Reading([(epoch, step) for step in range(start, self.num_steps(epoch))])
 
 
-def take(course: Course, loader: Any, count: int | None = None, **how: bool) -> list[Any]:
-    """Return some batches of a new iteration, or all; it is dropped then."""
-    batches = course.read(loader, course.begin(**how))
+def take(tracker: PositionTracker, loader: Any, count: int | None = None, **how: bool) -> list[Any]:
+    """Return `count` batches of a new iteration, or all of them; then drop the iteration."""
+    batches = tracker.read(loader, tracker.begin(**how))
     return list(batches) if count is None else [next(batches) for _ in range(count)]
 
 
@@ -62,102 +62,106 @@ def loader() -> Any:
 
 
 def test_iterations_read_to_their_end_are_epochs(loader) -> None:
-    course = course_of(loader)
-    assert [take(course, loader) for _ in range(2)] == [[(e, s) for s in range(3)] for e in range(2)]
+    tracker = get_tracker(loader)
+    assert [take(tracker, loader) for _ in range(2)] == [[(e, s) for s in range(3)] for e in range(2)]
     assert loader.position == (1, 3)
-    assert take(course, loader, 3) == [(2, 0), (2, 1), (2, 2)]  # all, though its end was not asked for
-    assert take(course, loader, 1) == [(3, 0)]
+    assert take(tracker, loader, 3) == [
+        (2, 0),
+        (2, 1),
+        (2, 2),
+    ]  # all of its batches, without asking for its end
+    assert take(tracker, loader, 1) == [(3, 0)]
 
 
 def test_dropped_iteration_does_not_count(loader) -> None:
-    course = course_of(loader)
-    assert take(course, loader, 2) == take(course, loader, 2) == [(0, 0), (0, 1)]
+    tracker = get_tracker(loader)
+    assert take(tracker, loader, 2) == take(tracker, loader, 2) == [(0, 0), (0, 1)]
     assert loader.position == (0, 2)
-    course.begin()
-    assert take(course, loader) == [(0, 0), (0, 1), (0, 2)]
+    tracker.begin()
+    assert take(tracker, loader) == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_bridges_of_one_loader_share_a_course(loader) -> None:
-    assert course_of(loader) is course_of(loader)
-    assert course_of(loader) is not course_of(FakeLoader())
+def test_bridges_of_one_loader_share_a_tracker(loader) -> None:
+    assert get_tracker(loader) is get_tracker(loader)
+    assert get_tracker(loader) is not get_tracker(FakeLoader())
 
 
-def test_moved_loader_decides_where_the_next_begins(loader) -> None:
-    course = course_of(loader)
-    take(course, loader, 1)
+def test_next_iteration_starts_at_the_position_of_a_moved_loader(loader) -> None:
+    tracker = get_tracker(loader)
+    take(tracker, loader, 1)
     loader.seek(4, 2)
-    assert take(course, loader) == [(4, 2)]
+    assert take(tracker, loader) == [(4, 2)]
     loader.seek(7, 3)
-    assert take(course, loader) == [(8, 0), (8, 1), (8, 2)]
+    assert take(tracker, loader) == [(8, 0), (8, 1), (8, 2)]
 
 
 def test_whole_iteration_is_a_multiple_of_repeat_wherever_it_begins() -> None:
     loader: Any = FakeLoader(repeat=2)
-    course = course_of(loader)
+    tracker = get_tracker(loader)
     loader.seek(3, 1)
-    assert take(course, loader) == [(3, 1), (3, 2)]
-    assert take(course, loader)[-1] == (5, 2)
+    assert take(tracker, loader) == [(3, 1), (3, 2)]
+    assert take(tracker, loader)[-1] == (5, 2)
 
 
-def test_endless_iterations_go_on_behind_what_was_read() -> None:
+def test_endless_iterations_continue_after_the_last_batch() -> None:
     loader: Any = FakeLoader(repeat=None)
-    course = course_of(loader)
-    taken = [batch for count in (2, 2, 3) for batch in take(course, loader, count)]
+    tracker = get_tracker(loader)
+    taken = [batch for count in (2, 2, 3) for batch in take(tracker, loader, count)]
     assert taken == [(number // 3, number % 3) for number in range(7)]
 
 
-def test_flowing_iterations_read_uneven_epochs_once() -> None:
+def test_continuous_iterations_read_uneven_epochs_once() -> None:
     loader: Any = FakeLoader(more=1)
-    course = course_of(loader)
-    taken = [batch for _ in range(3) for batch in take(course, loader, 3, flows=True)]
+    tracker = get_tracker(loader)
+    taken = [batch for _ in range(3) for batch in take(tracker, loader, 3, is_continuous=True)]
     assert taken == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3), (2, 0), (2, 1)]
 
 
 @pytest.mark.parametrize("num_batches", [1, 2])
 def test_iteration_that_built_a_model_does_not_count(num_batches) -> None:
     loader: Any = FakeLoader(num_batches)
-    course = course_of(loader)
-    take(course, loader, num_batches)
-    course.doubt()
-    assert take(course, loader, num_batches)[0] == (0, 0)
-    course.begin()  # what Keras asks for behind an epoch, before it says that it is over
-    course.doubt()
-    assert take(course, loader, num_batches)[0] == (1, 0)
-    course.forget()
-    assert take(course, loader, num_batches)[0] == (1, 0)
+    tracker = get_tracker(loader)
+    take(tracker, loader, num_batches)
+    tracker.mark_epoch_end()
+    assert take(tracker, loader, num_batches)[0] == (0, 0)
+    tracker.begin()  # Keras starts the next iteration before it reports the end of an epoch
+    tracker.mark_epoch_end()
+    assert take(tracker, loader, num_batches)[0] == (1, 0)
+    tracker.discard_iteration()
+    assert take(tracker, loader, num_batches)[0] == (1, 0)
 
 
-def test_followed_consumer_decides_where_it_is(loader) -> None:
-    course = course_of(loader)
-    take(course, loader, 1)  # built a model
-    assert course.follow(flows=False) == (0, 0)
-    batches = course.read(loader, course.begin())
+def test_position_follows_the_consumer(loader) -> None:
+    tracker = get_tracker(loader)
+    take(tracker, loader, 1)  # built a model
+    assert tracker.follow_consumer(is_continuous=False) == (0, 0)
+    batches = tracker.read(loader, tracker.begin())
     assert [next(batches) for _ in range(3)][-1] == (0, 2)  # fetched ahead
     assert loader.position == (0, 0)
-    assert [course.advance(1), loader.position] == [False, (0, 1)]
-    assert [course.advance(5), loader.position] == [True, (0, 3)]  # no more than there is
-    assert take(course, loader, 2) == [(1, 0), (1, 1)]
-    course.advance(1)
-    course.leave()
+    assert [tracker.advance(1), loader.position] == [False, (0, 1)]
+    assert [tracker.advance(5), loader.position] == [True, (0, 3)]  # stops at the end of the epoch
+    assert take(tracker, loader, 2) == [(1, 0), (1, 1)]
+    tracker.advance(1)
+    tracker.stop_following()
     assert loader.position == (1, 1)
-    assert take(course, loader) == [(1, 1), (1, 2)]
+    assert take(tracker, loader) == [(1, 1), (1, 2)]
 
 
-def test_left_iteration_is_closed(loader) -> None:
-    course = course_of(loader)
-    course.follow(flows=True)
-    batches = course.read(loader, course.begin())
+def test_stop_following_closes_the_iteration(loader) -> None:
+    tracker = get_tracker(loader)
+    tracker.follow_consumer(is_continuous=True)
+    batches = tracker.read(loader, tracker.begin())
     next(batches)
-    course.leave()
+    tracker.stop_following()
     assert list(batches) == []
 
 
-def test_new_run_counts_what_an_error_left(loader) -> None:
-    course = course_of(loader)
-    course.follow(flows=False)
-    take(course, loader, 2)
-    course.advance(2)
-    course.settle()
-    assert take(course, loader) == [(0, 2)]
-    course.settle()
-    assert take(course, loader, 1) == [(1, 0)]
+def test_new_run_continues_where_an_error_ended_the_last(loader) -> None:
+    tracker = get_tracker(loader)
+    tracker.follow_consumer(is_continuous=False)
+    take(tracker, loader, 2)
+    tracker.advance(2)
+    tracker.start_run()
+    assert take(tracker, loader) == [(0, 2)]
+    tracker.start_run()
+    assert take(tracker, loader, 1) == [(1, 0)]

@@ -1,6 +1,6 @@
-"""`Encode` as TensorFlow's operations: a lookup table a field.
+"""`Encode` and `Tokenize` as TensorFlow operations: one lookup table per field.
 
-In: sites of strings and ints, one a record or many. Out: statements, and a term for the codes or rows.
+In: fields of strings and integers. Out: statements, and a term for the codes or vectors.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from penstock.transform.vocabulary import Entry
 
 
 def write_encode(site: Site, transform: Encode) -> dict[str, Term]:
-    """Write what `Encode` does.
+    """Write `Encode` as operations.
 
     Raises:
-        OptionError: It hashes, by a hash that TensorFlow does not have.
+        OptionError: The transform hashes values, with a hash that TensorFlow does not have.
     """
     if transform.output == "hash":
-        site.refuse("a vocabulary, as TensorFlow has no such hash", f"{transform!r}")
+        site.refuse("a vocabulary, as TensorFlow does not have this hash", f"{transform!r}")
     fitted = need_fitted(transform, site.name, transform.fitted)
     if not fitted.num_levels:
         codes = _code_rows(site, transform, fitted)
@@ -40,7 +40,7 @@ def write_encode(site: Site, transform: Encode) -> dict[str, Term]:
         lists = site.bind(lists.merge_dims(1, 2))
     if is_set or fitted.num_levels == 1:
         codes = site.bind(_look_up(site, transform, fitted, lists))
-    else:  # tables take no lists of lists
+    else:  # lookup tables accept no lists of lists
         codes = site.bind(lists.with_flat_values(_look_up(site, transform, fitted, lists.flat_values)))
     _check_codes(site, transform, codes.flat_values)
     if is_set:
@@ -51,7 +51,7 @@ def write_encode(site: Site, transform: Encode) -> dict[str, Term]:
 
 
 def count_codes(site: Site, codes: Term, num_codes: int, *, is_count: bool) -> Term:
-    """Return rows that say how often each code occurs in a list, or whether it does."""
+    """Return one vector per list: how often each code occurs in it, or whether it occurs."""
     counted = tf.math.bincount(
         codes,
         minlength=num_codes,
@@ -70,7 +70,7 @@ def _code_rows(site: Site, transform: Encode, fitted: EncodeFit) -> Term:
         and fitted.default is None
         and not (fitted.can_lack and transform.missing == "error")
     ):
-        # A ragged tensor: records without a value have no code, and get theirs at the end.
+        # A ragged tensor: records without a value get their code in to_tensor.
         kind = tf.int64 if fitted.dtype == "int64" else tf.string
         values = site.parse(tf.io.RaggedFeature(kind))
         codes = site.bind(_look_up(site, transform, fitted, values))
@@ -93,29 +93,31 @@ def _look_up(site: Site, transform: Encode, fitted: EncodeFit, values: Term) -> 
 def look_up(
     site: Site, values: Term, entries: tuple[Entry, ...], first: int, unknown: int, *path: str
 ) -> Term:
-    """Return the codes of values by a table; `path` is where in the transform's JSON form its entries are."""
-    if not entries:  # TensorFlow takes no empty table
+    """Look up the codes of values; `path` is the path of the entries in the JSON form of the transform."""
+    if not entries:  # TensorFlow accepts no empty table
         return tf.ones_like(values, dtype=tf.int32) * unknown
     return site.define_table(entries, first, unknown, *path).lookup(values)
 
 
 def _check_codes(site: Site, transform: Encode, codes: Term) -> None:
     if transform.unknown == "error":
-        message = f"field {site.name!r}: a value that has no code"
+        message = f"field {site.name!r}: a value that is not in the vocabulary"
         site.check(tf.debugging.assert_greater_equal(codes, 0, message))
 
 
-_PUNCTUATION: Final = "[!-/:-@\\[-`{-~]"  # of ASCII
+_PUNCTUATION: Final = "[!-/:-@\\[-`{-~]"  # ASCII punctuation
 
 
 def write_tokenize(site: Site, transform: Tokenize) -> dict[str, Term]:
-    """Write what `Tokenize` does.
+    """Write `Tokenize` as operations.
 
     Raises:
-        OptionError: A tokenizer's file says how texts are cut.
+        OptionError: The transform uses a tokenizer file.
     """
     if transform.tokenizer is not None:
-        site.refuse("a vocabulary of words, as TensorFlow has no such tokenizer", "Tokenize(tokenizer=…)")
+        site.refuse(
+            "a vocabulary of words, as TensorFlow cannot run tokenizer files", "Tokenize(tokenizer=…)"
+        )
     texts, _ = read_values(site, "fill")
     standard = transform.standardize
     if standard in ("lower", "lower_and_strip"):
@@ -132,11 +134,11 @@ def write_tokenize(site: Site, transform: Tokenize) -> dict[str, Term]:
         return {site.name: count_codes(site, ids, transform.num_codes, is_count=transform.output == "count")}
     padding: Padded = transform
     if transform.split is None and not (transform.length or transform.multiple or transform.ragged):
-        padding = Pad(length=1, mask=transform.mask)  # a text that is not split is one token at most
+        padding = Pad(length=1, mask=transform.mask)  # a text that is not split is at most one token
     return pad_lists(site, padding, ids, (), 0)
 
 
 def _take_whole(site: Site, texts: Term) -> Term:
-    """Return each text as one word, and an empty one as none."""
-    is_word = site.bind_beside("is_word", tf.strings.length(texts) > 0)
+    """Return lists of one word each, the whole text; the list of an empty text is empty."""
+    is_word = site.bind_extra("is_word", tf.strings.length(texts) > 0)
     return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(texts, is_word), tf.cast(is_word, tf.int64))

@@ -1,6 +1,6 @@
-"""The files of a split as a data set of batches: read, shuffled, cut, fetched ahead.
+"""The files of a split as a `tf.data.Dataset`: read, shuffled, batched, prefetched.
 
-In: what is read, and the choices. Out: constants on top, and the statements that bind `dataset`.
+In: files and options. Out: constants at the top of the program, and the statements that bind `dataset`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 
 _COMPRESSIONS: Final = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
-_READ_BYTES: Final = 8 << 20  # of a file at once
+_READ_BYTES: Final = 8 << 20  # buffer size for each file
 _MOST_SHUFFLED: Final = 10_000
 _SHUFFLED_BYTES: Final = 256 << 20
 _MOST_SEED: Final = 2**63 - 1
@@ -29,15 +29,16 @@ Last = Literal["short", "drop"]
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions:
-    """Choices of a pipeline of TensorFlow's operations.
+    """Options of a pipeline of TensorFlow operations.
 
     Attributes:
-        batch_size: Records of a batch.
-        shuffle: Whether files and, within a window, records come in another order in each epoch.
-        seed: Of that order.
-        last: What becomes of the records that do not fill a batch: a "short" one, or "drop" them, so that all
-            batches have one shape.
-        shuffle_records: How many records that window holds; 10,000, if not said, or fewer of large ones.
+        batch_size: Number of records per batch.
+        shuffle: Whether to shuffle files, and records within a buffer, anew in each epoch.
+        seed: Random seed of the order.
+        last: What to do with the last records if they do not fill a batch: make a "short" batch, or "drop"
+            them, so that all batches have one shape.
+        shuffle_records: Number of records in the shuffle buffer. By default 10,000, or fewer if records are
+            large.
     """
 
     batch_size: int = 32
@@ -51,9 +52,11 @@ class GraphOptions:
         if not isinstance(self.shuffle, bool):
             raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
         if self.seed > _MOST_SEED:
-            raise OptionError("seed", expected=f"at most {_MOST_SEED}, as TensorFlow takes", got=self.seed)
+            raise OptionError(
+                "seed", expected=f"at most {_MOST_SEED}, the maximum of TensorFlow", got=self.seed
+            )
         if self.last not in ("short", "drop"):
-            advice = "Batches that are padded with records of weight 0 come from loader(…).to_tf()."
+            advice = "For batches padded with records of weight 0, use loader(…, last='pad').to_tf()."
             raise OptionError("last", expected="'short' or 'drop'", got=show(self.last), advice=advice)
         if self.shuffle_records is not None and check_whole("shuffle_records", self.shuffle_records) < 1:
             expected = "a whole number of at least 1"
@@ -62,14 +65,14 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class GraphSource:
-    """What is read.
+    """The files that a generated pipeline reads.
 
     Attributes:
-        paths: The files, in the order of their records.
-        compressions: How each is compressed: "none", "gzip" or "zlib".
-        payload: What the records are.
-        schema: What they hold.
-        record_bytes: What a record takes, on average.
+        paths: Paths of the files, in the order of their records.
+        compressions: Compression of each file: "none", "gzip" or "zlib".
+        payload: Whether records are Examples or SequenceExamples.
+        schema: Schema of the records.
+        record_bytes: Average size of a record.
     """
 
     paths: tuple[str, ...]
@@ -80,21 +83,21 @@ class GraphSource:
 
 
 def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
-    """Return what is read of a split.
+    """Return the files of a split.
 
     Raises:
-        OptionError: It has no records, or some that are known to be damaged.
+        OptionError: The split has no records, or has records that are known to be damaged.
     """
     shards = split.rows.shards
     if not len(split.rows):
-        raise OptionError(f"split {split.name!r}", expected="at least one record", got="none")
+        raise OptionError(f"split {split.name!r}", expected="at least one record", got="an empty split")
     for shard in shards:
         if shard.index.damages:
             raise OptionError(
                 f"split {split.name!r} as TensorFlow operations",
-                expected="sound files, as TensorFlow ends at the first damaged record",
-                got=f"{len(shard.index.damages)} damaged in {shard.path}",
-                advice="Run 'penstock repair', or feed it by loader(…).to_tf().",
+                expected="intact files, as TensorFlow stops at the first damaged record",
+                got=f"{len(shard.index.damages)} damaged ranges in {shard.path}",
+                advice="Run 'penstock repair', or use loader(…).to_tf().",
             )
     num_bytes = sum(shard.index.identity.size for shard in shards)
     return GraphSource(
@@ -106,20 +109,20 @@ def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
     )
 
 
-def give_choices(top: StatementBlock, source: GraphSource, options: GraphOptions) -> None:
-    """Write the constants that say what is read, and how."""
+def define_options(top: StatementBlock, source: GraphSource, options: GraphOptions) -> None:
+    """Write the constants for the files and the options."""
     top.define_constant("FILES", list(source.paths))
     if len(set(source.compressions)) > 1:
         top.define_constant("COMPRESSIONS", [_COMPRESSIONS[each] for each in source.compressions])
     top.define_constant("BATCH_SIZE", options.batch_size)
     top.define_constant("SHUFFLE", options.shuffle)
     top.define_constant("SEED", options.seed)
-    usual = max(options.batch_size, min(_MOST_SHUFFLED, _SHUFFLED_BYTES // max(1, source.record_bytes)))
-    top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or usual)
+    default = max(options.batch_size, min(_MOST_SHUFFLED, _SHUFFLED_BYTES // max(1, source.record_bytes)))
+    top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or default)
 
 
-def write_chain(source: GraphSource, options: GraphOptions) -> Sequence[Statement]:
-    """Write the data set: files, records, batches."""
+def write_dataset(source: GraphSource, options: GraphOptions) -> Sequence[Statement]:
+    """Write the statements that bind `dataset`: files, records, batches."""
     is_mixed = len(set(source.compressions)) > 1
     files = Term.name("FILES")
     elements: Any = (files, Term.name("COMPRESSIONS")) if is_mixed else files

@@ -1,6 +1,7 @@
-"""How bright pixels are, as TensorFlow's operations, rounded as the loader rounds.
+"""`Image` as TensorFlow operations: functions for brightness, EXIF orientation and one image.
 
-In: a program. Out: its function `find_brightness`, of pixels in three colours.
+In: image fields. Out: functions of the program, and a term for the pixels, which are rounded as the loader
+rounds them. Random augmentation is left out.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from penstock.transform.crop import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image
 
 _NAME: Final = "find_brightness"
-_LUMA: Final = (19595, 38470, 7471)  # of 65536: how bright red, green and blue are
+_LUMA: Final = (19595, 38470, 7471)  # weights of red, green and blue, in 65536ths
 
 
-def give_brightness(page: Page) -> Term:
-    """Write the function on top, once; return the term for it."""
+def define_brightness(page: Page) -> Term:
+    """Define the function `find_brightness` once; return the term for it."""
     if _NAME not in page.functions:
         block = StatementBlock()
         shares = block.bind("shares", tf.cast(Term.name("pixels"), tf.int32) * list(_LUMA))
@@ -33,15 +34,15 @@ def give_brightness(page: Page) -> Term:
     return Term.name(_NAME)
 
 
-_HEAD_BYTES: Final = 1 << 17  # where the EXIF of a photo lies
-_TIFF_BYTES: Final = 1 << 14  # where in it the orientation lies
-_SPARE: Final = 16  # zeros behind it: what is looked for beyond is not there
+_HEAD_BYTES: Final = 1 << 17  # the EXIF of a photo is within these first bytes
+_TIFF_BYTES: Final = 1 << 14  # the orientation is within these first bytes of the EXIF
+_SPARE: Final = 16  # zeros after the end, so that reads past it find nothing
 _SEGMENT: Final = b"\xff\xe1"
 _ORIENTATION: Final = 0x0112
 
 
-def give_orientation(page: Page) -> tuple[Term, Term]:
-    """Write both functions on top, once; return the terms for them."""
+def define_orientation(page: Page) -> tuple[Term, Term]:
+    """Define `find_orientation` and `turn_upright` once; return the terms for them."""
     names = ("find_orientation", "turn_upright")
     if names[0] not in page.functions:
         page.functions[names[0]] = _define_finding()
@@ -94,8 +95,8 @@ def _define_turning() -> DefineFunction:
     return DefineFunction("turn_upright", ("pixels", "orientation"), docstring, block.finish(upright))
 
 
-_TURNED: Final = 5  # of the orientations of EXIF, those from here on swap the sides
-# By orientation: whether the first row, and the first column, were the last before the image was turned.
+_TURNED: Final = 5  # EXIF orientations from 5 on swap width and height
+# By orientation: whether the first row, and the first column, were the last before the image was rotated.
 _REVERSED: Final = ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0))
 _DENOMINATORS: Final = (1, *reversed(DRAFTS))
 
@@ -106,23 +107,23 @@ _data, _is_jpeg, _size, _wanted, _box, _window, _draft, _share, _orientation = (
 
 
 def find_fill(transform: Image) -> Any:
-    """Return what stands where there is no image: one number for all channels, or one for each."""
+    """Return the fill value for areas without an image: one number for all channels, or one per channel."""
     return plain(transform.__dict__["_fill"])
 
 
 def plain(numbers: Any) -> Any:
-    """Return one number where all are equal, else the list of them."""
+    """Return a single number if all are equal, else a list."""
     values = np.asarray(numbers).tolist()
     return values[0] if len(set(values)) == 1 else values
 
 
-class PictureReader:
-    """Writes the function.
+class ImageFunction:
+    """Writes the function that decodes and resizes one image of a field.
 
     Args:
-        site: The field.
-        transform: What is made of its images.
-        formats: Which there are among them: "jpeg", "png" or both.
+        site: The field in the program.
+        transform: Transform of the field.
+        formats: Formats of the images: "jpeg", "png" or both.
     """
 
     def __init__(self, site: Site, transform: Image, formats: tuple[str, ...]) -> None:
@@ -137,12 +138,12 @@ class PictureReader:
         self._block = StatementBlock()
 
     def define(self, name: str) -> DefineFunction:
-        """Return the function, by a name."""
+        """Return the function under a name."""
         block = self._block
         if self._has_jpeg and self._has_png:
             block.bind("is_jpeg", tf.io.is_jpeg(_data))
         self._write_size()
-        find, turn = give_orientation(self._site.page) if self._turns else (None, None)
+        find, turn = define_orientation(self._site.page) if self._turns else (None, None)
         if find is not None:
             block.bind("orientation", self._choose(find(_data), tf.constant(1)))
             block.bind("size", tf.where(_orientation < _TURNED, _size, tf.reverse(_size, [0])))
@@ -156,17 +157,17 @@ class PictureReader:
         return DefineFunction(name, ("data",), docstring, block.finish(self._resize(pixels)))
 
     def _write_size(self) -> None:
-        """Bind `size`, and refuse what claims too many pixels."""
+        """Bind `size`, and make images with too many pixels fail."""
         of_jpeg = tf.image.extract_jpeg_shape(_data)[:2]
         head = tf.strings.substr(_data, 16, 8)
         of_png = tf.reverse(tf.io.decode_raw(head, tf.int32, little_endian=False), [0])
         size = self._block.bind("size", self._choose(of_jpeg, of_png))
-        self._block.note("One that claims more pixels is refused: the decoder finds none in no bytes.")
+        self._block.note("Too many pixels: decoding an empty string is an error.")
         num_pixels = tf.reduce_prod(tf.cast(size, tf.int64))
         self._block.bind("data", tf.where(num_pixels <= self._transform.max_pixels, _data, ""))
 
     def _write_frame(self) -> None:
-        """Bind `box`, the part of the image that is taken, or `window`, what it fills of the output."""
+        """Bind `box`, the size of the crop, or `window`, the size of the image within the padded output."""
         block, taken, filled = self._block, _size, _wanted
         if self._resize_by == "pad":
             scale = block.bind("scale", tf.reduce_min(_wanted / _size))
@@ -175,7 +176,9 @@ class PictureReader:
             scale = block.bind("scale", tf.reduce_max(_wanted / _size))
             taken = block.bind("box", tf.minimum(_size, _wanted / scale))
         if self._has_drafts:
-            block.note("A JPEG is decoded at 1/2, 1/4 or 1/8 where that still is larger than the output.")
+            block.note(
+                "A JPEG is decoded at 1/2, 1/4 or 1/8 of its size where that is still larger than the output."
+            )
             room = tf.reduce_min(taken / filled)
             least = [each * DRAFT_MARGIN for each in _DENOMINATORS[1:]]
             draft = tf.reduce_sum(tf.cast(room >= least, tf.int32))
@@ -199,9 +202,9 @@ class PictureReader:
         def decode(channels: int) -> Term:
             return tf.io.decode_jpeg(_data, channels=channels, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
-        if self._transform.channels == 1:  # which libjpeg does not make of CMYK
+        if self._transform.channels == 1:  # libjpeg does not convert CMYK to grayscale
             is_cmyk = tf.image.extract_jpeg_shape(_data)[2].equals(4)
-            bright = give_brightness(self._site.page)
+            bright = define_brightness(self._site.page)
             return tf.cond(
                 is_cmyk, function(body=lambda: bright(decode(3))), function(body=lambda: decode(1))
             )
@@ -212,7 +215,7 @@ class PictureReader:
     def _decode_png(self) -> Term:
         channels = self._transform.channels
         pixels = tf.io.decode_png(_data, channels=max(channels, 3))
-        return pixels if channels > 1 else give_brightness(self._site.page)(pixels)
+        return pixels if channels > 1 else define_brightness(self._site.page)(pixels)
 
     def _resize(self, pixels: Term) -> Term:
         """Return the pixels of the output."""
@@ -226,13 +229,15 @@ class PictureReader:
         return self._pad(self._block.bind("pixels", rounded), shape) if pads else rounded
 
     def _translate(self, pixels: Term, shape: Term) -> Term:
-        """Return the part that is taken, whose corner may lie between pixels, in the size that is wanted."""
+        """Crop and resize; the corner of the crop may lie between pixels."""
         block, is_cropped = self._block, self._resize_by == "crop"
         box, corner = (_box, (_size - _box) / 2) if is_cropped else (_size, None)
         if self._has_drafts:
             box, corner = box * _share, None if corner is None else corner * _share
         if self._has_drafts and self._turns:
-            block.note("The last pixels of a draft reach beyond the image: the first, if it was turned.")
+            block.note(
+                "The last pixels of a reduced image reach beyond the image; the first, if it was rotated."
+            )
             beyond = block.bind("beyond", tf.cast(tf.shape(pixels)[:2], tf.float64) - _size * _share)
             turned = block.bind("turned", tf.constant([list(each) for each in _REVERSED], tf.float64))
             beyond = block.bind("beyond", beyond * tf.gather(turned, _orientation - 1))
@@ -249,7 +254,7 @@ class PictureReader:
         )[0]
 
     def _pad(self, pixels: Term, shape: Term) -> Term:
-        """Return pixels in the middle of what stands where no image is."""
+        """Center the pixels in an output of the fill value."""
         block = self._block
         before = block.bind("before", (tf.constant(self._sides) - shape) // 2)
         behind = block.bind("behind", tf.constant(self._sides) - shape - before)
@@ -260,7 +265,7 @@ class PictureReader:
         return tf.cast(tf.pad(tf.cast(pixels, tf.int32) - fill, edges) + fill, tf.uint8)
 
     def _choose(self, of_jpeg: Term, of_png: Term) -> Term:
-        """Return one of two by what the image is."""
+        """Return one of two terms by the format of the image."""
         if not self._has_png:
             return of_jpeg
         if not self._has_jpeg:
@@ -272,22 +277,22 @@ _FORMATS: Final = ("jpeg", "png")
 
 
 def write_image(site: Site, transform: Image) -> dict[str, Term]:
-    """Write what `Image` does where nothing is random.
+    """Write `Image` as operations, without augmentation.
 
     Raises:
-        OptionError: It decodes a format for which TensorFlow's pixels are others.
+        OptionError: The images may have a format that TensorFlow decodes to other pixels than Penstock.
     """
     fitted = need_fitted(transform, site.name, transform.fitted)
     lack: Lack = "refuse" if fitted.can_lack and transform.missing == "error" else "fill"
     data, _ = read_values(site, lack)
     name = site.page.names.take(f"read_{site.variable}")
-    site.page.functions[name] = PictureReader(site, transform, _find_formats(site, fitted.formats)).define(
+    site.page.functions[name] = ImageFunction(site, transform, _find_formats(site, fitted.formats)).define(
         name
     )
     read, shape = Term.name(name), [*fitted.size, transform.channels]
     if site.field.optional and site.field.default is None and lack == "fill":
         blank = tf.zeros(shape, tf.uint8) + tf.constant(find_fill(transform), tf.uint8)
-        blank = site.bind_beside("blank", blank)
+        blank = site.bind_extra("blank", blank)
         read = function("data", body=lambda data: _read_or(data, Term.name(name), blank))
     pixels = site.bind(tf.map_fn(read, data, fn_output_signature=tf.TensorSpec(shape, tf.uint8)))
     if transform.dtype == "float32":
@@ -296,7 +301,7 @@ def write_image(site: Site, transform: Image) -> dict[str, Term]:
 
 
 def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
-    """Return which formats there are among the images: the one that is declared, or all that are taken."""
+    """Return the formats of the images: the declared one, or all that the transform accepts."""
     declared = site.field.format if isinstance(site.field, ImageField) else None
     found = taken if declared is None or declared not in taken else (declared,)
     for each in found:
@@ -306,7 +311,7 @@ def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_or(data: Term, read: Term, blank: Term) -> Term:
-    """Return the pixels of an image, or what stands for one where there is none."""
+    """Return the pixels of an image, or `blank` where the record has no image."""
     return tf.cond(
         tf.strings.length(data) > 0, function(body=lambda: read(data)), function(body=lambda: blank)
     )

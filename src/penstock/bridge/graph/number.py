@@ -1,7 +1,7 @@
-"""`Scale` and `Keep` as TensorFlow's operations.
+"""`Scale` and `Keep` as TensorFlow operations.
 
-In: sites of numbers, tensors, sequences. Out: statements, and a term for each output. Scaling is done in
-doubles, as the core does it: the floats are the same to the last bit, of "log1p" to one unit of it.
+In: fields of numbers, tensors and sequences. Out: statements, and one term per output. Scaling is computed in
+double precision, as in the core: results are bit-identical, for "log1p" within one unit in the last place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.transform.number import Scale, ScaleFit
 
 
 def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
-    """Write what `Scale` does."""
+    """Write `Scale` as operations."""
     fitted = need_fitted(transform, site.name, transform.fitted)
     if fitted.is_sequence:
         lists = read_lists(site)
@@ -31,7 +31,7 @@ def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
     stored = read_values(site, "mark" if marks else "fill")
     outputs = {}
     if transform.indicator:
-        outputs[f"{site.name}_missing"] = site.bind_beside("missing", _indicate(transform, fitted, stored))
+        outputs[f"{site.name}_missing"] = site.bind_extra("missing", _indicate(transform, fitted, stored))
     scaled = site.bind(_scale(site, transform, fitted, stored.values))
     if stored.present is not None and not fitted.has_default:
         present = site.reshape(stored.present, [1] * len(fitted.shape)) if fitted.shape else stored.present
@@ -40,7 +40,7 @@ def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
 
 
 def write_keep(site: Site, transform: Keep) -> dict[str, Term]:
-    """Write what `Keep` does."""
+    """Write `Keep` as operations."""
     fitted = need_fitted(transform, site.name, transform.fitted)
     dtype = transform.dtype or fitted.dtype
     if fitted.is_sequence:
@@ -52,7 +52,7 @@ def write_keep(site: Site, transform: Keep) -> dict[str, Term]:
     else:
         values, present = read_values(site, "mark")
     if present is not None:
-        # As an array of the stored type would take it.
+        # Converted as an array of the stored type would convert it.
         fill = np.array([transform.missing], np.float64).astype(fitted.dtype).item()
         is_there = site.reshape(present, [1] * len(fitted.shape)) if fitted.shape else present
         values = site.bind(tf.where(is_there, values, tf.constant(fill, getattr(tf, fitted.dtype))))
@@ -62,13 +62,13 @@ def write_keep(site: Site, transform: Keep) -> dict[str, Term]:
 
 
 def _scale(site: Site, transform: Scale, fitted: ScaleFit, values: Term) -> Term:
-    """Return numbers scaled, those that are NaN filled in where they are missing ones."""
+    """Scale numbers; where NaN counts as missing, replace it by the fill value."""
     is_float = fitted.dtype.startswith("float")
     exact = values if fitted.dtype == "float64" else tf.cast(values, tf.float64)
     if not (math.isinf(fitted.low) and math.isinf(fitted.high)):
         exact = tf.clip_by_value(exact, fitted.low, fitted.high)
     if transform.method == "log1p":
-        exact = site.bind_beside("exact", exact)
+        exact = site.bind_extra("exact", exact)
         exact = tf.sign(exact) * tf.math.log1p(tf.abs(exact))
     if any(fitted.shift):
         shift = _arrange(site, "SHIFT", fitted.shift, fitted)
@@ -82,7 +82,7 @@ def _scale(site: Site, transform: Scale, fitted: ScaleFit, values: Term) -> Term
 
 
 def _indicate(transform: Scale, fitted: ScaleFit, stored: Stored) -> Term:
-    """Return 1 where a record lacks a number, or has a NaN that counts as missing; else 0."""
+    """Return 1 where a record has no number, or a NaN that counts as missing; else 0."""
     lacks = None if stored.present is None else ~stored.present
     if transform.nan == "missing" and fitted.dtype.startswith("float"):
         has_nan = tf.math.is_nan(stored.values)
@@ -95,7 +95,7 @@ def _indicate(transform: Scale, fitted: ScaleFit, stored: Stored) -> Term:
 
 
 def _arrange(site: Site, word: str, numbers: tuple[float, ...], fitted: ScaleFit) -> Any:
-    """Return one number, or a constant on top that has one for each element, in the shape of a record."""
+    """Return a single number, or a constant with one number per element in the shape of a record."""
     if len(numbers) == 1:
         return float(numbers[0])
     shape = [dim for dim in fitted.shape if dim is not None]

@@ -1,6 +1,6 @@
-"""What a field's records hold, as tensors: one value or array a record, or lists.
+"""The stored values of a field as tensors: one value or array per record, or lists.
 
-In: a field of the schema. Out: its feature description, and the statements that give its stored values.
+In: a field of the schema. Out: its feature description, and the statements that parse its values.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from penstock.schema.scalar import Number
 from penstock.transform.padding import count_levels
 
 Lack: TypeAlias = Literal["refuse", "fill", "mark"]
-"""What becomes of records without a value: they are refused, get the default, or are marked."""
+"""How to treat records without a value: raise an error, fill in the default, or also mark them."""
 
 _KINDS: Final = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 _ZEROS: Final[dict[str, Any]] = {"int64": 0, "float": 0.0, "bytes": ""}
-# What decode_raw takes, also with a length, by the types of as many bits that it does not take.
+# Types that tf.io.decode_raw does not support, with supported types of the same width.
 _DECODED: Final = {"uint32": "int32", "uint64": "int64", "float16": "uint16", "bool": "uint8"}
 
 
 class Stored(NamedTuple):
-    """What records hold.
+    """Stored values of a field.
 
     Attributes:
-        values: One value or array a record.
-        present: Which of the records have it; None if all.
+        values: One value or array per record.
+        present: Mask of the records that have a value; None if all have one.
     """
 
     values: Term
@@ -38,12 +38,12 @@ class Stored(NamedTuple):
 
 
 def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
-    """Return one value or array a record.
+    """Return one value or array per record.
 
     Args:
-        site: The field.
-        lack: What becomes of records without one, if the field is optional.
-        default: What they get in place of the field's own default, as a record holds it.
+        site: The field in the program.
+        lack: How to treat records without a value, if the field is optional.
+        default: Value for such records instead of the field's default, in its stored representation.
     """
     field, kind = site.field, _KINDS[site.field.kind]
     shape = list(field.shape) if isinstance(field, Tensor) and field.kind != "bytes" else []
@@ -53,30 +53,30 @@ def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
     if default is None:
         default = _find_default(field)
     if lack == "fill" and (default is not None or not shape):
-        given = _ZEROS[field.kind] if default is None else default
-        value = site.parse(tf.io.FixedLenFeature(shape, kind, default_value=given))
+        fill = _ZEROS[field.kind] if default is None else default
+        value = site.parse(tf.io.FixedLenFeature(shape, kind, default_value=fill))
         return Stored(_convert(site, value, is_filled=True), None)
     rows = site.parse(tf.io.RaggedFeature(kind))
-    present = site.bind_beside("present", rows.row_lengths() > 0) if lack == "mark" else None
+    present = site.bind_extra("present", rows.row_lengths() > 0) if lack == "mark" else None
     if not shape:
-        given = _ZEROS[field.kind] if default is None else default
-        value = site.bind(rows.to_tensor(given, shape=[None, 1])[:, 0])
+        fill = _ZEROS[field.kind] if default is None else default
+        value = site.bind(rows.to_tensor(fill, shape=[None, 1])[:, 0])
         return Stored(_convert(site, value, is_filled=True), present)
     value = rows.to_tensor(shape=[None, field.num_values])
     if default is not None and present is not None:
-        # Each element may have a default of its own, and to_tensor takes one for all.
+        # Each element may have its own default, and to_tensor accepts only one value.
         value = tf.where(present[:, tf.newaxis], value, np.ravel(default).tolist())
     value = site.bind(site.reshape(value, shape))
     return Stored(_convert(site, value, is_filled=True), present)
 
 
 def read_lists(site: Site) -> Term:
-    """Return lists of values, or of steps, as a ragged tensor; a record without one has an empty one."""
+    """Return lists of values or steps as a ragged tensor; a record without a list gets an empty one."""
     field = site.field
     if not isinstance(field, Sequence):
-        raise TypeError(f"{field!r} has no lists")
+        raise TypeError(f"expected a sequence field, got {field!r}")
     if field.default:
-        site.refuse("no default, as TensorFlow takes an empty list for a missing one", f"{field.default!r}")
+        site.refuse("no default, as TensorFlow reads a missing list as empty", f"default={field.default!r}")
     lists = site.parse(tf.io.RaggedFeature(_KINDS[field.kind], row_splits_dtype=tf.int64))
     if not field.is_feature_list or count_levels(field) == 2:
         return lists
@@ -87,7 +87,7 @@ def read_lists(site: Site) -> Term:
 
 
 def _convert(site: Site, value: Term, *, is_filled: bool) -> Term:
-    """Return values in the type and shape of the field, as records hold others for some."""
+    """Convert stored values to the type and shape of the field."""
     field = site.field
     if not isinstance(field, Number | Tensor):
         return value
@@ -104,7 +104,7 @@ def _decode(site: Site, value: Term, field: Number | Tensor, *, is_filled: bool)
     decoded = _DECODED.get(field.dtype, field.dtype)
     num_bytes = field.num_bytes if isinstance(field, Tensor) else 8
     if is_filled and field.default is None:
-        # No bytes become zeros.
+        # With a fixed length, an empty string decodes to zeros.
         value = tf.io.decode_raw(value, getattr(tf, decoded), fixed_length=num_bytes)
     else:
         value = tf.io.decode_raw(value, getattr(tf, decoded))
@@ -117,7 +117,7 @@ def _decode(site: Site, value: Term, field: Number | Tensor, *, is_filled: bool)
 
 
 def _find_default(field: Field) -> Any:
-    """Return what a record would hold that has the field's default; None, if it has none."""
+    """Return the default of the field in its stored representation, or None."""
     default = field.default
     if default is None or not isinstance(field, Tensor | Number):
         return default

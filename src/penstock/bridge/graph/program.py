@@ -1,6 +1,6 @@
-"""A pipeline over a split's files as one program.
+"""A fitted pipeline over the files of a split as one program.
 
-In: the files, the schema, the fitted pipeline, the choices. Out: statements that bind `dataset`.
+In: files, schema, fitted pipeline, options. Out: statements that bind `dataset`, a `tf.data.Dataset`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.bridge.graph.category import write_encode, write_tokenize
-from penstock.bridge.graph.files import GraphOptions, GraphSource, give_choices, write_chain
+from penstock.bridge.graph.files import GraphOptions, GraphSource, define_options, write_dataset
 from penstock.bridge.graph.image import write_image
 from penstock.bridge.graph.number import write_keep, write_scale
 from penstock.bridge.graph.sequence import write_pad
@@ -45,92 +45,90 @@ _WRITERS: Final[dict[type[Transform], _Write]] = {
 
 @dataclass(frozen=True)
 class Program:
-    """A pipeline as statements, which bind `dataset`.
+    """A pipeline as statements that bind `dataset`.
 
     Attributes:
-        statements: The program.
-        uses_file: Whether its code reads vocabularies from the pipeline's file.
+        statements: Statements of the program.
+        uses_file: Whether the program reads vocabularies from the pipeline's JSON file.
     """
 
     statements: tuple[Statement, ...]
     uses_file: bool
 
     def write(self) -> str:
-        """Return the program as code."""
+        """Return the program as Python code."""
         modules = ["import json", "import pathlib", ""] if self.uses_file else []
-        return write_program(self.statements, _WORDS, [*modules, "import tensorflow as tf"])
+        return write_program(self.statements, _DOCSTRING, [*modules, "import tensorflow as tf"])
 
 
-_WORDS: Final = "Batches of TFRecords by TensorFlow alone, written by Penstock."
+_DOCSTRING: Final = "Batches of TFRecords by TensorFlow alone, written by Penstock."
 
 
 def make_program(
     source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str = "pipeline.json"
 ) -> Program:
-    """Return the program that gives a pipeline's batches.
+    """Return the program that makes a pipeline's batches.
 
     Args:
-        source: What is read.
-        pipeline: Fitted to it.
-        options: The choices.
-        file: The name of the pipeline's file, from which code reads what is too long to be written out.
+        source: Files to read.
+        pipeline: Pipeline fitted to the schema of the files.
+        options: Options of batches and order.
+        file: Name of the pipeline's JSON file, from which the code reads long vocabularies.
 
     Raises:
-        OptionError: Something has no form in TensorFlow's operations; `field` names the field.
-        UnknownNameError: The pipeline reads a field that is not there.
-        SchemaError: A field is not what the pipeline was fitted to.
+        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names the field.
+        UnknownNameError: The pipeline reads a field that the files do not have.
+        SchemaError: A field differs from the one that the pipeline was fitted to.
     """
     if not isinstance(pipeline, Pipeline):
-        advice = "Fit one: ps.Pipeline.fit(pets)."
+        advice = "Fit a pipeline: ps.Pipeline.fit(data)."
         raise OptionError("pipeline", expected="a fitted Pipeline", got=show(pipeline), advice=advice)
     pipeline.check_schema(source.schema)
     page = Page(rows=options.batch_size if options.last == "drop" else None)
     result = _write_fields(page, source.schema, pipeline)
     top = StatementBlock()
-    give_choices(top, source, options)
+    define_options(top, source, options)
     if page.uses_file:
         path = Term.name("pathlib").Path(Term.name("__file__")).with_name(file)
         top.define_constant("PIPELINE_FILE", None, path)
         text = Term.name("PIPELINE_FILE").read_text(encoding="utf-8")
         top.define_constant("PIPELINE", None, Term.name("json").loads(text))
-    top.note("How the fields lie in a record.")
+    top.note("How fields are stored in a record.")
     parse = _write_parse(top, page, source.payload)
     if page.top.statements:
-        top.note("What values are looked up in, or scaled by.")
+        top.note("Vocabularies and scaling constants.")
     body = (*parse.statements, *page.body.finish(result))
-    prepare = DefineFunction(
-        "prepare", ("serialized",), "Return a batch of the records that are given.", body
-    )
+    prepare = DefineFunction("prepare", ("serialized",), "Return a batch made of serialized records.", body)
     statements = (
         *top.statements,
         *page.top.statements,
         *page.functions.values(),
         prepare,
-        *write_chain(source, options),
+        *write_dataset(source, options),
     )
     return Program(statements, page.uses_file)
 
 
 def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[str, Term], ...]:
-    """Write the transforms of all fields; return inputs, targets and perhaps weights."""
+    """Write the transforms of all fields; return inputs, targets and, if there are any, weights."""
     form = pipeline.to_json()
     for mapped in form["maps"]:
-        raise refuse_field(mapped["fields"][0], "transforms of Penstock", f"the map {mapped['name']!r}")
+        raise refuse_field(mapped["fields"][0], "built-in transforms only", f"the map {mapped['name']!r}")
     found: dict[str, Term] = {}
     outputs: dict[str, Output] = {}
     for name, transform in pipeline.transforms.items():
         write = _WRITERS.get(type(transform))
         if write is None:
-            raise refuse_field(name, "a transform that has a form there", repr(transform))
+            raise refuse_field(name, "a built-in transform", repr(transform))
         field = schema[name]
-        left_out = ", without what is random in training" if transform.augments else ""
+        left_out = ", without augmentation" if transform.augments else ""
         page.body.note(f"{show(name)}: {field.type_name} ({field.describe()}), {transform!r}{left_out}")
         found |= write(Site(page, name, field), transform)
         outputs |= {output.name: output for output in transform.outputs(name)}
     if not found:
-        raise OptionError("pipeline", expected="a field at least", got="none")
+        raise OptionError("pipeline", expected="at least one field", got="a pipeline without fields")
     for group in form["groups"]:
-        page.body.note(f"{show(group['name'])}: {', '.join(map(show, group['members']))} side by side")
+        page.body.note(f"{show(group['name'])}: {', '.join(map(show, group['members']))} concatenated")
         parts = [
             found.pop(member) if outputs[member].shape else found.pop(member)[:, tf.newaxis]
             for member in group["members"]
@@ -147,7 +145,7 @@ def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[
 
 
 def _write_parse(top: StatementBlock, page: Page, payload: Payload) -> StatementBlock:
-    """Write the feature descriptions, and the statement that parses by them."""
+    """Write the feature descriptions and the statement that parses records."""
     block, serialized = StatementBlock(), Term.name("serialized")
     if payload == "sequence_example" or page.steps:
         context = top.bind("CONTEXT_FEATURES", page.features)

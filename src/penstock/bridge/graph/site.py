@@ -1,6 +1,7 @@
-"""Where the code of one field is written: its variables, its constants on top, how its records are parsed.
+"""One field in a generated program: its variables, its constants, how its records are parsed.
 
-In: what the transforms ask for. Out: statements, and the feature descriptions by key.
+In: calls from the modules that write transforms as operations. Out: statements, and feature descriptions by
+key.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from penstock.schema.field import Field
 from penstock.transform.vocabulary import Entry, as_bytes
 
 LONGEST_LIST: Final = 1000
-"""Entries of a vocabulary that are written out; longer ones are read from the pipeline's file."""
+"""Maximum length of a vocabulary written into the code; a longer one is read from the pipeline's file."""
 
 tf: Final = Term.name("tf")
 
-# What programs call other things by.
+# Names that generated programs use for other things.
 _RESERVED: Final = ("tf", "json", "pathlib", "len", "prepare", "serialized", "parsed", "steps", "dataset")
 _FUNCTIONS: Final = ("find_brightness", "find_orientation", "turn_upright")
 _CONSTANTS: Final = (
@@ -40,14 +41,14 @@ _CONSTANTS: Final = (
 
 
 class Names:
-    """Hands out each name once, to variables and, in capitals, to constants."""
+    """Makes unique identifiers for the variables and constants of a program."""
 
     def __init__(self) -> None:
         self._taken = {*keyword.kwlist, *keyword.softkwlist, *_RESERVED, *_FUNCTIONS, *_CONSTANTS}
 
-    def take(self, wish: str) -> str:
-        """Return an identifier that looks like what is wished for."""
-        plain = re.sub(r"[^0-9a-zA-Z]+", "_", wish).strip("_") or "field"
+    def take(self, name: str) -> str:
+        """Return an identifier that resembles a name and is not taken yet."""
+        plain = re.sub(r"[^0-9a-zA-Z]+", "_", name).strip("_") or "field"
         stem = plain if plain[0].isalpha() else f"field_{plain}"
         found, number = stem, 2
         while found in self._taken:
@@ -58,17 +59,17 @@ class Names:
 
 @dataclass
 class Page:
-    """What all fields of a program share.
+    """The parts of a program that all fields share.
 
     Attributes:
-        names: That are taken.
-        top: Constants and tables.
-        functions: By name, those that the one below calls.
-        body: Of the function that makes a batch.
-        features: Descriptions by key, of Examples or of the context of SequenceExamples.
-        steps: Descriptions by key, of feature lists.
-        rows: How many records every batch has, if all have as many.
-        uses_file: Whether something is read from the pipeline's file.
+        names: Identifiers in use.
+        top: Constants and lookup tables.
+        functions: Functions that `prepare` calls, by name.
+        body: Body of `prepare`, the function that makes a batch.
+        features: Feature descriptions by key, of Examples or of the context of SequenceExamples.
+        steps: Feature descriptions by key, of feature lists.
+        rows: Number of records of every batch; None if it varies.
+        uses_file: Whether the program reads the pipeline's JSON file.
     """
 
     names: Names = field(default_factory=Names)
@@ -82,13 +83,13 @@ class Page:
 
 
 class Site:
-    """The place of one field in a program.
+    """One field in a program.
 
     Attributes:
-        page: The rest of the program.
-        name: Of the field.
-        field: What its records hold.
-        variable: What its value is called.
+        page: Parts of the program that all fields share.
+        name: Name of the field.
+        field: The field in the schema.
+        variable: Name of the variable that holds its value.
     """
 
     def __init__(self, page: Page, name: str, field: Field) -> None:
@@ -98,7 +99,7 @@ class Site:
         self.variable = page.names.take(name.lower())
 
     def parse(self, feature: Term) -> Term:
-        """Have the field parsed by a feature description; return the term for what that gives."""
+        """Parse the field by a feature description; return the term for its values."""
         key = self.field.wire_key(self.name)
         if self.field.is_feature_list:
             self.page.steps[key] = feature
@@ -107,42 +108,42 @@ class Site:
         return self.bind(Term.name("parsed")[key])
 
     def bind(self, value: Any) -> Term:
-        """Give the field's variable another value."""
+        """Assign a value to the variable of the field."""
         return self.page.body.bind(self.variable, value)
 
-    def bind_beside(self, suffix: str, value: Any) -> Term:
-        """Bind another variable of the field."""
+    def bind_extra(self, suffix: str, value: Any) -> Term:
+        """Assign a value to a further variable of the field."""
         return self.page.body.bind(self.page.names.take(f"{self.variable}_{suffix}"), value)
 
     def check(self, assertion: Term) -> None:
-        """Add what must hold."""
+        """Add an assertion."""
         self.page.body.execute(assertion)
 
     def reshape(self, value: Term, shape: Sequence[int | None]) -> Term:
-        """Return a value with records of a shape."""
+        """Reshape a value to one array of a shape per record."""
         return tf.reshape(value, [self.page.rows or -1, *shape])
 
     def shape(self, value: Term, *dims: int | None) -> Term:
-        """Return a value whose shape TensorFlow does not see, with what it is."""
+        """Set the static shape of a value, which TensorFlow cannot infer."""
         return tf.ensure_shape(value, [self.page.rows, *dims])
 
     def fix(self, value: Term, *dims: int | None) -> Term:
-        """Return a value with how many records it has, if that is known: TensorFlow may not see it."""
+        """Set the static shape of a value if all batches have the same number of records."""
         return value if self.page.rows is None else self.shape(value, *dims)
 
     def define_constant(self, word: str, value: Any) -> Term:
-        """Return a constant on top, whose name ends with a word."""
+        """Define a constant whose name ends with a word; return the term for it."""
         name = f"{self.variable.upper()}_{word}"
         return self.page.top.define_constant(self.page.names.take(name), value)
 
     def define_table(self, values: tuple[Entry, ...], first: int, unknown: int, *path: str) -> Term:
-        """Return a table on top that finds the code of a value.
+        """Define a lookup table from values to codes; return the term for it.
 
         Args:
-            values: In the order of codes.
-            first: The code of the first.
-            unknown: The code of any other value.
-            path: Where in the transform's JSON form the values are.
+            values: Values in the order of their codes.
+            first: Code of the first value.
+            unknown: Code of any other value.
+            path: Path of the values in the JSON form of the transform.
         """
         names, top = self.page.names, self.page.top
         name = names.take(self.variable.upper())
@@ -163,23 +164,23 @@ class Site:
         return top.bind(names.take(f"{name}_TABLE"), table)
 
     def refuse(self, expected: str, got: str) -> NoReturn:
-        """Refuse what TensorFlow's operations cannot say."""
+        """Raise the error for a transform that has no equivalent in TensorFlow operations."""
         raise refuse_field(self.name, expected, got)
 
 
 def refuse_field(name: str, expected: str, got: str) -> OptionError:
-    """Make the error for a field that TensorFlow's operations cannot give."""
+    """Return the error for a field that TensorFlow operations cannot produce."""
     return OptionError(
         f"field {name!r} as TensorFlow operations",
         field=name,
         expected=expected,
         got=got,
-        advice="Feed it by loader(…).to_tf(), which runs Penstock's own transforms, or leave the field out.",
+        advice="Use loader(…).to_tf(), which runs Penstock's own transforms, or leave the field out.",
     )
 
 
 def _plain_texts(values: tuple[Entry, ...]) -> list[Any]:
-    """Return texts as they are if all are such, else as the bytes that records hold."""
+    """Return the values as strings if all are valid text, else as stored bytes."""
     if all(
         isinstance(value, str) and value.encode("utf-8", "replace") == as_bytes(value) for value in values
     ):

@@ -1,7 +1,7 @@
-"""Carries out a program by calling TensorFlow.
+"""Run a program by calling TensorFlow.
 
-In: the statements of a program. Out: what it binds. A name is looked up in the program's own scope, an
-attribute on what it belongs to: nothing is read from text.
+In: the statements of a program. Out: the values that it binds. Names are looked up in the scope of the
+program and attributes on their owner: no code is evaluated from text.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _PREFIXES: Final[dict[str, Callable[[Any], Any]]] = {"-": operator.neg, "~": ope
 
 
 def make_dataset(statements: Iterable[Statement]) -> tf.data.Dataset:
-    """Return the data set that a program binds."""
+    """Run a program and return its `tf.data.Dataset`."""
     return run_program(statements)["dataset"]
 
 
 def run_program(statements: Iterable[Statement]) -> Scope:
-    """Carry out a program, and return what its names are bound to."""
+    """Run a program and return the values of its names."""
     scope: Scope = {"tf": tf, "len": len}
     _run(statements, scope)
     return scope
 
 
 def _run(statements: Iterable[Statement], scope: Scope) -> Any:
-    """Carry out statements; return the value of the `Return` among them."""
+    """Run statements; return the value of the `Return` among them."""
     for statement in statements:
         if isinstance(statement, Bind):
             value = _evaluate(statement.value, scope)
@@ -91,10 +91,10 @@ def _run(statements: Iterable[Statement], scope: Scope) -> Any:
 
 def _make_function(parameters: tuple[str, ...], body: tuple[Statement, ...], scope: Scope) -> Any:
     def call(*arguments: Any) -> Any:
-        given = dict(zip(parameters, arguments, strict=True))
-        return _run(body, ChainMap(given, scope))
+        values = dict(zip(parameters, arguments, strict=True))
+        return _run(body, ChainMap(values, scope))
 
-    # There is no control flow of Python over tensors in it that AutoGraph would have to rewrite.
+    # It contains no Python control flow over tensors that AutoGraph would have to rewrite.
     return tf.autograph.experimental.do_not_convert(call)
 
 
