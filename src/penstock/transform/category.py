@@ -1,6 +1,7 @@
-"""Categories as codes, one-hot rows or hashed bins; sets of them as multi-hot rows, lists as padded codes.
+"""`Encode`: categories as integer codes, one-hot, multi-hot or count vectors, or hashed bins.
 
-In: strings and ints, one a record or many. Out: int32 codes, or float32 rows as wide as there are codes.
+In: strings and integers, one or many per record. Out: int32 codes, or float32 vectors with one element per
+code.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CodeOutput: TypeAlias = Literal["index", "one_hot", "multi_hot", "count", "hash"
 SlotRule: TypeAlias = Literal["slot", "error"]
 CodeOrder: TypeAlias = Literal["frequency", "value"]
 
-_ROWS_OF_SETS = ("multi_hot", "count")
+_SET_OUTPUTS = ("multi_hot", "count")
 
 
 def _can_lack(field: Field) -> bool:
@@ -46,26 +47,39 @@ def _can_lack(field: Field) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Encode(Padded):
-    """Encode values as whole numbers.
+    """Encode strings or integers as integer codes, or as one-hot or multi-hot vectors.
 
-    As "index", a required field has 0 for unknown values and codes from 1 on; an optional one has 0 for
-    missing ones, 1 for unknown ones and codes from 2 on; a list likewise, with 0 for padding. That is Keras'
-    `StringLookup` without and with a mask token. A target has codes from 0 on and no slots.
+    The vocabulary is learned from the train split, unless it is given. With the output "index", the codes of
+    the values follow the codes of two reserved slots, as in Keras' `StringLookup`:
+
+    - Required field: 0 for unknown values, then the vocabulary from 1.
+    - Optional field: 0 for missing values, 1 for unknown values, then the vocabulary from 2.
+    - List: 0 for padding, 1 for unknown values, then the vocabulary from 2.
+    - Target: the vocabulary from 0, without reserved slots.
+
+    For lists, the options `length`, `multiple`, `keep`, `mask`, `ragged` and `step_length` of `Pad` set the
+    length of the rows.
 
     Attributes:
-        output: "index"; "one_hot", where a missing value is a row of zeros; "hash", a bin by the value's
-            hash, for more values than a vocabulary can hold; and for sets of values in a list "multi_hot",
-            or "count", how often each occurs.
-        vocabulary: The values in the order of codes; those of the train split, if not given.
-        max_values: Take so many, the most frequent ones.
-        min_count: Take those that occur so often at least.
-        order: Of codes: by "frequency", equally frequent ones by value; or by "value", as for targets.
-        unknown: What a value without a code gets: a "slot" of its own, or an "error", as in targets.
-        missing: What a record without a value gets: a "slot", or an "error", as in targets. The field's own
-            default comes first.
-        num_bins: Of "hash".
-        salt: Of "hash": another one, other bins.
-        fitted: What was learned.
+        output: Form of the output.
+
+            - "index": int32 codes.
+            - "one_hot": a float32 vector with a 1 at the code of the value; all zeros for a missing value.
+            - "multi_hot": for lists, a float32 vector with a 1 at the code of each value of the list.
+            - "count": for lists, a float32 vector with the number of occurrences of each code.
+            - "hash": int32 bins, computed by a hash without a vocabulary, for fields with very many values.
+        vocabulary: Values in the order of their codes. By default the values of the train split.
+        max_values: Maximum size of the vocabulary; the most frequent values are used.
+        min_count: Minimum number of occurrences of a value of the vocabulary.
+        order: Order of the codes: by "frequency", with ties in the order of values, or by "value". By default
+            "frequency", and "value" for targets.
+        unknown: What to do with values outside of the vocabulary: encode them as a reserved "slot", or raise
+            an "error". By default "slot", and "error" for targets.
+        missing: What to do with records without a value: encode them as a reserved "slot", or raise an
+            "error". By default "slot", and "error" for targets. A default of the field takes precedence.
+        num_bins: Number of bins for the output "hash".
+        salt: Salt of the hash for the output "hash"; another salt assigns other bins.
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Encode("one_hot", max_values=100)
@@ -100,8 +114,8 @@ class Encode(Padded):
             self._keep(vocabulary=check_entries("Encode", self.vocabulary))
         self._check_hash()
         if self.vocabulary is not None and (self.max_values is not None or self.min_count > 1):
-            advice = "A vocabulary that is given is taken whole."
-            raise refuse_option("Encode", "vocabulary", "neither max_values nor min_count", "both", advice)
+            advice = "All values of a given vocabulary are used: leave max_values and min_count out."
+            raise refuse_option("Encode", "vocabulary", "no max_values or min_count with it", "both", advice)
         self._check_padding()
         if self.fitted is not None:
             check_entries("Encode", self.fitted.values, "fitted.values")
@@ -116,55 +130,57 @@ class Encode(Padded):
 
     @property
     def num_codes(self) -> int:
-        """How many codes there are, slots among them: one more than the greatest; the width of rows."""
+        """Number of codes including reserved slots; the length of one-hot and multi-hot vectors."""
         need_fitted(self, "", self.fitted)
         return self._coder.num_codes
 
     @property
     def dictionary(self) -> _native.Vocabulary | None:
-        """The table against which the core can code the strings of the field while it decodes."""
-        # An error names the value, and codes do not hold it.
+        """Lookup table with which the core encodes the strings of the field while decoding, or None."""
+        # An error message needs the value, which codes do not hold.
         is_coded = self.fitted is not None and not self.fitted.num_levels and self.unknown != "error"
         table = self._coder.table if is_coded else None
         return table if isinstance(table, _native.Vocabulary) else None
 
     @property
     def takes_missing(self) -> bool:
-        """Whether records may lack the field: only if it has a code for that, or needs none."""
+        """Whether records without a value are accepted: if they have a code or need none."""
         fitted = self.fitted
         return fitted is None or fitted.can_lack or fitted.num_levels > 0 or self.output == "one_hot"
 
     def is_measured(self, field: Field) -> bool:
-        """Whether fitting to such a field asks for its statistics."""
+        """Whether fitting to a field needs its statistics."""
         is_counting = self.output != "hash" and self.vocabulary is None and is_counted(field)
-        return is_counting or (_can_lack(field) and self._find_usual(field)["missing"] == "error")
+        return is_counting or (_can_lack(field) and self._resolve_defaults(field)["missing"] == "error")
 
     def fit(self, name: str, field: Field, source: FitSource) -> Encode:
-        """Return the transform with the vocabulary of a field."""
+        """Return the transform fitted to a field, with its vocabulary."""
         derived = self.derive(name, field)
-        usual = self._find_usual(field)
-        resolved = replace(self, **usual)
+        defaults = self._resolve_defaults(field)
+        resolved = replace(self, **defaults)
         values = () if self.output == "hash" else resolved._find_values(name, field, derived["dtype"], source)
-        # Training leaves out records without a target; a loader raises at the first of them.
+        # Training skips records without a target; a loader raises an error at the first of them.
         if derived["can_lack"] and resolved.missing == "error" and field.role != "target":
-            refuse_gaps(self, name, source, "Give the field a default, or say Encode(missing='slot').")
+            refuse_gaps(self, name, source, "Give the field a default, or use Encode(missing='slot').")
         fitted = EncodeFit(**derived, values=values)
         found = replace(resolved, fitted=fitted)
-        found._keep(_resolved=tuple(option for option in usual if getattr(self, option) is None))
+        found._keep(_resolved=tuple(option for option in defaults if getattr(self, option) is None))
         if fitted.default is not None and found._coder.code_value(fitted.default) < 0:
-            advice = "Add it to the vocabulary, or say Encode(unknown='slot')."
+            advice = "Add it to the vocabulary, or use Encode(unknown='slot')."
             raise misfit(self, name, field, f"a code for its default {show(fitted.default)}", advice)
         return found
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides."""
+        """Return the part of the fitted state that depends only on the field."""
         dtype = entry_dtype(field)
         if dtype is None:
-            raise misfit(self, name, field, "strings or whole numbers", "Numbers are scaled: Scale().")
-        is_sequence, is_set = isinstance(field, Sequence), self.output in _ROWS_OF_SETS
+            raise misfit(self, name, field, "strings or whole numbers", "Use Scale() for numbers.")
+        is_sequence, is_set = isinstance(field, Sequence), self.output in _SET_OUTPUTS
         if is_set != is_sequence and self.output not in ("index", "hash"):
-            expected, better = ("one value a record", "multi_hot") if is_sequence else ("lists", "one_hot")
-            raise misfit(self, name, field, f"{expected} for {self.output!r}", f"Say {better!r}.")
+            expected, better = ("one value per record", "multi_hot") if is_sequence else ("lists", "one_hot")
+            raise misfit(
+                self, name, field, f"{expected} for output {self.output!r}", f"Use Encode({better!r})."
+            )
         if isinstance(field, Sequence) and not is_set:
             self._refuse_steps(name, field)
         else:
@@ -177,25 +193,27 @@ class Encode(Padded):
         }
 
     def check_fitted(self, name: str, field: Field, value: JsonValue) -> None:
-        """Refuse a fitted state that is not that of such a field."""
+        """Refuse a fitted state that does not belong to the field."""
         super().check_fitted(name, field, value)
-        # A form has all options: those that the field would get anyway are not shown.
-        usual = Encode(output=self.output, num_bins=self.num_bins, ragged=self.ragged)._find_usual(field)
+        # The JSON form has all options; `repr` hides those that equal the defaults for the field.
+        defaults = Encode(output=self.output, num_bins=self.num_bins, ragged=self.ragged)._resolve_defaults(
+            field
+        )
         self._keep(
-            _resolved=tuple(option for option, given in usual.items() if getattr(self, option) == given)
+            _resolved=tuple(option for option, given in defaults.items() if getattr(self, option) == given)
         )
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         fitted = need_fitted(self, name, self.fitted)
-        if self.output in ("one_hot", *_ROWS_OF_SETS):
+        if self.output in ("one_hot", *_SET_OUTPUTS):
             return (Output(name, "float32", (self.num_codes,)),)
         if not fitted.num_levels:
             return (Output(name, "int32"),)
         return self._list_outputs(name, "int32", () if fitted.num_levels == 1 else (None,))
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
-        """Return the codes of a batch."""
+        """Return the codes or vectors of a batch."""
         coder = self._coder
         if not need_fitted(self, name, self.fitted).num_levels:
             codes = coder.code_rows(name, column)
@@ -203,12 +221,12 @@ class Encode(Padded):
         lists = Ragged.of(column)
         values, offsets = lists.flatten()
         codes = coder.code_items(name, values, offsets, lists.present)
-        if self.output in _ROWS_OF_SETS:
+        if self.output in _SET_OUTPUTS:
             return {name: _native.multi_hot(codes, offsets, coder.num_codes, self.output == "count")}
         return self._pad_lists(name, lists.with_values(codes), 0)
 
-    def _find_usual(self, field: Field) -> dict[str, Any]:
-        """Return the options that depend on the field, as they were given or as they are by default."""
+    def _resolve_defaults(self, field: Field) -> dict[str, Any]:
+        """Return the options whose defaults depend on the field, with the defaults resolved."""
         is_target = field.role == "target"
         return {
             "order": self.order or ("value" if is_target else "frequency"),
@@ -227,15 +245,15 @@ class Encode(Padded):
                 raise refuse_option("Encode", "num_bins", "output 'hash'", repr(self.output))
             return
         if self.num_bins is None:
-            raise refuse_option("Encode", "num_bins", "a number of bins for output 'hash'", "nothing")
+            raise refuse_option("Encode", "num_bins", "a number of bins for output 'hash'", "None")
         self._keep(num_bins=check_count("Encode", "num_bins", self.num_bins))
         for option in ("vocabulary", "max_values"):
             given = getattr(self, option)
             if given is not None:
-                raise refuse_option("Encode", option, "nothing, with output 'hash'", show(given))
+                raise refuse_option("Encode", option, "None with output 'hash'", show(given))
 
     def _find_values(self, name: str, field: Field, dtype: str, source: FitSource) -> tuple[Entry, ...]:
-        """Return the values that get a code of their own."""
+        """Return the vocabulary: the values that have their own code."""
         if self.vocabulary is not None:
             values = self.vocabulary
             check_dtype("Encode", values, dtype, "vocabulary")
@@ -244,13 +262,13 @@ class Encode(Padded):
             frequent = [value for value, count in counted if count >= self.min_count][: self.max_values]
             is_whole = self.max_values is None and self.min_count == 1
             if self.unknown == "error" and is_whole and isinstance(field, Category):
-                # The classes that the schema declares are classes even if the train split lacks one.
+                # A class that the schema declares is a class even if the train split has no record of it.
                 default = () if field.default is None else (field.default,)
                 frequent = list(dict.fromkeys([*frequent, *(field.values or ()), *default]))
             values = tuple(sorted(frequent, key=sort_key) if self.order == "value" else frequent)
         if not values and self.unknown == "error":
-            advice = "Give Encode(vocabulary=…), or leave the field out: give None for it."
+            advice = "Use Encode(vocabulary=…), or leave the field out: set its transform to None."
             if field.role == "target":
-                advice = "Name another target: --target NAME, in Python target='NAME'."
-            raise misfit(self, name, field, "a value at least in the train split", advice)
+                advice = "Choose another target: --target NAME, in Python target='NAME'."
+            raise misfit(self, name, field, "at least one value in the train split", advice)
         return values

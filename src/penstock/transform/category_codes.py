@@ -1,7 +1,7 @@
-"""Values to codes, batch by batch: look up or hash, and put the codes behind the slots.
+"""Codes of values, batch by batch: looked up or hashed, after the codes of the reserved slots.
 
-In: columns of strings, ints, or codes that the core found while decoding. Out: int32 codes; an error names
-the value that has none.
+In: columns of strings, integers, or codes that the core found while decoding. Out: int32 codes; an error
+names a value without a code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.transform.vocabulary import Entry, Table, as_text, make_table
 
 _Find: TypeAlias = Callable[..., NDArray[np.int32]]
 
-# Codes that no value has. Rows of zeros and one are made of codes from 0 on, and pass over the others.
+# Negative codes stand for no value: one-hot and multi-hot vectors skip them.
 NO_CODE: Final = -1
 UNKNOWN_ERROR: Final = -2
 MISSING_ERROR: Final = -3
@@ -32,14 +32,14 @@ MISSING_ERROR: Final = -3
 
 @dataclass(frozen=True)
 class EncodeFit(Fitted):
-    """What `Encode` learned.
+    """Fitted state of `Encode`.
 
     Attributes:
-        dtype: Of the values: "string" or "int64".
-        num_levels: 0 for one value a record, 1 for a list, 2 for a list of lists.
-        can_lack: Whether records may have no value, nor a default.
-        default: The field's own default, which records get that lack a value; or None.
-        values: Those with a code of their own, in the order of codes.
+        dtype: Type of the values: "string" or "int64".
+        num_levels: 0 for one value per record, 1 for a list, 2 for a list of lists.
+        can_lack: Whether records may have neither a value nor a default.
+        default: Default of the field for records without a value, or None.
+        values: Vocabulary in the order of codes.
     """
 
     dtype: str
@@ -58,13 +58,13 @@ class EncodeFit(Fitted):
 
 
 class Slots(NamedTuple):
-    """Where the codes lie.
+    """The codes of values and reserved slots.
 
     Attributes:
-        first: The code of the first value, or bin.
-        unknown: The code of values without one.
-        missing: The code of records without a value.
-        num_codes: One more than the greatest code.
+        first: Code of the first value of the vocabulary, or of the first bin.
+        unknown: Code of values outside of the vocabulary.
+        missing: Code of records without a value.
+        num_codes: Number of codes.
     """
 
     first: int
@@ -74,12 +74,12 @@ class Slots(NamedTuple):
 
 
 class Coder:
-    """Codes the values of one field."""
+    """Encodes the values of one field."""
 
     __slots__ = ("_bins", "_find_ints", "_find_strings", "_is_strict", "_slots", "num_codes", "table")
 
     def __init__(self, slots: Slots, table: Table | None, bins: tuple[int, int] | None = None) -> None:
-        """Make a coder by a table, or by hashing into `bins`, which are their number and the salt."""
+        """Make a coder with a lookup table, or with `bins`, the number of hash bins and the salt."""
         self.table = table
         self.num_codes = slots.num_codes
         self._slots = (slots.first, slots.unknown, slots.missing)
@@ -96,7 +96,7 @@ class Coder:
         """Return the code of each row.
 
         Raises:
-            FieldError: A row has a value without a code, or none, and the slots have no place for that.
+            FieldError: A row has an unknown value, or no value, and there is no slot for it.
         """
         code = _ROW_CODERS.get(type(column))
         if code is None:
@@ -112,7 +112,7 @@ class Coder:
         """Return the code of each value of lists.
 
         Raises:
-            FieldError: Likewise.
+            FieldError: A list has an unknown value, or a record has no list, and there is no slot for it.
         """
         codes = self._code(values, None)
         if self._is_strict:
@@ -132,7 +132,7 @@ class Coder:
         return int(self._code(Bytes.from_offsets(data, np.array([0, len(data)])), None)[0])
 
     def one_hot(self, codes: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return a row of zeros for each code, with a one at its place."""
+        """Return one-hot vectors, one per code."""
         return _native.multi_hot(codes, _count_up(len(codes) + 1), self.num_codes, False)
 
     def _code(self, values: Bytes | NDArray[Any], present: Mask | None) -> NDArray[np.int32]:
@@ -174,10 +174,11 @@ def make_coder(
     """Return the coder of a field.
 
     Args:
-        fitted: What was learned.
-        bins: Their number and the salt, to hash by; or None, to look up.
-        is_code: Whether codes are wanted, and not rows of zeros and ones, which need no zero for nothing.
-        has_slots: Whether unknown values, and missing ones, have a slot; if not, they are an error.
+        fitted: Fitted state of the transform.
+        bins: Number of hash bins and the salt; None to look values up.
+        is_code: Whether the output is codes rather than vectors, which need no code for missing values.
+        has_slots: Whether there is a slot for unknown values, and one for missing values; without, they are
+            an error.
     """
     has_zero = is_code and (fitted.num_levels > 0 or (fitted.can_lack and has_slots[1]))
     missing = 0 if has_zero else NO_CODE
@@ -197,16 +198,16 @@ def make_coder(
 
 @lru_cache(maxsize=16)
 def _count_up(size: int) -> NDArray[np.int64]:
-    # Batches of a loader are of one size, but for the last.
+    # All batches of a loader except the last have the same size.
     return np.arange(size)
 
 
 def _refuse_strings(*_: object) -> NoReturn:
-    raise TypeError("strings, where ints were fitted")
+    raise TypeError("expected integers, as fitted, got strings")
 
 
 def _refuse_ints(_: object) -> NoReturn:
-    raise TypeError("ints, where strings were fitted")
+    raise TypeError("expected strings, as fitted, got integers")
 
 
 def _refuse_unknown(name: str, row: int, value: Any) -> NoReturn:
@@ -214,9 +215,9 @@ def _refuse_unknown(name: str, row: int, value: Any) -> NoReturn:
         f"value of field {name!r}",
         field=name,
         record=row,
-        expected="a value that has a code",
+        expected="a value of the vocabulary",
         got=show(as_text(value.item() if isinstance(value, np.generic) else value)),
-        advice="Give all values as Encode(vocabulary=…), or say Encode(unknown='slot').",
+        advice="List all values in Encode(vocabulary=…), or use Encode(unknown='slot').",
     )
 
 
@@ -227,6 +228,6 @@ def _refuse_missing(name: str, row: int) -> NoReturn:
         record=row,
         expected="a value",
         got="nothing",
-        advice="Give the field a default, or use Encode(missing='slot'). Records without a target are left "
-        f"out by train; with a loader: filter='`{name}` is not None'.",
+        advice="Give the field a default, or use Encode(missing='slot'). Training skips records without a "
+        f"target; with a loader, use filter='`{name}` is not None'.",
     )

@@ -1,7 +1,7 @@
-"""Photos and drawings as pixels of one size.
+"""`Image`: encoded images as arrays of pixels of one size.
 
-In: encoded images. Out: uint8 arrays (rows, height, width, channels), or float32 ones. Decoding and resizing
-depend on the image alone and can be kept; what is random comes after, or with `resize="random"` in between.
+In: encoded images. Out: uint8 or float32 arrays (rows, height, width, channels). Decoded and resized images
+depend only on the image and can be cached; augmentation follows, or crops in between for `resize="random"`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from penstock.transform.draws import Draws
 from penstock.transform.image_pixels import Drawing
 from penstock.transform.output import Output
 
-_USUAL_SIZE: Final = 224
-_LARGEST_USUAL: Final = 512  # larger images are seldom meant to be fed whole
-_LARGEST_SIDE: Final = 1 << 14
-_SAFE_FORMATS: Final = ("jpeg", "png")  # the others are named: each is one more decoder to trust
+_DEFAULT_SIZE: Final = 224
+_MAX_COMMON_SIDE: Final = 512  # larger images are rarely used at full size
+_MAX_SIDE: Final = 1 << 14
+_SAFE_FORMATS: Final = ("jpeg", "png")  # others must be requested: each is one more decoder to trust
 
 
 @dataclass(frozen=True)
 class ImageFit(Fitted):
-    """What `Image` learned.
+    """Fitted state of `Image`.
 
     Attributes:
         size: Height and width of the output.
-        formats: Which are decoded.
-        can_lack: Whether records may have no image, nor a default.
+        formats: Formats that are decoded.
+        can_lack: Whether records may have neither an image nor a default.
     """
 
     size: tuple[int, ...]
@@ -69,33 +69,41 @@ class ImageFit(Fitted):
 
 @dataclass(frozen=True, repr=False)
 class Image(Transform):
-    """Decode images, and bring them to one size.
+    """Decode images and resize them to one size.
+
+    The output has the shape (rows, height, width, channels). Images are decoded to 8 bits per channel,
+    resized with bilinear interpolation and, with `dtype="float32"`, normalized to
+    `(pixel * scale - mean) / deviation`.
 
     Attributes:
-        size: Height and width, or one number for both. If not given, the size that all images of the train
-            split have, if none is turned and that is at most 512; or else 224.
-        resize: How an image of other proportions gets there. "stretch" takes all of it; "pad" takes all of it
-            and keeps its proportions, with `fill` at two sides; "crop" takes the largest part from its
-            middle; "random" takes a part of random size, proportions and place while training (see
-            `Augment`), and else what "crop" takes.
-        channels: 3 for colours, 1 for brightness, 4 for colours and alpha.
-        dtype: "uint8", a quarter of the memory of "float32".
-        scale: What pixels are multiplied with, of float32: 1/255 gives 0 to 1.
-        mean: What is subtracted then: a number, or one a channel.
-        deviation: By what that is divided: likewise.
-        antialias: Whether all pixels of an image count when it shrinks. Without it some are skipped, as
-            OpenCV and TensorFlow do by default.
-        draft: Whether a JPEG that is much larger than the output may be decoded at a half, a quarter or an
-            eighth of its size, and resized from there: faster, and hardly another picture. Only with
-            `antialias`, and not with "random".
-        orient: Whether photos are turned upright, as the camera noted.
-        fill: What stands where there is no image: a number from 0 to 255, or one a channel.
-        missing: What a record without an image gets: an "error", or "fill".
-        augment: What is random in training: an `Augment`, a mapping of its options, or True for usual ones.
-        formats: Which are decoded: "jpeg" and "png" and what the field declares, if not given. "webp",
-            "gif" (its first frame) and "bmp" there are besides.
-        max_pixels: How many pixels an image may have, by its header.
-        fitted: What was learned.
+        size: Height and width of the output, or one number for both. By default the common size of all
+            images of the train split if it is at most 512 and no image is rotated, else 224.
+        resize: How to resize an image whose aspect ratio differs from that of the output.
+
+            - "stretch": resize the whole image, which changes its aspect ratio.
+            - "pad": keep the aspect ratio, and pad two sides with `fill`.
+            - "crop": keep the aspect ratio, and crop the center of the image.
+            - "random": in training, crop a part of random size, aspect ratio and position (see `Augment`);
+              else like "crop".
+        channels: Number of channels: 3 for RGB, 1 for grayscale, 4 for RGB and alpha.
+        dtype: Element type of the output: "uint8", or "float32", which takes four times the memory.
+        scale: Factor for pixels, only with float32: 1/255 scales them to between 0 and 1.
+        mean: Subtracted from the scaled pixels, only with float32: a number, or one number per channel.
+        deviation: Divisor after the subtraction, only with float32: a number, or one number per channel.
+        antialias: Whether to average all pixels of an image when it is reduced. Without it some pixels are
+            skipped, as OpenCV and TensorFlow do by default.
+        draft: Whether to decode a JPEG that is much larger than the output at 1/2, 1/4 or 1/8 of its size,
+            and to resize it from there. This is faster, with almost the same result. It has no effect without
+            `antialias` or with `resize="random"`.
+        orient: Whether to rotate photos upright, as their EXIF orientation specifies.
+        fill: Pixel value for padding and missing images: a number from 0 to 255, or one number per channel.
+        missing: What to do with records without an image: raise an "error", or "fill" the image with `fill`.
+        augment: Random augmentation in training: an `Augment`, a mapping of its options, or True for
+            `Augment.usual()`.
+        formats: Formats to decode, out of "jpeg", "png", "webp", "gif" (first frame only) and "bmp". By
+            default "jpeg", "png" and the format that the field declares.
+        max_pixels: Maximum number of pixels of an image, according to its header. A larger image is an error.
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Image(size=96, augment={"flip": 0.5}).size
@@ -157,18 +165,18 @@ class Image(Transform):
         return {**form, "augment": self.augment.to_json()} if isinstance(self.augment, Augment) else form
 
     def fit(self, name: str, field: Field, source: FitSource) -> Image:
-        """Return the transform for a field."""
+        """Return the transform fitted to a field."""
         derived = self.derive(name, field)
         self._check_formats(name, derived["formats"], source)
         if derived["can_lack"] and self.missing == "error":
-            refuse_gaps(self, name, source, "Say what they get: Image(missing='fill').")
+            refuse_gaps(self, name, source, "Use Image(missing='fill') to fill missing images with a color.")
         size = self.size if self.size is not None else _common_size(name, source, orient=self.orient)
         return replace(self, fitted=ImageFit(size, **derived))  # type: ignore[arg-type]  # a pair, once checked
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides."""
+        """Return the part of the fitted state that depends only on the field."""
         if not isinstance(field, ImageField):
-            raise misfit(self, name, field, "encoded images", "Arrays of pixels are tensors: say Keep().")
+            raise misfit(self, name, field, "encoded images", "For tensors of pixels, use Keep().")
         formats = self.formats
         if formats is None:
             declared = () if field.format is None else (field.format,)
@@ -176,47 +184,47 @@ class Image(Transform):
         return {"formats": formats, "can_lack": field.optional and field.default is None}
 
     def is_measured(self, field: Field) -> bool:
-        """Whether fitting to such a field asks for its statistics."""
+        """Whether fitting to a field needs its statistics."""
         return self.size is None or (field.optional and field.default is None and self.missing == "error")
 
     @property
     def takes_missing(self) -> bool:
-        """Whether records may lack the field."""
+        """Whether records without a value are accepted."""
         return self.missing == "fill"
 
     @property
     def augments(self) -> bool:
-        """Whether something is random while training."""
+        """Whether training batches are augmented."""
         return self.resize == "random" or (isinstance(self.augment, Augment) and self.augment.changes)
 
     @property
     def drafts(self) -> bool:
-        """Whether JPEGs are decoded at a part of their size, where that is enough.
+        """Whether large JPEGs are decoded at a reduced size.
 
-        Not without antialiasing, whose pixels are then those of others. Nor where parts are drawn at random:
-        a cache holds the whole image there, so that it is whole without one, too.
+        Not without antialiasing, where the result would differ visibly. Not with random crops either: a cache
+        holds whole images for them, and the result must not depend on the cache.
         """
         return self.draft and self.antialias and self.resize != "random"
 
     @property
     def prepares(self) -> bool:
-        """Whether `prepare` has work to do: it decodes."""
+        """Whether `prepare` does anything: it decodes images."""
         return True
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         fitted = need_fitted(self, name, self.fitted)
         return (Output(name, self.dtype, (*fitted.size, self.channels)),)
 
     def prepare(self, name: str, column: CodedColumn, draws: Draws | None) -> Prepared:
-        """Return the pixels of a batch in their size, and the images that have none."""
+        """Return the resized pixels of a batch, and the errors of images that cannot be decoded."""
         if isinstance(column, Dense):
             return Prepared(column, {})
         drawn = draws.within(name) if draws is not None and draws.augments else None
         return self._fitted_drawing(name).draw(name, column, self._present(column), drawn)
 
     def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool, room_bytes: int) -> Prepared:
-        """Return what a cache holds: pixels in their size, or whole images where parts of them are drawn."""
+        """Return images for a cache: resized, or whole where random crops follow."""
         column = Bytes.of(column)
         is_whole = self.resize == "random" and augments
         drawing, present = self._fitted_drawing(name), self._present(column)
@@ -244,7 +252,7 @@ class Image(Transform):
         return drawing
 
     def _present(self, column: CodedColumn) -> list[bool] | None:
-        """Return which rows have an image; None if all do, be it the field's default."""
+        """Return which rows have an image; None if all have one or get the default of the field."""
         can_lack = self.fitted is not None and self.fitted.can_lack
         return column.present.tolist() if can_lack and column.present is not None else None
 
@@ -252,7 +260,7 @@ class Image(Transform):
         for name in ("scale", "mean", "deviation"):
             if getattr(self, name) is not None and self.dtype != "float32":
                 raise refuse_option(
-                    "Image", name, 'dtype="float32" beside it', f"dtype={self.dtype!r}", "Say so."
+                    "Image", name, 'dtype="float32"', f"dtype={self.dtype!r}", 'Add dtype="float32".'
                 )
         scale = 1.0
         if self.scale is not None:
@@ -269,7 +277,7 @@ class Image(Transform):
         self._keep(_scaling=(factor, offset))
 
     def _check_channels(self, name: str, value: object) -> tuple[float, ...]:
-        """Return a number for each channel, of one for all or as many as there are."""
+        """Return one number per channel, from a single number or one per channel."""
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if not isinstance(value, tuple | list):
@@ -278,16 +286,18 @@ class Image(Transform):
                 self._keep(**{name: number})
             return (float(number),) * self.channels
         if len(value) != self.channels:
-            raise refuse_option("Image", name, f"a number, or {self.channels}, one a channel", show(value))
+            raise refuse_option(
+                "Image", name, f"a number, or {self.channels} numbers, one per channel", show(value)
+            )
         numbers = tuple(check_real("Image", name, each) for each in value)
         self._keep(**{name: numbers})
         return tuple(map(float, numbers))
 
     def _make_drawing(self, fitted: ImageFit) -> Drawing:
-        if len(fitted.size) != 2 or not all(1 <= side <= _LARGEST_SIDE for side in fitted.size):
+        if len(fitted.size) != 2 or not all(1 <= side <= _MAX_SIDE for side in fitted.size):
             raise refuse_option("Image", "fitted.size", "height and width", show(fitted.size))
         if self.size not in (None, tuple(fitted.size)):
-            raise refuse_option("Image", "fitted.size", f"{self.size}, as size says", show(fitted.size))
+            raise refuse_option("Image", "fitted.size", f"{self.size}, the option size", show(fitted.size))
         formats = _check_formats(fitted.formats)
         chosen = self.augment if isinstance(self.augment, Augment) else Augment()
         return Drawing(
@@ -302,7 +312,7 @@ class Image(Transform):
         )
 
     def _check_formats(self, name: str, formats: tuple[str, ...], source: FitSource) -> None:
-        """Refuse data that is known to hold formats which are not decoded, before the first batch does."""
+        """Refuse data that is known to have images of other formats, before the first batch fails."""
         found = source.statistics(name).formats if source.knows(name) else None
         counts = {} if found is None else dict(zip(map(str, found.values), found.counts, strict=True))
         others = {each: n for each, n in counts.items() if each not in formats}
@@ -313,13 +323,18 @@ class Image(Transform):
                 field=name,
                 expected=" or ".join(formats),
                 got=", ".join(f"{n} {each}" for each, n in others.items()),
-                advice=f"Say Image(formats={wanted}).",
+                advice=f"Use Image(formats={wanted}).",
             )
 
     def _refuse_missing(self, name: str, row: int) -> FieldError:
-        advice = "Say what it gets: Image(missing='fill')."
+        advice = "Use Image(missing='fill') to fill missing images with a color."
         return FieldError(
-            f"image of field {name!r}", field=name, record=row, expected="one", got="none", advice=advice
+            f"image of field {name!r}",
+            field=name,
+            record=row,
+            expected="an image",
+            got="nothing",
+            advice=advice,
         )
 
 
@@ -327,7 +342,7 @@ def _check_size(given: object) -> Size:
     sides = tuple(given) if isinstance(given, tuple | list) else (given, given)
     if len(sides) != 2 or any(isinstance(side, str) for side in sides):
         raise refuse_option("Image", "size", "(height, width), or one number for both", show(given))
-    height, width = (check_count("Image", "size", side, 1, _LARGEST_SIDE) for side in sides)
+    height, width = (check_count("Image", "size", side, 1, _MAX_SIDE) for side in sides)
     return height, width
 
 
@@ -343,10 +358,10 @@ def _common_size(name: str, source: FitSource, *, orient: bool) -> Size:
     statistics = source.statistics(name)
     size = []
     for sides in (statistics.heights, statistics.widths):
-        if sides is None or sides.min is None or sides.min != sides.max or sides.min > _LARGEST_USUAL:
-            return _USUAL_SIZE, _USUAL_SIZE
+        if sides is None or sides.min is None or sides.min != sides.max or sides.min > _MAX_COMMON_SIDE:
+            return _DEFAULT_SIZE, _DEFAULT_SIZE
         size.append(int(sides.min))
-    # Statistics are of images as they are stored; of one camera, upright and lying ones have no common size.
+    # Statistics are of images as stored; portrait and landscape photos of one camera differ once rotated.
     if orient and size[0] != size[1] and any(map(has_turned, source.columns(name))):
-        return _USUAL_SIZE, _USUAL_SIZE
+        return _DEFAULT_SIZE, _DEFAULT_SIZE
     return size[0], size[1]

@@ -169,7 +169,7 @@ class Scale(Padded):
             - "clip": x is clipped to two quantiles, which are scaled to 0 and 1.
             - "none": x itself.
         missing: Number to use for a record without a value, before scaling: "mean" for the mean of the train
-            split, or a number. A default of the field takes precedence.
+            split (0 if it has no values), or a number. A default of the field takes precedence.
         indicator: Whether to add an output `<name>_missing`, which is 1.0 for records without a value, else
             0.0. With `nan="missing"` it is also 1.0 for records with a NaN. Not for sequences.
         nan: Whether to "keep" NaN, or to treat it as a "missing" value.

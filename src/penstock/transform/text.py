@@ -1,7 +1,7 @@
-"""Texts as a model takes them: ids of tokens, or which tokens a text has.
+"""`Tokenize`: texts as token ids, or as multi-hot or count vectors of tokens.
 
-In: texts. Out: int32 ids, padded or ragged; or float32 rows as wide as the vocabulary. The default is that of
-Keras' `TextVectorization`, byte for byte.
+In: texts. Out: int32 ids, padded or ragged; or float32 vectors with one element per token. By default the
+result is identical to that of Keras' `TextVectorization`.
 """
 
 from __future__ import annotations
@@ -36,67 +36,67 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "[UNK]"
 
 
-class WordForm(NamedTuple):
-    """How a text becomes words."""
+class WordRules(NamedTuple):
+    """How to split a text into words."""
 
     lower: bool
     strip: bool
     split: bool
 
 
-class WordCutter:
-    """A vocabulary, and the ids that words get by it.
+class WordTokenizer:
+    """Splits texts into words and looks up their ids in a vocabulary.
 
     Attributes:
-        num_codes: How many ids there are.
-        padding: The id that no word has, if there is one.
-        specials: What the ids before those of the words stand for; the last is for unknown words.
+        num_codes: Number of ids.
+        padding: Id of padding.
+        specials: Tokens of the ids before those of the words; the last one stands for unknown words.
     """
 
-    def __init__(self, words: Sequence[Entry], form: WordForm, specials: tuple[str, ...]) -> None:
+    def __init__(self, words: Sequence[Entry], rules: WordRules, specials: tuple[str, ...]) -> None:
         self.num_codes = len(specials) + len(words)
         self.padding = 0
         self.specials = specials
         self._table = _native.Vocabulary([as_bytes(word) for word in words])
-        self._form = form
+        self._rules = rules
 
     @property
     def tokens(self) -> tuple[Entry, ...]:
-        """What each id stands for."""
+        """Token of each id."""
         return (*self.specials, *map(as_text, self._table.values()))
 
-    def cut(self, texts: Bytes, most: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the ids of the words of each text, or of the first `most`, and where those of each begin."""
+    def tokenize(self, texts: Bytes, most: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the ids of the words, at most `most` per text, and the offsets of the texts in them."""
         first = len(self.specials)
         limit = -1 if most is None else most
-        return _native.tokenize(*_place(texts), self._table, limit, first, first - 1, *self._form)
+        return _native.tokenize(*_locate(texts), self._table, limit, first, first - 1, *self._rules)
 
-    def cut_padded(self, texts: Bytes, length: int) -> NDArray[np.int32]:
-        """Return the ids of the first `length` words of each text, padded behind."""
+    def tokenize_padded(self, texts: Bytes, length: int) -> NDArray[np.int32]:
+        """Return the ids of the first `length` words of each text, padded at the end."""
         first = len(self.specials)
         return _native.tokenize_padded(
-            *_place(texts), self._table, length, first, first - 1, self.padding, *self._form
+            *_locate(texts), self._table, length, first, first - 1, self.padding, *self._rules
         )
 
 
-def learn_words(columns: Iterable[Column], form: WordForm, most: int | None) -> tuple[Entry, ...]:
-    """Return the words of some texts, the most frequent first, equally frequent ones in reverse order."""
-    counter = _native.TokenCounter(*form)
+def learn_words(columns: Iterable[Column], rules: WordRules, most: int | None) -> tuple[Entry, ...]:
+    """Return the words of texts, most frequent first, ties in reverse alphabetical order."""
+    counter = _native.TokenCounter(*rules)
     for column in columns:
         texts = need_texts(column)
-        counter.add(*_place(texts), texts.present)
+        counter.add(*_locate(texts), texts.present)
     limit = counter.num_distinct if most is None else most
-    # One more: a text may hold the very name of unknown words, which is in no vocabulary.
+    # One more, as a text may contain "[UNK]", which is not part of the vocabulary.
     found, _ = counter.most_common(limit + 1)
     return tuple(as_text(word) for word in found if word != UNKNOWN.encode())[:limit]
 
 
 def need_texts(column: object) -> Bytes:
-    """Return a column that holds texts."""
+    """Return the column if it holds texts, else raise a TypeError."""
     return Bytes.of(column)
 
 
-def _place(texts: Bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+def _locate(texts: Bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     return texts.arena, texts.starts, texts.stops
 
 
@@ -113,10 +113,10 @@ def _load_token(value: JsonValue) -> str | bytes:
 
 @dataclass(frozen=True)
 class TokenizeFit(Fitted):
-    """What `Tokenize` learned.
+    """Fitted state of `Tokenize`.
 
     Attributes:
-        vocabulary: The tokens in the order of their ids; None where they were given, or a tokenizer has them.
+        vocabulary: Tokens in the order of their ids; None if the vocabulary or a tokenizer was given.
     """
 
     vocabulary: tuple[Entry, ...] | None
@@ -126,23 +126,35 @@ class TokenizeFit(Fitted):
 
 @dataclass(frozen=True, repr=False)
 class Tokenize(Padded):
-    """Cut texts into tokens; give their ids.
+    """Split texts into tokens and map the tokens to integer ids.
 
-    As "index", 0 is padding, 1 a token that is not in the vocabulary, 2 the most frequent one; equally
-    frequent ones come in reverse order. A record without a text has an empty one. Texts are bytes: ASCII
-    letters are lowered, ASCII punctuation is stripped, ASCII white space splits, and nothing else does.
+    The vocabulary is learned from the train split, unless a vocabulary or a tokenizer file is given. With the
+    output "index", id 0 is padding, 1 stands for tokens outside of the vocabulary, and 2 is the most frequent
+    token, as in Keras' `TextVectorization`; tokens of equal frequency are in reverse alphabetical order. A
+    record without a text counts as an empty text.
+
+    Texts are processed as bytes: only ASCII letters are lowercased, only ASCII punctuation is removed, and
+    only ASCII whitespace separates tokens.
+
+    The options `length`, `multiple`, `keep`, `mask` and `ragged` of `Pad` set the number of tokens per text.
 
     Attributes:
-        vocabulary_size: How many ids there are at most, those of padding and unknown tokens among them; None
-            for all tokens of the train split. A vocabulary that is given is taken whole.
-        output: "index"; or a row with, for each token of the vocabulary and first for all unknown ones,
-            whether the text has it, "multi_hot", or how often, "count".
-        standardize: Lower letters, strip punctuation, or both; None for neither.
-        split: At "whitespace"; or None: a text is one token.
-        vocabulary: The tokens in the order of ids; those of the train split, if not given.
-        tokenizer: The path of a Hugging Face `tokenizer.json`, which then says how texts are cut and what
-            their ids are; or its content, which is kept. `length` counts the special tokens that it adds.
-        fitted: What was learned.
+        vocabulary_size: Maximum number of ids, including those for padding and unknown tokens; None for all
+            tokens of the train split. All tokens of a given vocabulary are used.
+        output: Form of the output.
+
+            - "index": int32 ids.
+            - "multi_hot": a float32 vector with a 1 for each token that occurs in the text. The first element
+              stands for unknown tokens.
+            - "count": a float32 vector with the number of occurrences of each token.
+        standardize: Text normalization: "lower" (lowercase), "strip" (remove punctuation),
+            "lower_and_strip", or None.
+        split: How to split texts: at "whitespace", or None to use the whole text as one token.
+        vocabulary: Tokens in the order of their ids. By default the tokens of the train split.
+        tokenizer: Path of a Hugging Face `tokenizer.json`, or its content. The tokenizer then defines how
+            texts are split and what the ids are; its content is stored with the pipeline. `length` includes
+            the special tokens that it adds.
+        fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
         >>> Tokenize(length=64, standardize="lower")
@@ -156,7 +168,7 @@ class Tokenize(Padded):
     vocabulary: tuple[Entry, ...] | None = None
     tokenizer: str | os.PathLike[str] | None = None
     fitted: TokenizeFit | None = None
-    _cutter: WordCutter | FileTokenizer = dataclasses.field(init=False, compare=False, repr=False)
+    _tokenizer: WordTokenizer | FileTokenizer = dataclasses.field(init=False, compare=False, repr=False)
 
     kind: ClassVar[str] = "tokenize"
     fitted_type: ClassVar[type[Fitted]] = TokenizeFit
@@ -178,79 +190,81 @@ class Tokenize(Padded):
         if self.tokenizer is not None:
             self._check_tokenizer()
             tokenizer = _open_tokenizer(self.tokenizer, self.length, self.keep)
-            self._keep(_cutter=tokenizer, tokenizer=tokenizer.content)
+            self._keep(_tokenizer=tokenizer, tokenizer=tokenizer.content)
         elif self.fitted is not None:
-            self._keep(_cutter=self._make_cutter(self.fitted))
+            self._keep(_tokenizer=self._make_tokenizer(self.fitted))
 
     @property
     def num_codes(self) -> int:
-        """How many ids there are: one more than the greatest; the width of rows."""
-        return self._need_cutter().num_codes
+        """Number of ids; the length of multi-hot and count vectors."""
+        return self._get_tokenizer().num_codes
 
     @property
     def tokens(self) -> tuple[Entry, ...]:
-        """What each id stands for: '' is padding, '[UNK]' any other token; what is not UTF-8 is bytes."""
-        return self._need_cutter().tokens
+        """Token of each id: '' is padding, '[UNK]' any unknown token; a token that is not UTF-8 is bytes."""
+        return self._get_tokenizer().tokens
 
     def fit(self, name: str, field: Field, source: FitSource) -> Tokenize:
-        """Return the transform with the vocabulary of a field."""
+        """Return the transform fitted to a field, with its vocabulary."""
         self.derive(name, field)
         if self.tokenizer is not None or self.vocabulary is not None:
             return replace(self, fitted=TokenizeFit(None))
         most = None if self.vocabulary_size is None else self.vocabulary_size - len(self._specials)
         columns = source.columns(name)
-        # Records without a text have the field's default, and so do the texts that the vocabulary is of.
+        # Records without a text get the default of the field, also when the vocabulary is learned.
         texts = columns if field.default is None else (column.without_mask() for column in columns)
-        return replace(self, fitted=TokenizeFit(learn_words(texts, self._form, most)))
+        return replace(self, fitted=TokenizeFit(learn_words(texts, self._rules, most)))
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides: nothing."""
+        """Return the part of the fitted state that depends only on the field: nothing."""
         if not isinstance(field, Text) and not (isinstance(field, Category) and field.dtype == "string"):
             raise misfit(self, name, field, "texts")
         return {}
 
     def measure(self) -> MeasureLengths:
-        """Return what counts the tokens of each text as they will be: cut, and padded by themselves."""
+        """Return a function that gives the number of tokens of each text after truncation and padding."""
 
         def count_tokens(column: Column) -> NDArray[Any]:
-            _, offsets = self._cutter.cut(need_texts(column), self.length if self.keep == "head" else None)
+            _, offsets = self._tokenizer.tokenize(
+                need_texts(column), self.length if self.keep == "head" else None
+            )
             return self._widen(np.diff(offsets))
 
         return count_tokens
 
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give."""
+        """Return the outputs of `apply`."""
         need_fitted(self, name, self.fitted)
         if self.output != "index":
             return (Output(name, "float32", (self.num_codes,)),)
         outputs = self._list_outputs(name, "int32", ())
         if self.split is None and not (self.length or self.multiple or self.ragged):
-            # A text that is not split is one token at most.
+            # A text that is not split is at most one token.
             outputs = tuple(replace(output, shape=(1,)) for output in outputs)
         return outputs
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:  # noqa: ARG002
-        """Return the ids, or the rows, of the texts of a batch."""
-        texts, cutter = need_texts(column), self._cutter
+        """Return the ids or vectors of the texts of a batch."""
+        texts, tokenizer = need_texts(column), self._tokenizer
         if self.output != "index":
-            ids, offsets = cutter.cut(texts, None)
+            ids, offsets = tokenizer.tokenize(texts, None)
             return {name: _native.multi_hot(ids, offsets, self.num_codes, self.output == "count")}
         is_head, is_fixed = self.keep == "head", self.length is not None and self.multiple is None
-        if not is_head or not is_fixed or self.ragged or not isinstance(cutter, WordCutter):
-            ids, offsets = cutter.cut(texts, self.length if is_head else None)
-            return self._pad_lists(name, Ragged(ids, offsets), cutter.padding)
-        # Two in one: not a token more is looked at than there is room for.
-        padded = cutter.cut_padded(texts, self.length or 0)
+        if not is_head or not is_fixed or self.ragged or not isinstance(tokenizer, WordTokenizer):
+            ids, offsets = tokenizer.tokenize(texts, self.length if is_head else None)
+            return self._pad_lists(name, Ragged(ids, offsets), tokenizer.padding)
+        # Split and pad in one pass: no tokens beyond the length are processed.
+        padded = tokenizer.tokenize_padded(texts, self.length or 0)
         arrays: Arrays = {name: padded}
         if self.mask:
             mask = arrays[f"{name}_mask"] = _native.empty(padded.shape, "bool")
-            np.not_equal(padded, cutter.padding, out=mask)
+            np.not_equal(padded, tokenizer.padding, out=mask)
         return arrays
 
     @property
-    def _form(self) -> WordForm:
+    def _rules(self) -> WordRules:
         standard = self.standardize
-        return WordForm(
+        return WordRules(
             lower=standard in ("lower", "lower_and_strip"),
             strip=standard in ("strip", "lower_and_strip"),
             split=self.split is not None,
@@ -262,20 +276,20 @@ class Tokenize(Padded):
 
     @property
     def padding(self) -> float:
-        """The id that shorter rows are filled up with."""
-        return self._need_cutter().padding
+        """Id of padding."""
+        return self._get_tokenizer().padding
 
-    def _need_cutter(self) -> WordCutter | FileTokenizer:
+    def _get_tokenizer(self) -> WordTokenizer | FileTokenizer:
         if self.tokenizer is None:
             need_fitted(self, "", self.fitted)
-        return self._cutter
+        return self._tokenizer
 
-    def _make_cutter(self, fitted: TokenizeFit) -> WordCutter:
+    def _make_tokenizer(self, fitted: TokenizeFit) -> WordTokenizer:
         words = fitted.vocabulary if self.vocabulary is None else self.vocabulary
         if words is None:
-            raise refuse_option("Tokenize", "fitted", "a vocabulary", "none")
+            raise refuse_option("Tokenize", "fitted", "a vocabulary", "None")
         try:
-            return WordCutter(words, self._form, self._specials)
+            return WordTokenizer(words, self._rules, self._specials)
         except ValueError as error:
             raise refuse_option("Tokenize", "fitted", "distinct tokens", str(error)) from None
 
@@ -285,32 +299,34 @@ class Tokenize(Padded):
         for option in ("length", "multiple", "mask", "ragged"):
             if self.output != "index" and getattr(self, option):
                 got = f"{getattr(self, option)} with output={self.output!r}"
-                raise refuse_option("Tokenize", option, "nothing, as rows have a place for each token", got)
+                raise refuse_option(
+                    "Tokenize", option, "not with vectors, whose length is that of the vocabulary", got
+                )
 
     def _check_tokenizer(self) -> None:
         usual = {item.name: item.default for item in dataclasses.fields(self)}
         for option in ("output", "standardize", "split", "vocabulary"):
             value = getattr(self, option)
             if value != usual[option]:
-                advice = "The tokenizer says how texts are cut, and what their ids are."
-                raise refuse_option("Tokenize", option, "nothing, with a tokenizer", show(value), advice)
+                advice = "The tokenizer defines how texts are split and what their ids are."
+                raise refuse_option("Tokenize", option, "not with a tokenizer", show(value), advice)
 
 
 def _check_vocabulary(given: object, specials: tuple[str, ...]) -> tuple[Entry, ...]:
-    """Return tokens that a user gave, without those that stand for padding and unknown ones."""
+    """Return the given tokens without those for padding and unknown tokens."""
     tokens = check_entries("Tokenize", given)
     num_specials = len(specials) if tokens[: len(specials)] == specials else 0
     tokens = tokens[num_specials:]
     for i, token in enumerate(tokens, start=num_specials):
         if isinstance(token, int) or not token:
-            expected = f"texts that are not empty, perhaps behind {', '.join(map(repr, specials))}"
+            expected = f"non-empty strings, optionally after {', '.join(map(repr, specials))}"
             raise refuse_option("Tokenize", f"vocabulary[{i}]", expected, show(token))
     return tokens
 
 
 def _open_tokenizer(given: str | os.PathLike[str], length: int | None, keep: Kept) -> FileTokenizer:
     try:
-        from penstock.transform.tokenizer import FileTokenizer  # noqa: PLC0415 - a package that few have
+        from penstock.transform.tokenizer import FileTokenizer  # noqa: PLC0415 - an optional package
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"Tokenize(tokenizer=…) needs the package {error.name!r}, which is not installed",

@@ -59,7 +59,7 @@ class FileTokenizer:
         """What each id stands for; '' where it is no token's."""
         return tuple(self._tokenizer.id_to_token(i) or "" for i in range(self.num_codes))
 
-    def cut(
+    def tokenize(
         self,
         texts: Bytes,
         most: int | None,  # noqa: ARG002 - it knows its length

@@ -152,7 +152,7 @@ def test_comment_of_images_says_that_augmentation_is_left_out(tmp_path):
     data = open_images(tmp_path / "train.tfrecord", JPEGS[:1])
     code = write_code(data, fit_some(data, photo=Image(size=8, augment=Augment(flip=0.5))))
     assert "Image(size=(8, 8), augment=Augment(flip=0.5)), without augmentation" in code
-    assert " ".join(code.split()).replace("# ", "").count("without what is random in training") == 1
+    assert " ".join(code.split()).replace("# ", "").count("without augmentation") == 1
     assert "in training" not in write_code(data, fit_some(data, photo=Image(size=8)))
 
 

@@ -98,7 +98,7 @@ def tamper(name, **changes):
             "number",
         ),
         (lambda form: form["transforms"]["age"].update(length=3), "age.length", "sequence 3 'age'"),
-        (lambda form: form["transforms"]["box"].update(dtype="int8"), "box.dtype", "float32 loss"),
+        (lambda form: form["transforms"]["box"].update(dtype="int8"), "box.dtype", "float32 int8"),
     ],
 )
 def test_fitted_state_of_another_field_is_refused_with_its_place(pipeline, change, place, facts):

@@ -178,9 +178,9 @@ BAD_OPTIONS = {
     "empty": (
         {"vocabulary": ["a", ""]},
         "vocabulary[1]",
-        "empty ''",
+        "non-empty ''",
     ),
-    "ints": ({"vocabulary": [1, 2]}, "vocabulary[0]", "empty 1"),
+    "ints": ({"vocabulary": [1, 2]}, "vocabulary[0]", "non-empty 1"),
     "text": ({"vocabulary": "the cat"}, "vocabulary", "list"),
     "unfit": ({"fitted": TokenizeFit(None)}, "fitted", "vocabulary"),
     "same": ({"fitted": TokenizeFit(("a", "a"))}, "fitted", "1 vocabulary"),
