@@ -7,7 +7,7 @@ from penstock.decode import arrow
 from penstock.decode import plan as decode_plan
 from penstock.encode import column
 from penstock.jobs.check import tensorflow_code
-from penstock.schema import comparison, declaration, json_form
+from penstock.schema import comparison, declaration, json_form, merge
 from penstock.schema.field import Field
 from penstock.shards import tfds
 from penstock.source import arrow_schema
@@ -16,12 +16,14 @@ from penstock.transform import kinds, vocabulary
 
 TABLES = {
     "schema: comparison of attributes": comparison.ATTRIBUTES,
+    "schema: attributes of a merged field": merge.WIDER,
     "schema: default in JSON": json_form.DEFAULTS,
     "statistics: what is measured": measure.MEASURES,
     "source: Arrow type of a stored field": arrow_schema.FITS,
     "encode: encoder": column.ENCODERS,
     "shards: declaration for TFDS": tfds.DESCRIPTIONS,
     "decode: layout in the core": decode_plan.LAYOUTS,
+    "decode: default in a record": decode_plan.WIRE_DEFAULTS,
     "decode: Arrow type": arrow.ARROW_TYPES,
     "transform: default for inputs": kinds.INPUTS,
     "transform: default for targets": kinds.TARGETS,

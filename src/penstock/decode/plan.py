@@ -180,29 +180,47 @@ def _spec(name: str, field: Field, dictionary: _native.Vocabulary | None) -> _na
 
 def _wire_values(field: Field) -> list[Any]:
     """Return the default as the values that a record would hold."""
-    default = field.default
-    if isinstance(field, Tensor):
-        array = np.asarray(default, field.dtype)
-        if field.kind == "bytes":
-            return [np.ascontiguousarray(array).astype(np.dtype(field.dtype).newbyteorder("<")).tobytes()]
-        return [int(value) if field.kind == "int64" else float(value) for value in array.ravel()]
-    if _is_double(field):
-        return [np.float64(default).astype("<f8").tobytes()]
-    if not isinstance(field, SequenceField):
-        return [_encode(default)]
+    return WIRE_DEFAULTS[type(field)](field)
+
+
+def _tensor_default(field: Tensor) -> list[Any]:
+    array = np.asarray(field.default, field.dtype)
+    if field.kind == "bytes":
+        return [np.ascontiguousarray(array).astype(np.dtype(field.dtype).newbyteorder("<")).tobytes()]
+    return [int(value) if field.kind == "int64" else float(value) for value in array.ravel()]
+
+
+def _number_default(field: Number) -> list[Any]:
+    is_double = field.dtype == "float64"
+    return [np.float64(field.default).astype("<f8").tobytes() if is_double else field.default]
+
+
+def _scalar_default(field: Field) -> list[Any]:
+    return [_encode(field.default)]
+
+
+def _sequence_default(field: SequenceField) -> list[Any]:
+    values: Any = field.default
     if not field.is_feature_list:
-        return [_encode(value) for value in default]
-    steps = [[value] for value in default] if field.shape == () else default
+        return [_encode(value) for value in values]
+    steps = [[value] for value in values] if field.shape == () else values
     return [[_encode(value) for value in step] for step in steps]
+
+
+# The default of each type of field as the values that a record would hold.
+WIRE_DEFAULTS: dict[type[Field], Callable[[Any], list[Any]]] = {
+    Number: _number_default,
+    Category: _scalar_default,
+    Text: _scalar_default,
+    Image: _scalar_default,
+    BytesField: _scalar_default,
+    SequenceField: _sequence_default,
+    Tensor: _tensor_default,
+}
 
 
 def _encode(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
-
-
-def _is_double(field: Field) -> bool:
-    """Whether a field is a number that is kept as its eight bytes."""
-    return isinstance(field, Number) and field.dtype == "float64"
 
 
 def _coded(dictionary: Any, number: int) -> _Make:

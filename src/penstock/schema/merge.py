@@ -5,6 +5,7 @@ In: schemas. Out: their union, or a `SchemaError` that shows where they differ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any, Final
@@ -15,7 +16,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.comparison import say_field, show_value
 from penstock.schema.default import identify
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category, Image
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 
 _MAX_SHOWN: Final = 5
@@ -77,16 +78,7 @@ def _merge_fields(one: Field, other: Field) -> Field | str:
         and identify(one.default) != identify(other.default)
     ):
         return f"default {show_value(one.default)}, default {show_value(other.default)}"
-    changed: dict[str, Any] = {}
-    if isinstance(one, Category) and isinstance(other, Category) and one.values != other.values:
-        is_known = one.values is not None and other.values is not None
-        changed["values"] = tuple({*(one.values or ()), *(other.values or ())}) if is_known else None
-    if isinstance(one, Image) and isinstance(other, Image) and one.format != other.format:
-        changed["format"] = None
-    if isinstance(one, Sequence) and isinstance(other, Sequence) and one.shape != other.shape:
-        changed["shape"] = None
-    if isinstance(one, Tensor) and isinstance(other, Tensor) and one.kind == other.kind:
-        changed["encoding"] = one.encoding if other.encoding == "auto" else other.encoding
+    changed = WIDER[type(one)](one, other)
     common = {
         "default": one.default if other.default is None else other.default,
         "optional": one.optional or other.optional,
@@ -96,3 +88,32 @@ def _merge_fields(one: Field, other: Field) -> Field | str:
     except SchemaError as error:
         return f"{say_field(one)}, {say_field(other)}: {error}"
     return left if left == right else f"{say_field(one)}, {say_field(other)}"
+
+
+def _widen_values(one: Category, other: Category) -> dict[str, Any]:
+    if one.values == other.values:
+        return {}
+    is_known = one.values is not None and other.values is not None
+    return {"values": tuple({*(one.values or ()), *(other.values or ())}) if is_known else None}
+
+
+def _widen_encoding(one: Tensor, other: Tensor) -> dict[str, Any]:
+    if one.kind != other.kind:
+        return {}
+    return {"encoding": one.encoding if other.encoding == "auto" else other.encoding}
+
+
+def _widen_nothing(*_: Field) -> dict[str, Any]:
+    return {}
+
+
+# Attributes that two fields of one type share once they are merged, by that type.
+WIDER: Final[dict[type[Field], Callable[[Any, Any], dict[str, Any]]]] = {
+    Number: _widen_nothing,
+    Category: _widen_values,
+    Text: _widen_nothing,
+    Image: lambda one, other: {} if one.format == other.format else {"format": None},
+    Bytes: _widen_nothing,
+    Sequence: lambda one, other: {} if one.shape == other.shape else {"shape": None},
+    Tensor: _widen_encoding,
+}
