@@ -27,7 +27,7 @@ from penstock.jobs.convert.convert import Converted, plan_conversion, run_conver
 from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
 from penstock.plan.plan_file import dump_yaml, read_plan
 from penstock.plan.planner import PlanOverrides
-from penstock.shards.conversion import Progress
+from penstock.shards.conversion import ConversionProgress
 from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (
@@ -170,12 +170,12 @@ class ConversionDisplay(ProgressBar):
     def __init__(self) -> None:
         super().__init__("convert")
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: ConversionProgress) -> None:
         """Show the progress."""
         self.show_line(lambda seconds: _format_progress(progress, seconds))
 
 
-def _format_progress(progress: Progress, seconds: float) -> str:
+def _format_progress(progress: ConversionProgress, seconds: float) -> str:
     rate = progress.num_bytes / seconds if seconds else 0.0
     parts = [f"{progress.stage} {progress.num_rows:,} rows"]
     sizes = format_size(progress.num_bytes)

@@ -50,7 +50,7 @@ UNLABELLED: Final = "kept in the data set, skipped in training"
 
 
 @dataclass(frozen=True)
-class Progress:
+class ConversionProgress:
     """Progress of a conversion.
 
     Attributes:
@@ -77,7 +77,7 @@ _MANY_SPLITS = 10
 _MAX_WRITERS = 6
 _BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
 
-OnProgress: TypeAlias = Callable[[Progress], None]
+OnProgress: TypeAlias = Callable[[ConversionProgress], None]
 MeasureShards: TypeAlias = Callable[[Path, SplitEntry, Schema, int], dict[str, Any]]
 """Returns the statistics of a split from its written shards; provided by the stages that read shards."""
 
@@ -369,7 +369,9 @@ class Conversion:
                 else dict(zip(self._split.shares, self._counts.tolist(), strict=True))
             )
             self._on_progress(
-                Progress(stage, self._store.num_rows, num_bytes, total, self.rejects.count, num_rows)
+                ConversionProgress(
+                    stage, self._store.num_rows, num_bytes, total, self.rejects.count, num_rows
+                )
             )
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 import penstock as ps
 from penstock.cli.convert import _format_progress
 from penstock.cli.main import main
-from penstock.shards.conversion import Progress
+from penstock.shards.conversion import ConversionProgress
 from raising import mentions
 from screen import Screen
 
@@ -213,10 +213,10 @@ def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsy
 
 def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
     line = _format_progress(
-        Progress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
+        ConversionProgress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
     )
     assert mentions(line, "12,000 50.0 MB 200.0 MB 25.0 MB/s 6 9,600")
-    assert mentions(_format_progress(Progress("reading", 1, 0, None, 0), 0.0), "1 0 0 B/s")
+    assert mentions(_format_progress(ConversionProgress("reading", 1, 0, None, 0), 0.0), "1 0 0 B/s")
 
 
 def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):

@@ -33,7 +33,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.content import read_content
-from penstock.shards.conversion import Conversion, Facts, OnProgress, Progress, Settle
+from penstock.shards.conversion import Conversion, ConversionProgress, Facts, OnProgress, Settle
 from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
@@ -298,7 +298,7 @@ def _confirm(
 
     def tell(num_rows: int, num_bytes: int, num_rejects: int) -> None:
         if on_progress is not None:
-            on_progress(Progress("reading", num_rows, num_bytes, prepared.num_bytes, num_rejects))
+            on_progress(ConversionProgress("reading", num_rows, num_bytes, prepared.num_bytes, num_rejects))
 
     content, source = read_content(prepared.work, prepared.blocks(), options, prepared.describe_source, tell)
     manifest = load_finished(place)  # again: reading may take hours
