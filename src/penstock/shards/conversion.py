@@ -83,7 +83,7 @@ MeasureShards: TypeAlias = Callable[[Path, SplitEntry, Schema, int], dict[str, A
 
 
 @dataclass(frozen=True)
-class Facts:
+class ManifestDetails:
     """Parts of the manifest that the caller of the engine provides.
 
     Attributes:
@@ -205,7 +205,7 @@ class Conversion:
             self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
         self._held.clear()
 
-    def finish(self, settle: Settle, facts: Facts) -> Manifest:
+    def finish(self, settle: Settle, facts: ManifestDetails) -> Manifest:
         """Write the data set.
 
         Args:

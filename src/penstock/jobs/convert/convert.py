@@ -33,7 +33,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.content import read_content
-from penstock.shards.conversion import Conversion, ConversionProgress, Facts, OnProgress, Settle
+from penstock.shards.conversion import Conversion, ConversionProgress, ManifestDetails, OnProgress, Settle
 from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
@@ -274,7 +274,7 @@ def _run(
     try:
         for block in prepared.blocks():
             conversion.add(block)
-        facts = Facts(prepared.request, prepared.form, tuple(prepared.describe_source()))
+        facts = ManifestDetails(prepared.request, prepared.form, tuple(prepared.describe_source()))
         manifest = conversion.finish(prepared.settle, facts)
     except BaseException as error:  # what goes wrong is in the journal, with the row it came to
         staging.journal.add_failure(conversion.num_rows, error)

@@ -26,7 +26,7 @@ from penstock.schema.array import Tensor
 from penstock.schema.declaration import Form
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.shards.conversion import Conversion, Facts
+from penstock.shards.conversion import Conversion, ManifestDetails
 from penstock.shards.options import ConvertChoices, make_options
 from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
 from penstock.shards.staging import Staging
@@ -200,7 +200,9 @@ class Writer:
             self._flush()
             conversion = self._begin()
             source = {"name": "samples", "kind": "writer", "rows": self.num_samples}
-            manifest = conversion.finish(lambda _: self._written, Facts(self._request, None, (source,)))
+            manifest = conversion.finish(
+                lambda _: self._written, ManifestDetails(self._request, None, (source,))
+            )
         except BaseException as error:
             self._abandon(error)
             raise
