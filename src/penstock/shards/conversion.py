@@ -43,7 +43,7 @@ from penstock.shards.staging import Staging
 from penstock.shards.tfds import describe_tfds
 from penstock.statistics.statistics import Statistics
 
-Settle: TypeAlias = Callable[[Mapping[str, int]], Schema]
+FinalizeSchema: TypeAlias = Callable[[Mapping[str, int]], Schema]
 """Returns the final schema, given the number of rows in which each field is missing."""
 UNLABELLED: Final = "kept in the data set, skipped in training"
 """End of the note that counts rows without a target; training reports its own counts."""
@@ -205,7 +205,7 @@ class Conversion:
             self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
         self._held.clear()
 
-    def finish(self, settle: Settle, facts: ManifestDetails) -> Manifest:
+    def finish(self, settle: FinalizeSchema, facts: ManifestDetails) -> Manifest:
         """Write the data set.
 
         Args:

@@ -33,7 +33,13 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.content import read_content
-from penstock.shards.conversion import Conversion, ConversionProgress, ManifestDetails, OnProgress, Settle
+from penstock.shards.conversion import (
+    Conversion,
+    ConversionProgress,
+    FinalizeSchema,
+    ManifestDetails,
+    OnProgress,
+)
 from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
@@ -225,7 +231,7 @@ class _Prepared:
     split: SplitOptions
     blocks: Callable[[], Iterator[Incoming]]
     num_bytes: int | None
-    settle: Settle
+    settle: FinalizeSchema
     describe_source: Callable[[], list[dict[str, Any]]]
     list_notes: Callable[[], tuple[str, ...]]
     plan: Plan | None = None
