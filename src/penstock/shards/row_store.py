@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, Resident, join_blocks
-from penstock.shards.spill import CELL_BYTES, Cells, Spill
+from penstock.shards.spill import CELL_BYTES, Spill, SpilledRows
 
 MAX_MEMORY_BYTES: Final = 256 << 20
 
@@ -76,7 +76,7 @@ class RowStore:
         self._num_bytes = 0
         self._spill: Spill | None = None
         self._run_starts = [0]  # the number of each run's first row, and of the next one
-        self._finished: Resident | Cells | None = None
+        self._finished: Resident | SpilledRows | None = None
 
     @property
     def is_on_disk(self) -> bool:
@@ -117,7 +117,7 @@ class RowStore:
             raise ValueError(f"codes of {self.num_rows} rows are needed, not of {len(codes)}")
         if self._spill is not None:
             self._write_held()
-            self._finished = Cells(self._spill, self._bounds(), codes, self._num_splits)
+            self._finished = SpilledRows(self._spill, self._bounds(), codes, self._num_splits)
         else:
             blocks, self._held = self._held, []
             chunk, keys = self._join(blocks)
@@ -145,7 +145,7 @@ class RowStore:
         if self._spill is not None:
             self._spill.close()
 
-    def _reader(self) -> Resident | Cells:
+    def _reader(self) -> Resident | SpilledRows:
         if self._finished is None:
             raise ValueError("the store is not finished, or closed")
         return self._finished

@@ -241,7 +241,7 @@ class _Split:
     last_keys: NDArray[np.uint64]
 
 
-class Cells:
+class SpilledRows:
     """The rows of all splits, on disk; any number of threads may ask for chunks."""
 
     def __init__(
