@@ -44,7 +44,7 @@ class Section:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SectionRows:
     """Rows of one section: their keys, their facts, where its bytes begin, and the index of the first."""
 
     keys: NDArray[np.uint64]
@@ -52,9 +52,9 @@ class Found:
     bytes_at: int
     start: int
 
-    def take(self, rows: NDArray[np.bool_]) -> Found:
+    def take(self, rows: NDArray[np.bool_]) -> SectionRows:
         """Return some of the rows."""
-        return Found(self.keys[rows], self.facts[rows], self.bytes_at, self.start)
+        return SectionRows(self.keys[rows], self.facts[rows], self.bytes_at, self.start)
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -125,24 +125,24 @@ class Spill:
         """
         return self._scratch.append(splits)
 
-    def read_splits(self, begin: int, found: Found) -> NDArray[np.uint8]:
+    def read_splits(self, begin: int, found: SectionRows) -> NDArray[np.uint8]:
         """Return the splits of rows of a section, whose splits begin at `begin`."""
         splits = np.empty(len(found.keys), np.uint8)
         self._scratch.read(begin + found.start, splits)
         return splits
 
-    def scan(self, section: Section) -> Iterator[Found]:
+    def scan(self, section: Section) -> Iterator[SectionRows]:
         """Yield all rows of a section, some at a time."""
         for start in range(0, section.num_rows, _SCAN_ROWS):
             num_rows = min(_SCAN_ROWS, section.num_rows - start)
-            yield Found(
+            yield SectionRows(
                 self._read_keys(section, start, num_rows),
                 self._read_facts(section, start, num_rows),
                 section.bytes_at,
                 start,
             )
 
-    def find(self, section: Section, low: int, high: int) -> Found:
+    def find(self, section: Section, low: int, high: int) -> SectionRows:
         """Return the rows of a section whose keys are from `low` to below `high`."""
         least, most = np.uint64(low), np.uint64(high - 1)  # `high` may be 2**64
         begin = max(0, int(np.searchsorted(section.landmarks, least)) - 1) * _STRIDE
@@ -151,9 +151,9 @@ class Spill:
         start = int(np.searchsorted(keys, least))
         stop = int(np.searchsorted(keys, most, side="right"))
         facts = self._read_facts(section, begin + start, stop - start)
-        return Found(keys[start:stop], facts, section.bytes_at, begin + start)
+        return SectionRows(keys[start:stop], facts, section.bytes_at, begin + start)
 
-    def load(self, found: list[Found]) -> tuple[NDArray[np.uint64], Chunk]:
+    def load(self, found: list[SectionRows]) -> tuple[NDArray[np.uint64], Chunk]:
         """Return the keys of rows, and the rows with their bytes in one arena."""
         spans = [_Spans(part) for part in found]
         arena = np.empty(sum(each.num_bytes for each in spans), np.uint8)
@@ -200,7 +200,7 @@ class _Spans:
         num_bytes: How many bytes are read.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: SectionRows) -> None:
         begins = found.facts["begin"]
         ends = begins + found.sizes
         is_first = np.ones(len(begins), np.bool_)
