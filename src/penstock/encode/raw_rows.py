@@ -45,7 +45,7 @@ class EncodedRows:
     faults: list[CellFault] = field(default_factory=list)
 
 
-class Incoming(Protocol):
+class RowBlock(Protocol):
     """A block of rows to encode and write, from raw or stored data."""
 
     @property

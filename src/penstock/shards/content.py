@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.encode.raw_rows import Incoming
+from penstock.encode.raw_rows import RowBlock
 from penstock.foundation.thread_pool import OrderedResults
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
@@ -124,7 +124,7 @@ def _hash_piece(piece: memoryview) -> bytes:
 
 def read_content(
     work: RowWork,
-    blocks: Iterable[Incoming],
+    blocks: Iterable[RowBlock],
     options: ConvertOptions,
     describe: Callable[[], Sequence[Mapping[str, Any]]],
     on_rows: Callable[[int, int, int], None],

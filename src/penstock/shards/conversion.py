@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock import _native
-from penstock.encode.raw_rows import Incoming
+from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError
 from penstock.foundation.thread_pool import OrderedResults
 from penstock.foundation.wording import show
@@ -156,7 +156,7 @@ class Conversion:
         self._read_bytes = 0
         self._record_bytes = 0
 
-    def add(self, incoming: Incoming) -> None:
+    def add(self, incoming: RowBlock) -> None:
         """Add the next block.
 
         Raises:

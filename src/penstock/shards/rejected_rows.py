@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from penstock.encode.fault import CellFault
-from penstock.encode.raw_rows import Incoming
+from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
 from penstock.shards.destination import REJECTS_NAME
@@ -39,7 +39,7 @@ class Rejects:
         self._max = max_rejects
         self._lines: list[bytes] = []
 
-    def add(self, incoming: Incoming, faults: Iterable[CellFault]) -> None:
+    def add(self, incoming: RowBlock, faults: Iterable[CellFault]) -> None:
         """Add the faults of a block.
 
         Raises:
@@ -103,7 +103,7 @@ class Rejects:
         }
 
 
-def _write_line(incoming: Incoming, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
+def _write_line(incoming: RowBlock, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
     form = {
         "row": incoming.first_row + row,
         "reasons": [

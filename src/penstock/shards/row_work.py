@@ -17,7 +17,7 @@ from penstock import _native
 from penstock.columns import Column, Dense, Mask
 from penstock.encode.deferred import make_references, materialize
 from penstock.encode.fault import CellFault
-from penstock.encode.raw_rows import Incoming
+from penstock.encode.raw_rows import RowBlock
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError
 from penstock.schema.field import Field
@@ -55,7 +55,7 @@ class WorkedRows:
         measurable: What statistics are taken of, should the splits become others.
     """
 
-    incoming: Incoming
+    incoming: RowBlock
     rows: NDArray[np.uint64]
     columns: list[ByteColumn]
     resident: dict[str, list[bytes | memoryview]]
@@ -119,7 +119,7 @@ class RowWork:
         self._sides = RecordEncoder(Schema(sides))
         self.keys = KeyWork(schema, split)
 
-    def __call__(self, incoming: Incoming) -> WorkedRows:
+    def __call__(self, incoming: RowBlock) -> WorkedRows:
         """Work on a block.
 
         Raises:
@@ -137,7 +137,7 @@ class RowWork:
                 advice="Use fewer workers, or a machine with more memory.",
             ) from None
 
-    def _work(self, incoming: Incoming) -> WorkedRows:
+    def _work(self, incoming: RowBlock) -> WorkedRows:
         num_rows = incoming.num_rows
         encoded = incoming.encode()
         columns = self._settle_late(encoded.columns)

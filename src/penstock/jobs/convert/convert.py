@@ -18,7 +18,7 @@ from penstock.dataset import open as open_dataset
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
-from penstock.encode.raw_rows import Incoming, RawPlan, RawRows
+from penstock.encode.raw_rows import RawPlan, RawRows, RowBlock
 from penstock.errors import OptionError, PathError
 from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert.stored_source import StoredSource, is_orderable, open_stored
@@ -229,7 +229,7 @@ class _Prepared:
     request: Request
     work: RowWork
     split: SplitOptions
-    blocks: Callable[[], Iterator[Incoming]]
+    blocks: Callable[[], Iterator[RowBlock]]
     num_bytes: int | None
     settle: FinalizeSchema
     describe_source: Callable[[], list[dict[str, Any]]]
