@@ -36,7 +36,7 @@ from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
-from penstock.shards.shard_work import Residents, ShardWork, plan_shards
+from penstock.shards.shard_work import ResidentValues, ShardWork, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
@@ -146,7 +146,7 @@ class Conversion:
             num_others=len(work.keys.others),
             num_targets=len(self._classes),
         )
-        self._residents = Residents()
+        self._residents = ResidentValues()
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
         self._content = ContentDigest(self._helpers if options.num_workers > 1 else None)

@@ -91,7 +91,7 @@ class _Piece(NamedTuple):
     references: list[list[bytes]]
 
 
-class Residents:
+class ResidentValues:
     """Large values that are in memory, by the number of their row."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class ShardWork:
 
     store: RowStore
     late: tuple[tuple[str, str], ...]
-    residents: Residents
+    residents: ResidentValues
     is_message: bool
     staging: Staging
     compression: ManifestCompression

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.shards.shard_work import Residents, plan_shards
+from penstock.shards.shard_work import ResidentValues, plan_shards
 
 
 def test_shards_of_a_split_cover_its_rows_once_in_order():
@@ -34,7 +34,7 @@ def test_other_splits_get_their_share_and_no_shard_is_empty(counts, num_shards, 
 
 
 def test_residents_are_found_by_the_number_of_their_row():
-    residents = Residents()
+    residents = ResidentValues()
     assert residents.get("photo", 3) is None
     residents.add(10, {"photo": [b"ten", b"eleven"]})
     residents.add(12, {})
