@@ -92,7 +92,7 @@ def join_blocks(rows: list[NDArray[np.uint64]], blocks: list[list[ByteColumn]]) 
 _STEP_ROWS = 1 << 18  # of which places are taken at a time: a few megabytes
 
 
-class Resident:
+class ResidentRows:
     """The rows of all splits, in memory."""
 
     def __init__(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, Resident, join_blocks
+from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, ResidentRows, join_blocks
 from penstock.shards.spill import CELL_BYTES, Spill, SpilledRows
 
 MAX_MEMORY_BYTES: Final = 256 << 20
@@ -76,7 +76,7 @@ class RowStore:
         self._num_bytes = 0
         self._spill: Spill | None = None
         self._run_starts = [0]  # the number of each run's first row, and of the next one
-        self._finished: Resident | SpilledRows | None = None
+        self._finished: ResidentRows | SpilledRows | None = None
 
     @property
     def is_on_disk(self) -> bool:
@@ -121,7 +121,7 @@ class RowStore:
         else:
             blocks, self._held = self._held, []
             chunk, keys = self._join(blocks)
-            self._finished = Resident(chunk, keys, codes, self._num_splits)
+            self._finished = ResidentRows(chunk, keys, codes, self._num_splits)
 
     def count(self, split: int) -> int:
         """Return how many rows a split has."""
@@ -145,7 +145,7 @@ class RowStore:
         if self._spill is not None:
             self._spill.close()
 
-    def _reader(self) -> Resident | SpilledRows:
+    def _reader(self) -> ResidentRows | SpilledRows:
         if self._finished is None:
             raise ValueError("the store is not finished, or closed")
         return self._finished
