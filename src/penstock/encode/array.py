@@ -17,7 +17,7 @@ from penstock.columns import Bytes, Dense, Mask, Ragged
 from penstock.encode.bytes import convert_bytes
 from penstock.encode.fault import Report, report_all, report_items, report_rows
 from penstock.encode.number import cast_values, convert_numbers, fit_numbers
-from penstock.encode.plain import as_objects, present_cells, present_objects, refuse_all, settle
+from penstock.encode.plain import as_objects, normalize_column, present_cells, present_objects, refuse_all
 from penstock.encode.text import convert_text
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
@@ -41,7 +41,7 @@ class Lists(NamedTuple):
 
 def flatten_lists(raw: RawColumn, report: Report) -> Lists:
     """Return the items of lists; a row that is not a list is reported and has no items."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.ndim > 1:
             num_rows, num_items = column.shape[:2]
@@ -158,7 +158,7 @@ def _report_nulls(present: Mask | None, report: Report) -> None:
 
 def encode_tensor(field: Tensor, raw: RawColumn, report: Report) -> Dense:
     """Return arrays of the field's shape and type; elements that the type cannot represent are reported."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray) and column.dtype.kind == "O" and column.ndim == 1:
         tensors = _convert_objects(field, column, report)
     elif isinstance(column, np.ndarray):

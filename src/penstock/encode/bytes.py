@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Bytes, Mask
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.plain import as_objects, group_objects, present_objects, refuse_all, settle
+from penstock.encode.plain import as_objects, group_objects, normalize_column, present_objects, refuse_all
 from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
@@ -112,7 +112,7 @@ def encode_bytes(form: Form, raw: RawColumn, block: Block, report: Report) -> By
 
 def convert_bytes(raw: RawColumn, report: Report) -> Bytes:
     """Return byte strings; text as UTF-8."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
             return _convert_objects(column, report)

@@ -29,10 +29,10 @@ from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import (
     as_objects,
     convert_objects,
+    normalize_column,
     present_cells,
     primitive_values,
     refuse_rows,
-    settle,
 )
 from penstock.encode.text import convert_text, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.json_text import MAX_DEPTH, is_deep
@@ -60,7 +60,7 @@ _WORDS = pa.array(["false", "true", "0", "1"])  # those with an even index mean 
 
 def convert_flags(raw: RawColumn, report: Report) -> Dense:
     """Return 0 for false and 1 for true."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
             return convert_objects(column, "int64", convert_flags, lambda _: expect_number("bool"), report)
@@ -194,7 +194,7 @@ def _encode(
     plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
 ) -> Column | Deferred:
     if plan.missing:
-        raw = drop_words(settle(raw), plan.missing)
+        raw = drop_words(normalize_column(raw), plan.missing)
     if plan.form == "json":
         raw = parse_lists(raw, report)
     return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))

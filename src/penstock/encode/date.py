@@ -21,11 +21,11 @@ from penstock.encode.plain import (
     convert_objects,
     is_temporal,
     merge,
+    normalize_column,
     present_cells,
     present_objects,
     primitive_values,
     refuse_all,
-    settle,
     tidy,
 )
 from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
@@ -60,7 +60,7 @@ def convert_dates(raw: RawColumn, report: Report) -> Dense:
 
 def convert_times(raw: RawColumn, report: Report) -> Dense:
     """Return timestamps as microseconds; a date without a time of day means midnight."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
             present = present_objects(column)

@@ -22,7 +22,7 @@ from penstock.columns import Bytes
 from penstock.encode.bytes import defer_large, explain, fingerprint, read_file, read_paths
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.options import EncodeOptions
-from penstock.encode.plain import as_objects, refuse_all, settle
+from penstock.encode.plain import as_objects, normalize_column, refuse_all
 from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, no_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
@@ -151,7 +151,7 @@ class _ImageEncoder:
 
     def encode(self, raw: RawColumn) -> Bytes | Deferred:
         """Return the images of a column of bytes, structs or objects."""
-        column = settle(raw)
+        column = normalize_column(raw)
         if isinstance(column, np.ndarray):
             return self._encode_objects(column)
         if is_bytes(column.type):
@@ -199,7 +199,7 @@ class _ImageEncoder:
     def _encode_structs(self, structs: pa.StructArray) -> Bytes | Deferred:
         """Return images that are given as bytes or as a path, as in Hugging Face data sets."""
         children = {name: pc.struct_field(structs, name) for name in structs.type.names}
-        data = settle(children.get("bytes", pa.nulls(len(structs))))
+        data = normalize_column(children.get("bytes", pa.nulls(len(structs))))
         paths = children.get("path", pa.nulls(len(structs)))
         if isinstance(data, np.ndarray) or data.null_count == structs.null_count:
             return self.encode(data)

@@ -20,10 +20,10 @@ from penstock.encode.plain import (
     convert_objects,
     is_temporal,
     merge,
+    normalize_column,
     present_cells,
     primitive_values,
     refuse_all,
-    settle,
 )
 from penstock.encode.text import decode_cells, is_bytes, is_string
 from penstock.foundation.wording import count, show
@@ -103,7 +103,7 @@ def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missin
         # Arrow accepts every int of 64 bits.
         return expect_number(dtype) + (" of 64 bits" if isinstance(value, int) else "")
 
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray) and column.dtype.kind == "O" and column.ndim == 1:
         return convert_objects(column, dtype, convert, expect, report)
     return convert(column, report)

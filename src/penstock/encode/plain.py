@@ -100,7 +100,7 @@ def merge(one: Mask | None, other: Mask | None) -> Mask | None:
 _UNORDERED = (set, frozenset)
 
 
-def settle(raw: RawColumn) -> RawColumn:
+def normalize_column(raw: RawColumn) -> RawColumn:
     """Return the same values in one of few types.
 
     Dictionary, run-end encoded, extension and view arrays are decoded. Strings, and objects of one type that
@@ -109,11 +109,11 @@ def settle(raw: RawColumn) -> RawColumn:
     if isinstance(raw, np.ndarray):
         return _settle_numpy(raw)
     if isinstance(raw, pa.ExtensionArray):
-        return _write_uuids(raw) if isinstance(raw.type, pa.UuidType) else settle(raw.storage)
+        return _write_uuids(raw) if isinstance(raw.type, pa.UuidType) else normalize_column(raw.storage)
     if isinstance(raw, pa.DictionaryArray):
-        return settle(raw.dictionary_decode())
+        return normalize_column(raw.dictionary_decode())
     if isinstance(raw, pa.RunEndEncodedArray):
-        return settle(pc.call_function("run_end_decode", [raw]))
+        return normalize_column(pc.call_function("run_end_decode", [raw]))
     kind = raw.type
     if pa.types.is_string_view(kind):
         return pc.cast(raw, pa.large_string())
@@ -198,7 +198,7 @@ def _settle_numpy(raw: NDArray[Any]) -> RawColumn:
         return text
     if raw.dtype.kind == "O":
         column = unify(raw)
-        return raw if column is None else settle(column)
+        return raw if column is None else normalize_column(column)
     return raw
 
 

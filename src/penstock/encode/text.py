@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import Bytes
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.plain import group_objects, present_cells, refuse_all, settle, view_buffer
+from penstock.encode.plain import group_objects, normalize_column, present_cells, refuse_all, view_buffer
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 
@@ -119,7 +119,7 @@ EXPECTED = "text in UTF-8"
 
 def convert_text(raw: RawColumn, report: Report) -> Bytes:
     """Return text, or numbers and times as text."""
-    column = settle(raw)
+    column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
             return _convert_objects(column, report)
