@@ -19,6 +19,7 @@ from penstock.encode.fault import Report, report_rows
 from penstock.encode.number_text import advise_missing
 from penstock.encode.plain import (
     convert_objects,
+    drop_full_mask,
     is_temporal,
     merge,
     normalize_column,
@@ -26,7 +27,6 @@ from penstock.encode.plain import (
     present_objects,
     primitive_values,
     refuse_all,
-    tidy,
 )
 from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.wording import show
@@ -101,7 +101,7 @@ def _count_cells(array: pa.Array[Any], report: Report) -> Dense:
 def _count_times(times: NDArray[Any], report: Report) -> Dense:
     unit, step = np.datetime_data(times.dtype)
     is_there = ~np.isnat(times)
-    present = tidy(is_there)
+    present = drop_full_mask(is_there)
     if times.dtype.kind == "M" and unit in ("Y", "M"):
         times, unit, step = times.astype("M8[D]"), "D", 1
     counts = np.where(is_there, times.astype(np.int64), 0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense
 from penstock.encode.fault import Faults, Report, report_rows
-from penstock.encode.plain import merge, present_cells, primitive_values, tidy
+from penstock.encode.plain import drop_full_mask, merge, present_cells, primitive_values
 from penstock.encode.text import as_bytes, is_string, trim
 from penstock.foundation.wording import show
 
@@ -144,4 +144,4 @@ def _parse_exact(text: pa.Array[Any], report: Report, nan_is_missing: bool) -> D
     for row in np.flatnonzero(~is_exact & is_there).tolist():
         word: Any = text[row].as_py()
         report(row, "a whole number", show(word), advise_missing(word))
-    return Dense(np.where(is_exact, floats, 0).astype(np.int64), tidy(is_there))
+    return Dense(np.where(is_exact, floats, 0).astype(np.int64), drop_full_mask(is_there))

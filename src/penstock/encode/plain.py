@@ -73,7 +73,7 @@ def present_objects(objects: NDArray[Any]) -> Mask | None:
     present = np.fromiter(
         (type(value) not in kinds or not is_missing(value) for value in objects), np.bool_, len(objects)
     )
-    return tidy(present)
+    return drop_full_mask(present)
 
 
 def present_cells(array: pa.Array[Any]) -> Mask | None:
@@ -84,7 +84,7 @@ def present_cells(array: pa.Array[Any]) -> Mask | None:
     return present
 
 
-def tidy(present: Mask | None) -> Mask | None:
+def drop_full_mask(present: Mask | None) -> Mask | None:
     """Return a mask, or None if all of it is true."""
     return None if present is None or present.all() else present
 
@@ -222,7 +222,7 @@ def convert_objects(
         values[rows] = part.values
         if part.present is not None:
             present[rows] = part.present
-    return Dense(values, tidy(present))
+    return Dense(values, drop_full_mask(present))
 
 
 def show_cell(column: RawColumn, row: int) -> str:
