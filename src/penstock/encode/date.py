@@ -21,7 +21,7 @@ from penstock.encode.plain import (
     convert_objects,
     drop_full_mask,
     is_temporal,
-    merge,
+    merge_masks,
     normalize_column,
     present_cells,
     present_objects,
@@ -95,7 +95,7 @@ def _count_cells(array: pa.Array[Any], report: Report) -> Dense:
     if isinstance(array.type, pa.Time32Type):
         values = values.astype(np.int64).view(f"m8[{array.type.unit}]")
     numbers = _count_times(values, report)
-    return Dense(numbers.values, merge(present, numbers.present))
+    return Dense(numbers.values, merge_masks(present, numbers.present))
 
 
 def _count_times(times: NDArray[Any], report: Report) -> Dense:

@@ -19,7 +19,7 @@ from penstock.encode.number_text import parse_few, parse_floats, parse_whole
 from penstock.encode.plain import (
     convert_objects,
     is_temporal,
-    merge,
+    merge_masks,
     normalize_column,
     present_cells,
     primitive_values,
@@ -126,7 +126,7 @@ def _drop_nan(numbers: Dense) -> Dense:
     is_nan = np.isnan(values) if values.dtype.kind == "f" else None
     if is_nan is None or not is_nan.any():
         return numbers
-    return Dense(np.where(is_nan, values.dtype.type(0), values), merge(numbers.present, ~is_nan))
+    return Dense(np.where(is_nan, values.dtype.type(0), values), merge_masks(numbers.present, ~is_nan))
 
 
 def expect_number(dtype: str) -> str:

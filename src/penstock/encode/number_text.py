@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense
 from penstock.encode.fault import Faults, Report, report_rows
-from penstock.encode.plain import drop_full_mask, merge, present_cells, primitive_values
+from penstock.encode.plain import drop_full_mask, merge_masks, present_cells, primitive_values
 from penstock.encode.text import as_bytes, is_string, trim
 from penstock.foundation.wording import show
 
@@ -82,7 +82,7 @@ def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = Fals
         if exact.present is not None:
             present = np.ones(len(text), np.bool_)
             present[rows] = exact.present
-            numbers.present = merge(numbers.present, present)
+            numbers.present = merge_masks(numbers.present, present)
     return numbers
 
 

@@ -89,7 +89,7 @@ def drop_full_mask(present: Mask | None) -> Mask | None:
     return None if present is None or present.all() else present
 
 
-def merge(one: Mask | None, other: Mask | None) -> Mask | None:
+def merge_masks(one: Mask | None, other: Mask | None) -> Mask | None:
     """Return the values that are present in both masks; None means all."""
     if one is None or other is None:
         return other if one is None else one
