@@ -20,7 +20,7 @@ from penstock import _native
 from penstock.columns import Bytes, Mask
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import as_objects, group_objects, normalize_column, present_objects, refuse_all
-from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, no_bytes
+from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, make_empty_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
@@ -121,7 +121,7 @@ def convert_bytes(raw: RawColumn, report: Report) -> Bytes:
     elif is_bytes(column.type) or is_string(column.type):
         return as_bytes(column)
     advice = "Declare the field as a Tensor to keep arrays." if isinstance(column, np.ndarray) else ""
-    return no_bytes(len(column), refuse_all(column, "bytes", report, advice))
+    return make_empty_bytes(len(column), refuse_all(column, "bytes", report, advice))
 
 
 def defer_large(

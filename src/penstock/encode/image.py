@@ -23,7 +23,7 @@ from penstock.encode.bytes import defer_large, explain, fingerprint, read_file, 
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects, normalize_column, refuse_all
-from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, no_bytes
+from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, make_empty_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Form
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
@@ -159,7 +159,7 @@ class _ImageEncoder:
         if isinstance(column, pa.StructArray) and {"bytes", "path"} & set(column.type.names):
             return self._encode_structs(column)
         advice = "Declare that the column contains paths." if is_string(column.type) else _PIXELS
-        return no_bytes(len(column), refuse_all(column, EXPECTED, self._report, advice))
+        return make_empty_bytes(len(column), refuse_all(column, EXPECTED, self._report, advice))
 
     def encode_files(self, raw: RawColumn) -> Bytes | Deferred:
         """Return references to files, or the images themselves if they are resized."""

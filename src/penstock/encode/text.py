@@ -36,14 +36,14 @@ def as_bytes(array: pa.Array[Any]) -> Bytes:
     """Return an array of strings or bytes as a column that shares its memory; missing rows have no bytes."""
     present = present_cells(array)
     if not len(array):
-        return no_bytes(0, present)
+        return make_empty_bytes(0, present)
     _, offset_buffer, value_buffer = array.buffers()
     is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     dtype = np.int64 if is_large else np.int32
     offsets = view_buffer(offset_buffer, dtype, len(array) + 1, array.offset).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     if first == last or value_buffer is None:
-        return no_bytes(len(array), present)
+        return make_empty_bytes(len(array), present)
     arena = view_buffer(value_buffer, np.uint8, last - first, first)
     offsets -= first
     starts, stops = offsets[:-1], offsets[1:]
@@ -60,7 +60,7 @@ def trim(text: pa.Array[Any]) -> pa.Array[Any]:
     return text if is_clean else pc.utf8_trim_whitespace(text)
 
 
-def no_bytes(num_rows: int, present: NDArray[np.bool_] | None) -> Bytes:
+def make_empty_bytes(num_rows: int, present: NDArray[np.bool_] | None) -> Bytes:
     """Return a column of empty values."""
     return Bytes.from_offsets(np.zeros(0, np.uint8), np.zeros(num_rows + 1, np.int64), present)
 
@@ -124,12 +124,12 @@ def convert_text(raw: RawColumn, report: Report) -> Bytes:
         if column.dtype.kind == "O" and column.ndim == 1:
             return _convert_objects(column, report)
         if column.ndim > 1 or column.dtype.kind not in "biufM":
-            return no_bytes(len(column), refuse_all(column, EXPECTED, report))
+            return make_empty_bytes(len(column), refuse_all(column, EXPECTED, report))
         column = _as_arrow(column)
     if not is_string(column.type) and not is_bytes(column.type):
         text = _write(column)
         if text is None:
-            return no_bytes(len(column), refuse_all(column, EXPECTED, report))
+            return make_empty_bytes(len(column), refuse_all(column, EXPECTED, report))
         column = text
     return _check(as_bytes(column), report)
 
