@@ -19,7 +19,7 @@ from penstock.shards.ledger import Ledger, LedgerColumn
 from penstock.shards.partition import RowUpdates
 from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import Assignment, SplitOptions, check_split_names, split_positions
-from penstock.shards.split_rules import Eras, Positions, split_by_rank, stratify
+from penstock.shards.split_rules import Positions, TimeSplits, split_by_rank, stratify
 
 
 class Duplicates(NamedTuple):
@@ -174,7 +174,7 @@ def _assign(
         return f"column {options.split_by!r}"
     if options.time is not None or positions is None:
         if ledger.num_rows:
-            eras = Eras(ledger.marks, shares)
+            eras = TimeSplits(ledger.marks, shares)
             for start, stop in slice_rows(ledger.num_rows, codes):
                 codes[start:stop] = eras.split(ledger.marks.read(start, stop))
         return f"time {options.time!r}"

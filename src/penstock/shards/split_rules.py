@@ -78,7 +78,7 @@ MAX_SORTED_ROWS = 1 << 22
 _SIGN = np.uint64(1 << 63)
 
 
-class Eras:
+class TimeSplits:
     """Which split a time belongs to."""
 
     def __init__(self, times: LedgerColumn, shares: Sequence[float]) -> None:
