@@ -13,7 +13,7 @@ from penstock.shards import grouping, split_rules
 from penstock.shards import ledger as ledgers
 from penstock.shards.ledger import RowKeys
 from penstock.shards.split import Assignment, SplitOptions, split_hashes
-from penstock.shards.split_rules import share_out, split_units
+from penstock.shards.split_rules import divide_rows, split_units
 from raising import containing
 
 hash_arrays = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda found: np.array(found, np.uint64))
@@ -39,7 +39,7 @@ def test_threshold_never_moves_a_row_when_rows_are_added(first, more, shares, se
 
 @given(st.integers(0, 10_000), share_lists())
 def test_shared_out_rows_are_all_and_near_their_shares(num_rows, shares):
-    counts = share_out(num_rows, shares)
+    counts = divide_rows(num_rows, shares)
     assert sum(counts) == num_rows
     assert all(counts) == (num_rows >= len(shares))
     if num_rows >= 100 * len(shares) / min(shares):

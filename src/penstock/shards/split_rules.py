@@ -21,7 +21,7 @@ from penstock.shards.scratch import make_row_array, release_pages
 from penstock.shards.split import SplitOptions, split_positions
 
 
-def share_out(num_rows: int, shares: Sequence[float]) -> list[int]:
+def divide_rows(num_rows: int, shares: Sequence[float]) -> list[int]:
     """Return how many rows each split gets: whole numbers near the shares, and none is empty if possible.
 
     Example:
@@ -54,7 +54,7 @@ def split_units(sizes: NDArray[np.int64], shares: Sequence[float]) -> NDArray[np
     ends = np.cumsum(sizes)
     cuts = np.zeros(num_splits - 1, np.int64)  # how many units lie before each
     wanted = 0
-    for i, count in enumerate(share_out(int(ends[-1]), shares)[:-1]):
+    for i, count in enumerate(divide_rows(int(ends[-1]), shares)[:-1]):
         wanted += count
         after = int(np.searchsorted(ends, wanted))
         before_rows = int(ends[after - 1]) if after else 0
@@ -111,7 +111,7 @@ def _refine_units(
 
     Four passes at most, of 16 bits each; a span in which no cut is wanted stays whole.
     """
-    cuts = np.cumsum(share_out(len(times), shares))[:-1]
+    cuts = np.cumsum(divide_rows(len(times), shares))[:-1]
     starts, sizes = np.zeros(1, np.uint64), np.array([len(times)])
     for shift in (48, 32, 16, 0):
         ends = np.cumsum(sizes)

@@ -11,7 +11,7 @@ from penstock.shards import grouping, ledger, scratch, split_rules
 from penstock.shards.assignment import RANK_BELOW, assign
 from penstock.shards.ledger import Ledger, RowKeys, order_times
 from penstock.shards.split import SplitOptions, parse_shares, split_bounds, split_hashes
-from penstock.shards.split_rules import share_out, split_units
+from penstock.shards.split_rules import divide_rows, split_units
 from raising import mentions, raises_with
 
 SHARES = (0.8, 0.1, 0.1)
@@ -102,7 +102,7 @@ def test_bounds_are_the_shares_of_all_places():
     ],
 )
 def test_rows_are_shared_out_with_none_left_empty(num_rows, counts):
-    assert share_out(num_rows, SHARES) == counts
+    assert divide_rows(num_rows, SHARES) == counts
 
 
 @pytest.mark.parametrize(
