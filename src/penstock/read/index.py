@@ -21,7 +21,7 @@ from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
-from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, most_bytes
+from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, max_tfindex_bytes
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 
@@ -40,7 +40,7 @@ def read_neighbour(file: OpenFile, max_record_bytes: int) -> tuple[NDArray[np.ui
             index = OpenFile(file.path.with_name(name))
         except PathError:
             continue
-        fits = index.size <= most_bytes(size)
+        fits = index.size <= max_tfindex_bytes(size)
         offsets = decode_tfindex(index.read(0, index.size), size, max_record_bytes) if fits else None
         if offsets is not None and _leads_to_headers(file, offsets):
             return offsets, ""

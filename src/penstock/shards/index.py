@@ -217,7 +217,7 @@ def _write_numbers(numbers: NDArray[np.int64], end: int) -> tuple[NDArray[np.uin
     return chars, np.arange(width + 1, dtype=np.int8) >= np.int8(width) - num_digits[:, None]
 
 
-def most_bytes(num_bytes: int) -> int:
+def max_tfindex_bytes(num_bytes: int) -> int:
     """Return how large the text index of a file of some bytes can be."""
     return _MOST_LINE_BYTES * (num_bytes // FRAME_BYTES)
 

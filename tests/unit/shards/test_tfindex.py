@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.shards.index import decode_tfindex, encode_tfindex, find_names, most_bytes, tfindex_name
+from penstock.shards.index import decode_tfindex, encode_tfindex, find_names, max_tfindex_bytes, tfindex_name
 
 LIMIT = 1 << 40
 
@@ -81,7 +81,7 @@ def test_index_of_an_empty_file_is_empty():
 
 
 def test_text_is_never_larger_than_its_bound():
-    assert len(encode_tfindex(np.full(1000, 16))) <= most_bytes(16_000)
+    assert len(encode_tfindex(np.full(1000, 16))) <= max_tfindex_bytes(16_000)
 
 
 def test_names_of_all_tools_are_looked_for():

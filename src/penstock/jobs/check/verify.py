@@ -27,7 +27,7 @@ from penstock.shards.index import (
     decode_tfindex,
     identify,
     index_name,
-    most_bytes,
+    max_tfindex_bytes,
     tfindex_name,
 )
 from penstock.storage.open_file import OpenFile
@@ -57,7 +57,7 @@ def compare_indexes(path: Path, entry: ShardEntry, options: ReadOptions) -> Iter
         decoded = decode_index(data, identify(entry), limit)
         if decoded is None or not np.array_equal(decoded[0], offsets):
             yield Fault(own, None, None, f"is not the index of {path.name}")
-    data = _read(text, most_bytes(int(offsets[-1])))
+    data = _read(text, max_tfindex_bytes(int(offsets[-1])))
     if data is not None:
         found = decode_tfindex(data, int(offsets[-1]), limit)
         if found is None or not np.array_equal(found, offsets):
