@@ -21,7 +21,7 @@ from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
 from penstock.read.damage import Damage
 from penstock.read.options import ReadOptions
-from penstock.shards.index import FRAME_BYTES, decode_tfindex, find_names, max_tfindex_bytes
+from penstock.shards.index import FRAME_BYTES, decode_tfindex, list_tfindex_names, max_tfindex_bytes
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 
@@ -35,7 +35,7 @@ def read_neighbour(file: OpenFile, max_record_bytes: int) -> tuple[NDArray[np.ui
     """Return the offsets from the first text index that fits, or None, and a note if one does not fit."""
     note = ""
     size = file.identity.size
-    for name in find_names(file.path.name):
+    for name in list_tfindex_names(file.path.name):
         try:
             index = OpenFile(file.path.with_name(name))
         except PathError:

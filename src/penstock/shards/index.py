@@ -158,7 +158,7 @@ def tfindex_name(shard: str) -> str:
     return f"{shard.removesuffix('.gz').removesuffix('.tfrecord')}{SUFFIX}"
 
 
-def find_names(file: str) -> list[str]:
+def list_tfindex_names(file: str) -> list[str]:
     """Return what the index of a file may be called, by whoever wrote it.
 
     Example:

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from penstock.shards.index import decode_tfindex, encode_tfindex, find_names, max_tfindex_bytes, tfindex_name
+from penstock.shards.index import (
+    decode_tfindex,
+    encode_tfindex,
+    list_tfindex_names,
+    max_tfindex_bytes,
+    tfindex_name,
+)
 
 LIMIT = 1 << 40
 
@@ -86,7 +92,7 @@ def test_text_is_never_larger_than_its_bound():
 
 def test_names_of_all_tools_are_looked_for():
     assert tfindex_name("train-00000-of-00002.tfrecord") == "train-00000-of-00002.tfindex"
-    assert find_names("a.tfrecord") == [
+    assert list_tfindex_names("a.tfrecord") == [
         "a.tfindex",
         "a.tfrecord.tfindex",
         "a.idx",
@@ -94,4 +100,4 @@ def test_names_of_all_tools_are_looked_for():
         "a.index",
         "a.tfrecord.index",
     ]
-    assert "a.idx" not in find_names("a.idx")
+    assert "a.idx" not in list_tfindex_names("a.idx")
