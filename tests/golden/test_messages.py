@@ -38,7 +38,7 @@ def test_message_of_a_missing_shard(tmp_path):
     write_plain(tmp_path / "train-00000-of-00002.tfrecord", PAYLOADS)
     assert read_message(lambda: ps.open(tmp_path)) == (
         f"{tmp_path}: shard train-00001-of-00002.tfrecord is missing: expected 2 files, got 1. "
-        "Get the missing file, or name the files that are there one by one."
+        "Restore the missing file, or pass the existing files one by one."
     )
 
 

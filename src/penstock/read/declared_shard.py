@@ -1,7 +1,7 @@
-"""Shards that a manifest declares: there, of that size, with so many records, or refused.
+"""Shards declared in a manifest: check that each exists with the declared size and record count.
 
-In: a path, and what the manifest says of the file. Out: a `Shard`. Nothing is scanned where the index of the
-data set fits; of that, the first line is looked at now, and the rest is loaded with the first record.
+In: a path and its manifest entry. Out: an `Index`. A shard whose stored index matches is not scanned: only
+the header of the index is read now, the rest together with the first record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.storage.open_file import FileIdentity, OpenFile
 
 
 class DeclaredIndex:
-    """The index of a shard that is what its manifest says; where the records are is found with the first."""
+    """The index of a shard that matches its manifest; offsets are loaded with the first record."""
 
     is_scanned = False
     note = ""
@@ -53,44 +53,44 @@ class DeclaredIndex:
 
     @property
     def damaged(self) -> list[int]:
-        """The numbers of what is damaged: nothing is known of any damage."""
+        """Numbers of the damaged records; always empty, as no damage is known."""
         return []
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
-        """Where each record begins, and the last ends.
+        """Offset of each record, and the end of the last one.
 
         Raises:
-            CorruptRecordError: The index of the data set is of no use, and the file is damaged too.
-            ChangedFileError: The file is another than it was.
+            CorruptRecordError: The stored index is unusable, and the file is damaged too.
+            ChangedFileError: The file has changed since it was opened.
         """
         offsets = _read_offsets(self._path, self._entry, self._options)
         if offsets is not None:
             return offsets
         file = OpenFile(self._path)
         file.check_unchanged(self.identity)
-        index = _index_anew(file, self._entry, self._options, is_strict=True)
-        for damage in index.damages.values():  # too late to count it as a bad record
+        index = _rebuild_index(file, self._entry, self._options, is_strict=True)
+        for damage in index.damages.values():  # too late to count as a bad record
             raise damage.error(self._path)
         return index.offsets
 
     def distrust(self) -> None:
-        """Do nothing: the index is a part of the data set, and `penstock verify` names what is wrong."""
+        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
 
 
 def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> Index:
     """Return the index of a shard that a manifest declares.
 
     Args:
-        path: The file.
-        entry: What the manifest says of it.
-        options: How to read it.
-        is_strict: Whether a file of another size or count is refused; else it is scanned, and what is damaged
-            in it counts as a bad record.
+        path: Path of the file.
+        entry: Manifest entry of the file.
+        options: Options for reading.
+        is_strict: Whether a different size or record count is an error; otherwise the file is scanned, and
+            damaged ranges count as bad records.
 
     Raises:
-        MissingShardError: The file is not there.
-        CorruptRecordError: It has another size, or another number of records.
+        MissingShardError: The file is missing.
+        CorruptRecordError: Its size or record count differs from the manifest.
     """
     try:
         file = OpenFile(path)
@@ -100,7 +100,7 @@ def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_str
             path=path.parent,
             expected=_describe(entry),
             got="no file",
-            advice="Get the data set anew from where it comes.",
+            advice="Restore the file, or copy the data set again.",
         ) from error
     size = file.identity.size
     if size != entry.num_bytes:
@@ -114,11 +114,11 @@ def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_str
     offsets = _read_offsets(path, entry, options)
     if offsets is not None:
         return FileIndex(offsets, {}, compression, file.identity, is_scanned=False)
-    return _index_anew(file, entry, options, is_strict=is_strict)
+    return _rebuild_index(file, entry, options, is_strict=is_strict)
 
 
-def _index_anew(file: OpenFile, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> FileIndex:
-    """Index a shard by the text index beside it, else by its headers, and compare the count."""
+def _rebuild_index(file: OpenFile, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> FileIndex:
+    """Index a shard from its text index, or else its record headers, and check the record count."""
     compression = check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
     if compression == "none":
         offsets, _ = read_neighbour(file, options.max_record_bytes)
@@ -134,7 +134,7 @@ def _index_anew(file: OpenFile, entry: ShardEntry, options: ReadOptions, *, is_s
 
 
 def _has_index(path: Path, entry: ShardEntry) -> bool:
-    """Tell by its first line whether the data set has an index of this very shard."""
+    """Return whether the data set has a stored index of exactly this shard, by the header of the index."""
     try:
         file = OpenFile(path.parent / index_name(entry.name))
     except PathError:
@@ -144,7 +144,7 @@ def _has_index(path: Path, entry: ShardEntry) -> bool:
 
 
 def _read_offsets(path: Path, entry: ShardEntry, options: ReadOptions) -> NDArray[np.uint64] | None:
-    if not _has_index(path, entry):  # and so of no other size than the records of the shard can need
+    if not _has_index(path, entry):  # it also limits the size of the index to what its records need
         return None
     file = OpenFile(path.parent / index_name(entry.name))
     decoded = decode_index(file.read(0, file.size), identify(entry), options.max_record_bytes)
@@ -156,5 +156,5 @@ def _describe(entry: ShardEntry) -> str:
 
 
 def _misfit(path: Path, what: str, expected: str, got: str) -> CorruptRecordError:
-    advice = f"Run 'penstock verify {path.parent}', and get the data set anew from where it comes."
+    advice = f"Run 'penstock verify {path.parent}', and copy the damaged files again."
     return CorruptRecordError(what, path=path, field="manifest", expected=expected, got=got, advice=advice)

@@ -1,7 +1,7 @@
-"""All files that a caller means, by split, each with what a manifest says of it.
+"""The files of a data set by split, each with its entry in a manifest, if any.
 
-In: a path or paths. Out: a `Listing`. Shards that are named without their folder are looked up in the
-manifest that lies beside them: they hold the same as when the folder is named.
+In: a path or several. Out: a `Listing`. Shards named without their folder are looked up in the manifest of
+that folder, so that they are read in the same way as with the folder.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, load_manifest
 from penstock.storage.paths import PathLike, find_files, find_matches
 
-_BESIDE_SHARDS = (".tfindex", ".json", ".jsonl")
+_COMPANION_SUFFIXES = (".tfindex", ".json", ".jsonl")
 
 
 @dataclass(frozen=True)
 class DatasetFolder:
-    """A folder, and what its manifest says.
+    """A folder with a manifest.
 
     Attributes:
-        path: The folder.
-        manifest: What is in it.
-        is_whole: Whether all of it was named, and not some of its shards.
+        path: Path of the folder.
+        manifest: Manifest of the folder.
+        is_whole: Whether the caller named the folder, rather than some of its shards.
     """
 
     path: Path
@@ -40,19 +40,19 @@ class DatasetFolder:
     is_whole: bool = True
 
     def splits(self) -> dict[str, list[tuple[Path, ShardEntry]]]:
-        """Return the shards of each split: where they should be, and what they should be."""
+        """Return the path and the manifest entry of each shard, by split."""
         return {
             name: [(self.path / shard.name, shard) for shard in split.shards]
             for name, split in self.manifest.splits.items()
         }
 
-    def strangers(self) -> list[Path]:
-        """Return the files of the folder that are named like TFRecords and not in the manifest."""
+    def find_unlisted(self) -> list[Path]:
+        """Return the files of the folder that have a TFRecord name and are not in the manifest."""
         known = {shard.name for shard in self.manifest.shards()}
         with os.scandir(self.path) as entries:
             others = {entry.name for entry in entries} - known
-        # Mostly there is nothing but the files that belong to a data set; then nobody needs to look closer.
-        if all(name == INDEX_FOLDER or name.endswith(_BESIDE_SHARDS) for name in others):
+        # Usually there are only the files of the data set, and no closer check is needed.
+        if all(name == INDEX_FOLDER or name.endswith(_COMPANION_SUFFIXES) for name in others):
             return []
         try:
             files, _ = find_files(self.path)
@@ -64,19 +64,19 @@ class DatasetFolder:
 def find_folders(
     paths: PathLike | Iterable[PathLike],
 ) -> tuple[list[DatasetFolder], PathLike | list[PathLike]]:
-    """Part the folders with a manifest from what else was named; a folder that was named twice counts once.
+    """Return the folders with a manifest, each once, and the remaining paths.
 
-    A glob may match such folders, too.
+    A glob pattern may match such folders too.
 
     Raises:
-        ManifestError: A folder has a manifest that is none.
+        ManifestError: A manifest is not valid.
     """
     folders: dict[str, DatasetFolder] = {}
     rest: list[PathLike] = []
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     elif not isinstance(paths, Iterable) or isinstance(paths, bytes | bytearray):
-        return [], paths  # for whoever finds files to refuse
+        return [], paths  # `find_files` rejects it
     for path in paths:
         matches = find_matches(path)
         candidates: Sequence[PathLike] = matches or [path]
@@ -86,17 +86,17 @@ def find_folders(
             folders.setdefault(os.path.realpath(each), DatasetFolder(Path(each), manifest))
         named = {each for each, _ in found}
         if not found or any(not each.is_dir() for each in matches):
-            rest.append(path)  # of a pattern, whoever finds files takes the files alone
+            rest.append(path)  # of a pattern, `find_files` takes only the files
         else:
             rest.extend(each for each in matches if each not in named)
     return list(folders.values()), rest
 
 
 def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:
-    """Return what the manifests say that all records hold; None where there is no manifest.
+    """Return the schema that the manifests declare; None if there is no manifest.
 
     Raises:
-        SchemaError: They do not go together; the message shows the difference.
+        SchemaError: The schemas cannot be merged; the message shows the difference.
     """
     if len(folders) < 2:
         return folders[0].manifest.schema if folders else None
@@ -106,7 +106,7 @@ def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:
 
 
 def _manifest_of(path: PathLike) -> Manifest | None:
-    # Whoever finds files refuses what is no path; a PathLike may hold bytes.
+    # `find_files` rejects what is not a path; a PathLike may hold bytes.
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises for a long name
         return None
@@ -114,12 +114,12 @@ def _manifest_of(path: PathLike) -> Manifest | None:
 
 
 File: TypeAlias = tuple[Path, ShardEntry | None]
-"""A file, and what a manifest says of it."""
+"""Path of a file, and its entry in a manifest, if any."""
 
 _Groups: TypeAlias = dict[str, dict[str, File]]  # files by split and real path
 
-_STRANGER = "left out: the file is not in the manifest"
-_UNUSED = "not used: it does not list all files that were named, and the schema is inferred"
+_UNLISTED = "skipped: the file is not in the manifest"
+_UNUSED = "not used: it does not list all given files, so the schema is inferred"
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ class Listing:
     """Files by split.
 
     Attributes:
-        groups: The files.
-        folders: The folders whose manifests say what is in them; of some, perhaps, only a few shards.
-        is_described: Whether all files are in a manifest, which then says what they hold.
-        notes: What is to be known of a file, by its name.
+        groups: Files of each split.
+        folders: Folders whose manifests describe files of the listing, all of their shards or some.
+        is_described: Whether manifests describe all files.
+        notes: Remarks by file name.
     """
 
     groups: dict[str, list[File]]
@@ -139,16 +139,16 @@ class Listing:
     notes: dict[str, str] = field(default_factory=dict)
 
     def paths(self) -> dict[str, list[Path]]:
-        """Return the files of each split without what is said of them."""
+        """Return the paths of the files of each split."""
         return {name: [path for path, _ in files] for name, files in self.groups.items()}
 
 
 def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
-    """Find files and group them into splits, by their manifests where all that is named has such.
+    """Find files and group them into splits, using manifests if these describe all files.
 
     Raises:
-        ManifestError: A folder has a manifest that is none.
-        NoSuchPathError: A path leads to no file.
+        ManifestError: A manifest is not valid.
+        NoSuchPathError: A path matches no file.
         MissingShardError: A file of an `-of-N` set is missing.
     """
     folders, rest = find_folders(paths)
@@ -158,7 +158,7 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
         for name, files in folder.splits().items():
             group = groups.setdefault(name, {})
             group.update({f"{real}{os.sep}{path.name}": (path, entry) for path, entry in files})
-    notes = {file.name: _STRANGER for folder in folders for file in folder.strangers()}
+    notes = {file.name: _UNLISTED for folder in folders for file in folder.find_unlisted()}
     if folders and not rest:
         return Listing(_strip(groups), folders, True, notes)
     known = {path for group in groups.values() for path in group}
@@ -166,32 +166,32 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
         name: {real: path for path in paths if (real := os.path.realpath(path)) not in known}
         for name, paths in _group_bare(rest).items()
     }
-    beside = _Beside()
+    neighbours = _NeighbourManifests()
     for real, path in (file for files in bare.values() for file in files.items()):
-        beside.look_up(path, real)
-    if beside.num_strangers:
+        neighbours.look_up(path, real)
+    if neighbours.num_unlisted:
         added: _Groups = {
             name: {real: (path, None) for real, path in files.items()} for name, files in bare.items()
         }
-        notes |= beside.notes()
+        notes |= neighbours.notes()
     else:
-        added = beside.groups()
-        folders = [*folders, *beside.folders()]
+        added = neighbours.groups()
+        folders = [*folders, *neighbours.folders()]
     for name, files_of_split in added.items():
         if files_of_split:
             groups.setdefault(name, {}).update(files_of_split)
-    return Listing(_strip(groups), folders, not beside.num_strangers, notes)
+    return Listing(_strip(groups), folders, not neighbours.num_unlisted, notes)
 
 
 def _strip(groups: _Groups) -> dict[str, list[File]]:
     return {name: list(files.values()) for name, files in groups.items()}
 
 
-class _Beside:
-    """The manifests that lie beside files which were named without their folder."""
+class _NeighbourManifests:
+    """The manifests in the folders of files that were named without their folder."""
 
     def __init__(self) -> None:
-        self.num_strangers = 0
+        self.num_unlisted = 0
         self._folders: dict[str, DatasetFolder | None] = {}
         self._entries: dict[str, dict[str, tuple[str, ShardEntry]]] = {}
         self._shards: dict[str, dict[str, File]] = {}
@@ -199,7 +199,7 @@ class _Beside:
         self._misfits: dict[str, str] = {}
 
     def look_up(self, path: Path, real: str) -> None:
-        """Look for a file in the manifest of its folder; one of another size is not the one listed there."""
+        """Look up a file in the manifest of its folder; a file of another size counts as not listed."""
         at = os.path.realpath(path.parent)
         if at not in self._folders:
             manifest = load_manifest(path.parent)
@@ -214,29 +214,29 @@ class _Beside:
                 }
         folder, listed = self._folders[at], self._entries[at].get(path.name)
         if folder is None or listed is None or not path.is_file():
-            self.num_strangers += 1
+            self.num_unlisted += 1
             return
         split, entry = listed
         size = path.stat().st_size
         if size != entry.num_bytes:
-            self.num_strangers += 1
-            says = f"that says {count(entry.num_bytes, 'byte')}, and it has {size}"
-            self._misfits[path.name] = f"read without its manifest: {says}"
+            self.num_unlisted += 1
+            sizes = f"which lists {count(entry.num_bytes, 'byte')}, but the file has {size}"
+            self._misfits[path.name] = f"read without its manifest, {sizes}"
             return
         self._used[at] = folder
         self._shards.setdefault(split, {})[real] = (path, entry)
 
     def groups(self) -> _Groups:
-        """Return the files that were found, by split, in the order of the manifests."""
+        """Return the listed files by split, in the order of the manifests."""
         names = dict.fromkeys(name for folder in self._used.values() for name in folder.manifest.splits)
         return {name: self._shards[name] for name in names if name in self._shards}
 
     def folders(self) -> list[DatasetFolder]:
-        """Return the folders that they were found in."""
+        """Return the folders of the listed files."""
         return list(self._used.values())
 
     def notes(self) -> dict[str, str]:
-        """Return what is to be said where the manifests are not used after all."""
+        """Return the remarks for the case that the manifests are not used."""
         unused = (str(folder.path / MANIFEST_NAME) for folder in self._used.values())
         return {**dict.fromkeys(unused, _UNUSED), **self._misfits}
 
@@ -250,9 +250,9 @@ def _group_bare(rest: PathLike | Iterable[PathLike]) -> dict[str, list[Path]]:
 
 
 def _explain_missing(error: NoSuchPathError) -> NoSuchPathError:
-    """Say of a path that leads nowhere if a conversion to it did not end."""
-    place = Path(error.path or "")
-    if error.path is None or not (place.parent / f".{place.name}.partial").is_dir():
+    """Add advice to the error for a missing path if a conversion to it is unfinished."""
+    path = Path(error.path or "")
+    if error.path is None or not (path.parent / f".{path.name}.partial").is_dir():
         return error
-    advice = "A conversion to it has not ended: wait for it, or run it again with resume."
+    advice = "A conversion to this path is unfinished: wait for it, or run it again with --resume."
     return NoSuchPathError(error.what, path=error.path, advice=advice)

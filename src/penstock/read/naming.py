@@ -1,7 +1,6 @@
-"""Which split a file belongs to, and which files of a set are missing, by their names.
+"""Splits and shard numbers from file names: group files into splits, and find missing files of a set.
 
-In: paths. Out: paths by split, in the order train, validation, test, then by name; `all` for names that say
-nothing.
+In: paths. Out: paths by split, in the order train, validation, test; `all` for names without a split.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class ShardName:
 
     @classmethod
     def parse(cls, name: str) -> ShardName | None:
-        """Take a file's name apart, or return None if it is not numbered."""
+        """Parse a file name; return None if it is not numbered."""
         match = _SHARD.match(name)
         if match is None:
             return None
@@ -40,12 +39,12 @@ class ShardName:
         return cls(match["stem"], int(number), int(count), match["rest"], len(number), len(count))
 
     def spell(self, number: int) -> str:
-        """Name another shard of the same set."""
+        """Return the name of another shard of the same set."""
         return f"{self.stem}{number:0{self.width}}-of-{self.count:0{self.count_width}}{self.rest}"
 
 
 def split_of(path: Path) -> str:
-    """Tell the split by the whole words of a file's name, else by a folder `train`, else "all".
+    """Return the split named by a whole word of the file name, else by the folder (`train`), else "all".
 
     Example:
         >>> split_of(Path("pets/data.train.tfrecord"))
@@ -63,11 +62,11 @@ def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, li
     """Group files into splits.
 
     Args:
-        paths: The files.
-        named_singly: Whether the caller named each file: then a missing neighbour is the caller's choice.
+        paths: Paths of the files.
+        named_singly: Whether the caller named each file; if so, a set may be incomplete on purpose.
 
     Raises:
-        MissingShardError: A file of an `-of-N` set is not there.
+        MissingShardError: A file of an `-of-N` set is missing.
     """
     if not named_singly:
         check_complete(paths)
@@ -79,17 +78,17 @@ def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, li
 
 
 def check_complete(paths: Iterable[Path]) -> None:
-    """Look for gaps in numbered sets, counted from 0 or, where the last number is the count, from 1.
+    """Check numbered sets for gaps; numbers count from 0, or from 1 if the last number equals the count.
 
     Raises:
-        MissingShardError: One is not there; its name is in the message.
-        PathError: A number is above those of its set.
+        MissingShardError: A file is missing; the message has its name.
+        PathError: A shard number is larger than its set allows.
     """
     sets: dict[tuple[Path, ShardName], dict[int, ShardName]] = defaultdict(dict)
     for path in paths:
         name = ShardName.parse(path.name)
         if name is not None:
-            # Without the width of the number: 9 and 10 of 12 are one set.
+            # The width of the number is ignored: 9 and 10 of 12 belong to one set.
             sets[path.parent, replace(name, number=0, width=0)][name.number] = name
     for (folder, _), found in sets.items():
         _check_set(folder, found)
@@ -105,11 +104,11 @@ def _check_set(folder: Path, found: Mapping[int, ShardName]) -> None:
             path=folder / found[max(found)].spell(max(found)),
             expected=f"at most {last}",
             got=max(found),
-            advice="The file's name is wrong.",
+            advice="Rename the file.",
         )
     num_missing = some.count - len(found)
     if num_missing:
-        # Not a list of all: a name may claim billions.
+        # Only the first one is named: the count in a name may be billions.
         missing = next(number for number in range(first, last + 1) if number not in found)
         more = f" and {num_missing - 1} more" if num_missing > 1 else ""
         raise MissingShardError(
@@ -117,5 +116,5 @@ def _check_set(folder: Path, found: Mapping[int, ShardName]) -> None:
             path=folder,
             expected=f"{some.count} files",
             got=f"{len(found)}",
-            advice="Get the missing file, or name the files that are there one by one.",
+            advice="Restore the missing file, or pass the existing files one by one.",
         )

@@ -1,7 +1,7 @@
-"""Where an opened data set comes from: the arguments of `open`, as plain values that can be stored.
+"""The origin of an opened data set: the arguments of `open`, as plain values that can be stored.
 
-In: the arguments. Out: an `Origin`, its JSON form, and the check that the files are still the same ones. This
-is how a data set is pickled: by reference to its files, never with its records.
+In: the arguments. Out: an `Origin`, its JSON form, and a check that the files have not changed. A data set is
+pickled this way: by reference to its files, without its records.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from penstock.storage.paths import PathLike
 def _find_current_folder() -> str:
     try:
         return os.fspath(Path.cwd())
-    except OSError:  # it was deleted: absolute paths need none
+    except OSError:  # it was deleted; absolute paths work without it
         return ""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a data set was opened with; see `penstock.open`.
+    """Arguments that a data set was opened with; see `penstock.open`.
 
     Attributes:
-        path: The path, or several; absolute in the JSON form.
-        schema: The schema, or None.
-        fields: The declared fields, or None.
-        target: Names of targets, or None.
-        weight: Name of the weight, or None.
-        id: Name of the id, or None.
-        on_error: The policy for bad records.
-        options: How to read.
-        folder: The current folder when the data set was opened, which relative paths start from.
+        path: Path, or list of paths; absolute in the JSON form.
+        schema: Declared schema, or None.
+        fields: Declared fields, or None.
+        target: Name or names of the target fields, or None.
+        weight: Name of the weight field, or None.
+        id: Name of the id field, or None.
+        on_error: Policy for bad records.
+        options: Options for reading.
+        folder: Current folder when the data set was opened; relative paths start from it.
     """
 
     path: PathLike | Iterable[PathLike]
@@ -72,7 +72,7 @@ class Origin:
             object.__setattr__(self, "path", list(self.path))  # an iterator is exhausted by the first use
 
     def open(self) -> tuple[OpenedFiles, Resolution]:
-        """Open the files, and find what is in them.
+        """Open the files and resolve their schema.
 
         Raises:
             PenstockError: See `penstock.open`.
@@ -107,20 +107,20 @@ class Origin:
         return os.fspath(Path(self.folder, path))
 
     @classmethod
-    def from_json(cls, form: Mapping[str, Any]) -> Origin:
-        """Read the form that `to_json` makes."""
-        schema, fields = form["schema"], form["fields"]
+    def from_json(cls, json_form: Mapping[str, Any]) -> Origin:
+        """Return the origin from the JSON form that `to_json` makes."""
+        schema, fields = json_form["schema"], json_form["fields"]
         return cls(
             **{
-                **form,
+                **json_form,
                 "schema": None if schema is None else Schema(load_fields(schema)),
                 "fields": None if fields is None else load_fields(fields),
-                "options": ReadOptions(**form["options"]),
+                "options": ReadOptions(**json_form["options"]),
             }
         )
 
     def check(self, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-        """Compare the fingerprints of splits that were opened before with those found now.
+        """Compare the fingerprints of a pickled data set with those of the files now.
 
         Raises:
             ChangedFileError: They differ.
@@ -133,5 +133,5 @@ class Origin:
                     path=self.path if isinstance(self.path, str | os.PathLike) else None,
                     expected=f"{before[:12]}, as when it was pickled",
                     got=now[:12],
-                    advice="The files have changed since. Open the data set again: ps.open(…).",
+                    advice="The files have changed. Open the data set again with ps.open(…).",
                 )

@@ -1,7 +1,7 @@
-"""The user's cache folder: what is dear to make again and may be thrown away at any time.
+"""The cache folder: files that are expensive to make again and may be deleted at any time.
 
 In: a key. Out: a file under `$PENSTOCK_CACHE`, else `$XDG_CACHE_HOME/penstock`, else `~/.cache/penstock`;
-never beside somebody else's data. A folder that cannot be written is no error: the work is done again.
+never in the folder of the data. If the folder cannot be written, the work is done again, without an error.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-MAX_INFLATED_BYTES = 16 << 30  # of all inflated copies together
+MAX_INFLATED_BYTES = 16 << 30  # total size of all decompressed copies
 
 
 def cache_folder() -> Path:
-    """Return the folder, which need not exist."""
-    told = os.environ.get("PENSTOCK_CACHE")
-    if told:
-        return Path(told)
+    """Return the path of the cache folder, which need not exist."""
+    chosen = os.environ.get("PENSTOCK_CACHE")
+    if chosen:
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "penstock"
 
 
-def cache_path(kind: str, source: Path, *facts: object) -> Path:
-    """Return where what is made of `source` is kept; `facts` tell apart versions of it."""
-    text = "\n".join([os.path.realpath(source), *map(str, facts)])
+def cache_path(kind: str, source: Path, *versions: object) -> Path:
+    """Return the path of the cache file made from `source`; `versions` distinguish variants of it."""
+    text = "\n".join([os.path.realpath(source), *map(str, versions)])
     return cache_folder() / kind / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
 def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
-    """Write a cache file whole or not at all. Return whether it is there; errors of `chunks` are raised."""
+    """Write a cache file atomically. Return whether it was written; errors of `chunks` are raised."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
@@ -48,7 +48,7 @@ def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
 def _write_chunks(fd: int, chunks: Iterable[bytes]) -> bool:
     out = os.fdopen(fd, "wb")
     try:
-        for chunk in chunks:  # not inside the `try` below: what making a chunk raises is not ours to swallow
+        for chunk in chunks:  # outside of the `try` below: errors from making a chunk must be raised
             try:
                 out.write(chunk)
                 out.flush()
@@ -69,17 +69,17 @@ def _rename(name: Path, path: Path) -> bool:
 
 
 def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_BYTES) -> bool:
-    """Delete the files of `folder` used longest ago, until `needed_bytes` more keep within the limit.
+    """Delete the least recently used files of `folder` until `needed_bytes` more fit within the limit.
 
-    Returns False, and deletes nothing, if they cannot.
+    Return whether they fit. Nothing is deleted if they alone exceed the limit.
     """
     if needed_bytes > limit_bytes:
         return False
     files = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
-            facts = entry.stat()
-            files.append((facts.st_atime_ns, facts.st_size, entry.path))
+            status = entry.stat()
+            files.append((status.st_atime_ns, status.st_size, entry.path))
     used = sum(size for _, size, _ in files)
     for _, size, name in sorted(files):
         if used + needed_bytes <= limit_bytes:

@@ -1,6 +1,7 @@
-"""How a file is compressed, found by its first bytes and never by its name.
+"""Compression of files: detect it from the first bytes, never from the name, and decompress.
 
-In: the first bytes of a file. Out: "none", "gzip" or "zlib", or what the file is instead of a TFRecord.
+In: the first bytes of a file, or the file. Out: "none", "gzip" or "zlib", the name of another file format, or
+the decompressed bytes.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from penstock.columns import Compression
 from penstock.errors import CorruptRecordError
 from penstock.storage.open_file import Readable
 
-FIRST_BYTES = 4096  # enough to inflate a header, and to recognise what is no TFRecord
+FIRST_BYTES = 4096  # enough to decompress a header, and to recognize other file formats
 
-_ANY_HEADER = 47  # zlib finds out by itself whether a stream is gzip or zlib
+_ANY_HEADER = 47  # zlib detects whether a stream is gzip or zlib
 
 
 def find_compression(first: bytes) -> Compression:
-    """Tell how a file that begins with `first` is compressed.
+    """Return the compression of a file that begins with `first`.
 
-    A length whose CRC fits means plain: record lengths can look like a zlib header, a CRC cannot by chance.
+    A record length with a valid CRC means plain: a length can look like a zlib header, but not with a CRC.
     """
     if has_header(first):
         return "none"
@@ -35,12 +36,12 @@ def find_compression(first: bytes) -> Compression:
 
 
 def has_header(first: bytes) -> bool:
-    """Tell whether bytes begin with the header of a record, whose CRC fits its length."""
+    """Return whether bytes begin with a record header with a valid CRC."""
     return len(first) >= 12 and int.from_bytes(first[8:12], "little") == masked_crc32c(first[:8])
 
 
 def begins_with_record(first: bytes) -> bool:
-    """Tell whether a file that begins with `first`, plain or compressed, begins with a record."""
+    """Return whether a file, plain or compressed, that begins with `first` begins with a record."""
     compression = find_compression(first)
     if compression == "none":
         return has_header(first)
@@ -60,23 +61,23 @@ def _is_zlib(first: bytes) -> bool:
         return False
     if not inflated:
         return stream.eof
-    # A plain file may begin like this too; an inflated TFRecord begins with a header whose CRC fits.
+    # A plain file may begin like this too; a decompressed TFRecord begins with a header with a valid CRC.
     return len(inflated) < 12 or has_header(inflated)
 
 
 def name_content(first: bytes) -> str | None:
-    """Name what a file is that is no TFRecord, if its first bytes tell."""
+    """Return the file format of a file that is not a TFRecord, if its first bytes identify it."""
     text = first[:64].lstrip().lower()
     if first.startswith(b"version https://git-lfs"):
-        return "a Git LFS pointer (run 'git lfs pull' to get the file it stands for)"
+        return "a Git LFS pointer (run 'git lfs pull' to download the file)"
     if text.startswith((b"<!doctype html", b"<html")):
-        return "an HTML page (a download that failed?)"
+        return "an HTML page (perhaps a failed download)"
     if text.startswith((b"<?xml", b"<error")):
-        return "an XML document (a download that failed?)"
+        return "an XML document (perhaps a failed download)"
     for magic, name in _MAGICS.items():
         if first.startswith(magic):
             return name
-    # A record of 123 or 91 bytes begins with such a letter as well, then with zeros: the rest of its length.
+    # A record of 123 or 91 bytes begins with the same byte, but followed by zeros: the rest of its length.
     if text.startswith((b"{", b"[")) and b"\0" not in first[:8]:
         return "JSON"
     return None
@@ -86,29 +87,29 @@ _MAGICS = {
     b"PK\x03\x04": "a ZIP archive",
     b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
-    b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are read)",
+    b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are supported)",
     b"\xff\xd8\xff": "a JPEG image",
     b"\x89PNG": "a PNG image",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "a NumPy array",
-    b"BZh": "a bzip2 stream (only gzip and zlib are read)",
-    b"\xfd7zXZ": "an xz stream (only gzip and zlib are read)",
+    b"BZh": "a bzip2 stream (only gzip and zlib are supported)",
+    b"\xfd7zXZ": "an xz stream (only gzip and zlib are supported)",
     b"%PDF": "a PDF document",
 }
 
 
-READ_BYTES = 64 << 10  # of compressed input at a time
-CHUNK_BYTES = 1 << 20  # of output at a time
-MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes, and no real shard comes near
-_RATIO_FLOOR_BYTES = 8 << 20  # a small file may well be all zeros
+READ_BYTES = 64 << 10  # compressed bytes per read
+CHUNK_BYTES = 1 << 20  # decompressed bytes per chunk
+MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes; real shards stay far below
+_RATIO_FLOOR_BYTES = 8 << 20  # a small file may consist of zeros
 _RAW_DEFLATE = -15
 
 
 def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
-    """Yield the inflated bytes of a compressed file.
+    """Yield the decompressed bytes of a compressed file.
 
     Raises:
-        CorruptRecordError: With `field="compression"`, after everything that could be inflated was yielded.
+        CorruptRecordError: With `field="compression"`, after all bytes that could be decompressed.
     """
     source = _Source(file)
     total = 0
@@ -120,8 +121,8 @@ def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
             total += len(chunk)
             if total > _RATIO_FLOOR_BYTES and total > MAX_RATIO * source.position:
                 raise source.error(
-                    "the stream expands beyond reason",
-                    expected=f"at most {MAX_RATIO} bytes a compressed byte",
+                    "the stream expands too much",
+                    expected=f"at most {MAX_RATIO} bytes per compressed byte",
                     got=f"{total} from {source.position}",
                     advice="It may be a decompression bomb.",
                 )
@@ -137,11 +138,11 @@ def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
 
 
 class _Source:
-    """The compressed bytes, with a place to name in errors."""
+    """The compressed bytes, with the current position for errors."""
 
     def __init__(self, file: Readable) -> None:
         self.file = file
-        self.position = 0  # of the next byte that was not consumed
+        self.position = 0  # offset of the next byte to consume
         self._ahead = b""
 
     @property
@@ -153,7 +154,7 @@ class _Source:
         return bool(self._ahead)
 
     def piece(self) -> bytes:
-        """Consume what is there, at most READ_BYTES; empty at the end of the file."""
+        """Consume the available bytes, at most READ_BYTES; empty at the end of the file."""
         if not self._ahead:
             self._fill()
         piece, self._ahead = self._ahead, b""
@@ -193,7 +194,7 @@ class _Source:
             field="compression",
             expected=expected,
             got=got,
-            advice=advice or "The file is cut or damaged; get it again, or run 'penstock repair'.",
+            advice=advice or "The file is truncated or damaged: copy it again, or run 'penstock repair'.",
         )
 
 
@@ -216,7 +217,7 @@ class _Member:
         if magic != b"\x1f\x8b":
             source.give_back(magic)
             raise source.error(
-                "bytes that are no gzip member follow the stream" if not first else "no gzip header",
+                "bytes after the stream are not a gzip member" if not first else "no gzip header",
                 expected="0x1f8b or the end of the file",
                 got=f"0x{magic.hex()}",
             )
@@ -253,7 +254,7 @@ class _Member:
                 if chunk:
                     self._count(chunk)
                     yield chunk
-                # At the end of the stream the tail may hold what is unused, too, and would be fed for ever.
+                # At the end of the stream the tail may hold unused bytes too: feeding them would never end.
                 piece = b"" if stream.eof else stream.unconsumed_tail
                 if not piece:
                     break
@@ -261,7 +262,7 @@ class _Member:
         self._source.give_back(stream.unused_data)
 
     def _salvage(self, stream: Any, piece: bytes) -> Iterator[bytes]:
-        """Yield what can be had, byte by byte, of the piece where inflating failed: records may be in it."""
+        """Yield what can be decompressed, byte by byte, of the piece that failed: it may contain records."""
         out = bytearray()
         try:
             for i in range(len(piece)):

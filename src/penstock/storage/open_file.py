@@ -1,6 +1,6 @@
-"""A regular file, open for reading by position, closed with its last holder.
+"""Regular files open for reading at any offset, closed with the last reference.
 
-In: a path. Out: `OpenFile` with a descriptor, and the facts that tell whether the file is still the same.
+In: a path. Out: `OpenFile` with a descriptor, and an identity that shows whether the file has changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.foundation.process import ProcessLock
 
 
 class FileIdentity(NamedTuple):
-    """What changes when a file's content does.
+    """File metadata that changes when the content of a file changes.
 
     Attributes:
         size: Size in bytes.
@@ -39,21 +39,21 @@ class FileIdentity(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
 
     def is_like(self, other: FileIdentity) -> bool:
-        """Return whether two identities are equal in everything but the time of the last change."""
+        """Return whether two identities are equal except for the time of the last change."""
         return self[:3] == other[:3]
 
 
 class Readable(Protocol):
-    """A file whose bytes can be had by position."""
+    """A file whose bytes can be read at any offset."""
 
     path: Path
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        """Return up to `size` bytes from `offset`; fewer only at the end of the file."""
 
 
 class OpenFile:
-    """A file that was opened, and is closed when nobody holds this object any more."""
+    """An open file, closed when no reference to this object is left."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,23 +62,23 @@ class OpenFile:
         self.identity = self._identity_now()
 
     def check_unchanged(self, since: FileIdentity) -> None:
-        """Compare with what the file was.
+        """Check that the file has not changed.
 
-        A shard may get a hard link or new permissions while it is read, for a backup perhaps: the time of
-        the last change does not count. See `check_untouched`.
+        The time of the last change is ignored, because a shard may get a hard link or new permissions while
+        it is read, for instance from a backup. See `check_untouched`.
 
         Raises:
-            ChangedFileError: Its size or modification time is another.
+            ChangedFileError: Its size or modification time has changed.
         """
-        facts = os.fstat(self.fd)  # once a read: kept short
-        if facts.st_size != since.size or facts.st_mtime_ns != since.mtime_ns or facts.st_ino != since.inode:
+        status = os.fstat(self.fd)  # called for each read, so kept fast
+        if (status.st_size, status.st_mtime_ns, status.st_ino) != (since.size, since.mtime_ns, since.inode):
             raise_changed(self.path, since, self._identity_now())
 
     def check_untouched(self, since: FileIdentity) -> None:
-        """Compare with what the file was, where not even its modification time may be believed.
+        """Check that neither content nor metadata have changed; modification times can be forged.
 
         Raises:
-            ChangedFileError: Content or metadata were changed since.
+            ChangedFileError: Content or metadata have changed.
         """
         now = self._identity_now()
         if now != since:
@@ -86,11 +86,11 @@ class OpenFile:
 
     @property
     def size(self) -> int:
-        """How many bytes the file has now."""
+        """Current size of the file in bytes."""
         return os.fstat(self.fd).st_size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        """Return up to `size` bytes from `offset`; fewer only at the end of the file."""
         pieces = []
         while size > 0:
             piece = os.pread(self.fd, size, offset)
@@ -105,20 +105,20 @@ class OpenFile:
         return FileIdentity.from_status(os.fstat(self.fd))
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file; further calls do nothing."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # At the end of the interpreter `os` may be gone before the last file is.
+        # When the interpreter exits, `os` may be deleted before the last file.
         if self.fd >= 0:
             close(self.fd)
             self.fd = -1
 
 
 def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
-    """Refuse a file that is no longer what it was.
+    """Raise the error for a file that has changed.
 
     Raises:
         ChangedFileError: Always.
@@ -127,7 +127,7 @@ def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoRetur
     if expected == got:
         what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
     if expected == got:
-        what, expected, got = "file behind the path", since.inode, now.inode
+        what, expected, got = "file at the path", since.inode, now.inode
     if expected == got:
         what, expected, got = "content or metadata", since.ctime_ns, now.ctime_ns
     raise ChangedFileError(
@@ -135,12 +135,12 @@ def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoRetur
         path=path,
         expected=expected,
         got=got,
-        advice="Open it again once no other program writes to it.",
+        advice="Open it again when no other program writes to it.",
     )
 
 
 def _open_regular(path: Path) -> int:
-    # O_NONBLOCK: opening a pipe that nobody writes to must not wait for ever.
+    # O_NONBLOCK: opening a pipe without a writer must not block.
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
@@ -150,7 +150,7 @@ def _open_regular(path: Path) -> int:
         advice = (
             "Raise the limit of open files ('ulimit -n')."
             if is_too_many
-            else "Check what it is and who may read it."
+            else "Check the file and its permissions."
         )
         raise PathError(f"cannot be opened ({error.strerror})", path=path, advice=advice) from error
     mode = os.fstat(fd).st_mode
@@ -162,7 +162,7 @@ def _open_regular(path: Path) -> int:
         path=path,
         expected="a regular file",
         got=_name_mode(mode),
-        advice="Name a TFRecord file.",
+        advice="Pass a TFRecord file.",
     )
 
 
@@ -177,15 +177,15 @@ def _name_mode(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "something else")
 
 
-# Opening costs as much as reading a few records; a process may have 1024 files open, a data set has more.
+# Opening a file takes as long as reading a few records; a process may have 1024 open files, a data set more.
 MOST_FILES = 128
 
 
 class KeptFiles:
-    """The files used last; any number of threads may ask.
+    """The most recently used files, kept open; safe to use from several threads.
 
-    One that is pushed out is closed when nobody holds it any more, so whoever reads from its descriptor must
-    hold it.
+    A file that is dropped from here is closed with its last reference, so a caller that reads from its
+    descriptor must hold a reference.
     """
 
     def __init__(self, most_files: int = MOST_FILES) -> None:
@@ -216,17 +216,17 @@ class KeptFiles:
             is_too_many = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE
             if not is_too_many or not self._files:
                 raise
-        self._files.clear()  # few are allowed here: those that are kept must go
+        self._files.clear()  # the limit of open files is low: close the kept ones
         return OpenFile(path)
 
     def forget(self, path: Path) -> None:
-        """Open the file anew next time."""
+        """Drop a file, so that the next `open` opens it again."""
         with self._lock:
             self._files.pop(path, None)
 
 
 class KeptFile:
-    """One file among the kept ones, which must stay what it was."""
+    """One of the kept files, checked for changes when it is opened."""
 
     def __init__(self, path: Path, identity: FileIdentity, files: KeptFiles) -> None:
         self.path = path
@@ -238,34 +238,34 @@ class KeptFile:
 
         Raises:
             PathError: It cannot be opened.
-            ChangedFileError: It is another than it was.
+            ChangedFileError: It has changed.
         """
         file = self._files.open(self.path)
         file.check_unchanged(self._identity)
         return file
 
     def check(self) -> None:
-        """Compare what lies at the path now with what was opened.
+        """Check that the file at the path is still the one that was opened.
 
         Raises:
-            MissingShardError: Nothing lies there.
-            ChangedFileError: It is another file, or another content.
+            MissingShardError: The file no longer exists.
+            ChangedFileError: It is another file, or its content has changed.
         """
         try:
-            facts = os.stat(self.path)  # noqa: PTH116 - once a shard and epoch: the quick way
+            status = os.stat(self.path)  # noqa: PTH116 - called per shard and epoch: the fastest way
         except FileNotFoundError as error:
             raise MissingShardError(
-                "the shard is gone since it was opened",
+                "the shard was deleted after it was opened",
                 path=self.path,
                 expected=f"{self._identity.size} bytes",
                 got="no file",
-                advice="Bring it back, or open the data set again.",
+                advice="Restore the file, or open the data set again.",
             ) from error
-        now = FileIdentity.from_status(facts)
+        now = FileIdentity.from_status(status)
         if not now.is_like(self._identity):
             self._files.forget(self.path)
             raise_changed(self.path, self._identity, now)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        """Return up to `size` bytes from `offset`; fewer only at the end of the file."""
         return self.open().read(offset, size)

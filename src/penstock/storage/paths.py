@@ -1,6 +1,6 @@
-"""From what a caller names (a path, several, a glob, a folder) to the files it means.
+"""Finding files: resolve paths, glob patterns and folders to TFRecord files.
 
-In: a path or paths. Out: existing files, in a stable order, and the folder's data files among them.
+In: a path or several. Out: existing files in a stable order.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from penstock.storage.compression import FIRST_BYTES, begins_with_record
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-# What a TFRecord file is called in the wild: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz,
-# data_tfrecord_eval.gz, a.record, b.tfr-00000-of-00001, c.tfrec, and any shard NAME-00000-of-00004. To the
-# very end of the name: checksums, backups, archives and halves of downloads are called so too, and then more.
-# Compressions that cannot be read are among it: whoever opens such a file says so; a hole would be silent.
+# Common names of TFRecord files: pets.tfrecord, x.tfrecords.gz, data_tfrecord-00000-of-00012.gz,
+# data_tfrecord_eval.gz, a.record, b.tfr-00000-of-00001, c.tfrec, and any shard NAME-00000-of-00004. The
+# pattern matches to the end of the name, because checksums, backups, archives and partial downloads only add
+# a suffix. It includes unsupported compressions: opening such a file is an error instead of a silent gap.
 _DATA_FILE = re.compile(
     r"""
     ( tfrecords?\d* | \.tfr | \.tfrecs? | \.records? | -\d{5,}-of-\d{5,} )
@@ -32,17 +32,18 @@ _DATA_FILE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _HIDDEN = (".", "_")
+_PATH_ADVICE = "Pass a file, a list of files, a glob pattern or a folder."
 
 
 def is_named_like_tfrecord(name: str) -> bool:
-    """Tell whether a file is named like a TFRecord."""
+    """Return whether a file has the name of a TFRecord file."""
     return _DATA_FILE.search(name) is not None
 
 
 def is_tfrecord(path: Path) -> bool:
-    """Tell whether a file is a TFRecord: by its name or, under any other name, by its first bytes."""
+    """Return whether a file is a TFRecord file, by its name or otherwise by its first bytes."""
     if is_named_like_tfrecord(path.name):
-        return True  # if it is damaged, or something else, opening it says so
+        return True  # if it is damaged, or another format, opening it is an error
     try:
         if not path.is_file():
             return False
@@ -53,18 +54,18 @@ def is_tfrecord(path: Path) -> bool:
 
 
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
-    """Return the files that `paths` means, and whether each was named by itself rather than found.
+    """Return the files for `paths`, and whether each file was named explicitly.
 
-    A file counts once, under the first of its names: `a`, `./a` and a link to `a` are one.
+    A file counts once, under the first of its names: `a`, `./a` and a link to `a` are the same file.
 
     Raises:
-        OptionError: That is no path, and no paths.
-        NoSuchPathError: There is no such path, a glob matches nothing, or a folder holds no data file.
+        OptionError: The argument is neither a path nor several paths.
+        NoSuchPathError: A path does not exist, a pattern matches nothing, or a folder has no TFRecord file.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     elif isinstance(paths, bytes | bytearray) or not isinstance(paths, Iterable):
-        raise _no_path("path", paths)
+        raise _refuse_path("path", paths)
     by_real_path: dict[str, Path] = {}
     by_name = True
     for number, each in enumerate(paths):
@@ -73,69 +74,67 @@ def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
             by_real_path.setdefault(os.path.realpath(file), file)
         by_name &= named
     if not by_real_path:
-        raise NoSuchPathError("no paths were given", advice="Name a file, several, a glob or a folder.")
+        raise NoSuchPathError("no paths were given", advice=_PATH_ADVICE)
     return list(by_real_path.values()), by_name
 
 
-def _no_path(what: str, got: object) -> OptionError:
+def _refuse_path(what: str, got: object) -> OptionError:
     return OptionError(
         what,
-        expected="a str or an os.PathLike, or several",
+        expected="a str, an os.PathLike, or a list of them",
         got=reprlib.repr(got),
-        advice="Decode it with os.fsdecode."
-        if isinstance(got, bytes)
-        else "Name a file, several, a glob or a folder.",
+        advice="Decode it with os.fsdecode." if isinstance(got, bytes) else _PATH_ADVICE,
     )
 
 
 def _find(given: PathLike, number: int) -> tuple[list[Path], bool]:
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else given
     if not isinstance(path, str):  # a PathLike may hold bytes
-        raise _no_path(f"path[{number}]", given)
-    place = Path(path)
+        raise _refuse_path(f"path[{number}]", given)
+    location = Path(path)
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long, or in a closed folder
-        return _folder_files(place), False
+        return _folder_files(location), False
     if os.path.lexists(path):
-        return [place], True
+        return [location], True
     matches = find_matches(path)
     if matches:
         return _matched_files(path, matches), False
     if glob.has_magic(path):
-        raise NoSuchPathError(f"nothing matches {path!r}", path=path, advice="Check the pattern.")
-    raise NoSuchPathError("no such file or folder", path=path, advice=_nearest(place))
+        raise NoSuchPathError(f"no file matches {path!r}", path=path, advice="Check the pattern.")
+    raise NoSuchPathError("no such file or folder", path=path, advice=_suggest_name(location))
 
 
 def find_matches(given: object) -> list[Path]:
-    """Return the files and folders that a glob matches, sorted; nothing for what is no glob, or exists."""
+    """Return the sorted matches of a glob pattern; an empty list for an existing path or no pattern."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not glob.has_magic(path) or os.path.lexists(path):
         return []
-    # pathlib takes no pattern with a root.
+    # pathlib does not support absolute patterns.
     return sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
 
 
 def _matched_files(pattern: str, matches: Iterable[Path]) -> list[Path]:
-    """Return the files among what a glob matches; those in the folders, if there are none but folders."""
+    """Return the files among the matches of a pattern; if only folders match, the files in them."""
     files = [match for match in matches if not match.is_dir()]
     files = files or [file for match in matches for file in _list_folder(match)]
     if files:
         return files
     raise NoSuchPathError(
-        f"{pattern!r} matches only folders, and none of them holds a TFRecord",
+        f"{pattern!r} matches only folders without TFRecord files",
         path=pattern,
-        advice="Name the files themselves.",
+        advice="Pass the files themselves.",
     )
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """Return the files that are named like TFRecords; if there are none, those that are TFRecords by content.
+    """Return the files with a TFRecord name; if there are none, the files with TFRecord content.
 
-    Where some are named so, others may be their backups.
+    If some have such a name, other files may be their backups.
     """
     files = sorted(
         entry
         for entry in folder.rglob("*")
-        # Broken links and pipes count: opening them is an error, and no data set has a silent hole.
+        # Broken links and pipes count: opening them is an error instead of a silent gap.
         if not entry.is_dir()
         and not entry.name.startswith(_HIDDEN)
         and not any(
@@ -151,39 +150,39 @@ def _folder_files(folder: Path) -> list[Path]:
     if files:
         return files
     raise NoSuchPathError(
-        "the folder holds no TFRecord",
+        "the folder has no TFRecord files",
         path=folder,
-        expected="files that are named like TFRecords, or whose content is records",
+        expected="files with a TFRecord name or TFRecord content",
         got="none",
-        advice="Check the path.",
+        advice=f"Check the path. For CSV, Parquet or images run: penstock convert {folder} --plan",
     )
 
 
-def _nearest(place: Path) -> str:
-    """Name what lies beside a path that does not exist and is spelt most like it."""
+def _suggest_name(path: Path) -> str:
+    """Return advice for a path that does not exist: the most similar name in its folder."""
     try:
-        names = [entry.name for entry in place.parent.iterdir()]
+        names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return "Check the path."
-    near = difflib.get_close_matches(place.name, names, n=1)
-    return f"Did you mean {str(place.parent / near[0])!r}?" if near else "Check the path."
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f"Did you mean {str(path.parent / near[0])!r}?" if near else "Check the path."
 
 
 def refuse_missing(path: Path) -> None:
-    """Refuse a path that leads nowhere.
+    """Reject a path that does not exist.
 
     Raises:
-        NoSuchPathError: It does; the message names what is spelt most like it.
+        NoSuchPathError: It does not exist; the message suggests the most similar name.
     """
     if not os.path.lexists(path):
-        raise NoSuchPathError("no such file or folder", path=path, advice=_nearest(path))
+        raise NoSuchPathError("no such file or folder", path=path, advice=_suggest_name(path))
 
 
 def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
-    """Refuse a target folder that holds one of the sources.
+    """Reject an output folder that contains one of the input files.
 
     Raises:
-        PathError: Writing there could overwrite what is being read.
+        PathError: Writing there could overwrite the input.
     """
     resolved = target.resolve()
     for source in sources:
@@ -196,5 +195,5 @@ def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
 
 
 def write_name(name: str) -> str:
-    r"""Return the name of a file as text that any JSON reader takes: bytes that are not UTF-8 as `\xe9`."""
+    r"""Return a file name as valid JSON text; bytes that are not UTF-8 are written as `\xe9`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -170,7 +170,7 @@ def test_atomic_file_of_megabytes_is_handed_to_the_disk_while_it_is_written(tmp_
 
 @pytest.mark.parametrize(
     ("number", "advice"),
-    [(24, "ulimit -n"), (27, "ulimit -f"), (30, "write"), (28, "room")],
+    [(24, "ulimit -n"), (27, "ulimit -f"), (30, "write"), (28, "disk space")],
 )
 def test_write_failure_says_what_to_do_about_it(tmp_path, number, advice) -> None:
     error = write_failure(tmp_path, OSError(number, os.strerror(number)), "5 bytes left")
