@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from penstock.batch.stats import LoaderMeter
 from penstock.batch.window import Made, Window
 from penstock.errors import ForkedError
 
@@ -54,7 +53,7 @@ class Feed(Generic[_K, _T]):
         make: Makes something of a ticket; returns it and how many bytes it has.
         num_threads: How many threads; 0 makes things in the caller's thread when they are asked for.
         most_bytes: How large all that waits may be together, about.
-        meter: Records how long the consumer waits.
+        on_wait: Called with the seconds that the consumer waited for each item.
         callers_ahead: If given, tickets are read in the thread that calls `take`, so many ahead at most: an
             iterator of a user may be bound to the user's thread.
     """
@@ -65,12 +64,12 @@ class Feed(Generic[_K, _T]):
         make: Callable[[_K], tuple[_T, int]],
         num_threads: int,
         most_bytes: int,
-        meter: LoaderMeter | None = None,
+        on_wait: Callable[[float], None] | None = None,
         callers_ahead: int | None = None,
     ) -> None:
         self._tickets = tickets
         self._make = make
-        self._meter = meter
+        self._on_wait = on_wait
         self._pid = os.getpid()
         self._is_done = False
         self._window: Window[_K, _T] | None = None
@@ -103,8 +102,8 @@ class Feed(Generic[_K, _T]):
             )
         begin = time.perf_counter()
         made = self._take()
-        if self._meter is not None:
-            self._meter.waited(time.perf_counter() - begin)
+        if self._on_wait is not None:
+            self._on_wait(time.perf_counter() - begin)
         if made is None:
             self.close()
             return None

@@ -89,7 +89,7 @@ class Loader:
             PlannedRows(parts.plan, parts.supply),
             parts.pipeline,
             parts.options.seed,
-            self._meter,
+            self._meter.waited,
             augments=parts.options.augment is True,
             pads=parts.options.last == "pad",
             slots=parts.plan.slots,
@@ -373,7 +373,7 @@ class Loader:
             self._maker.make,
             parts.options.threads,
             parts.options.prefetch_bytes,
-            self._meter,
+            self._meter.waited,
         )
         if is_consumer:
             self._feed = weakref.ref(feed)
