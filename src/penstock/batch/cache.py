@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.supply import DiskStore, SplitSource, StoreColumns
-from penstock.batch.window import give_up_if_stopped
 from penstock.columns import (
     CodedColumn,
     CodedColumns,
@@ -30,6 +29,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
 from penstock.errors import OptionError, WriteError
 from penstock.foundation.process import ProcessLock, usable_memory
+from penstock.foundation.thread_pool import give_up_if_stopped
 from penstock.read.order import Order
 
 _ALIGNMENT = 64

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
-from penstock.batch.feed import Feed
 from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
@@ -21,6 +20,7 @@ from penstock.batch.stats import LoaderMeter, LoaderStats
 from penstock.batch.supply import PlannedRows, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
 

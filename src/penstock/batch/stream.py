@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.feed import Feed
 from penstock.batch.maker import ArrayMaker, Arrays, MadeRows, Maker
 from penstock.batch.stats import LoaderMeter
 from penstock.batch.supply import FetchedRows
 from penstock.columns import CodedColumns, concat_rows, take_rows
 from penstock.errors import FieldError
+from penstock.foundation.thread_pool import Feed
 from penstock.read.order import Picks
 from penstock.transform.assembly import Faults
 

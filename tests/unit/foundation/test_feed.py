@@ -13,9 +13,9 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock.batch import feed as feeds
-from penstock.batch.feed import Feed
 from penstock.errors import ForkedError
+from penstock.foundation import thread_pool as feeds
+from penstock.foundation.thread_pool import Feed
 from raising import containing, raises_with
 
 PLENTY = 1 << 40
