@@ -89,7 +89,7 @@ class Loader:
             PlannedRows(parts.plan, parts.supply),
             parts.pipeline,
             parts.options.seed,
-            self._meter.waited,
+            self._meter,
             augments=parts.options.augment is True,
             pads=parts.options.last == "pad",
             slots=parts.plan.slots,

@@ -1,8 +1,8 @@
 """Threads that work ahead, with results in order: one engine for loaders, predictions, scans and conversions.
 
 In: tickets and a function that makes an item of each (`Feed`, within a window that is bounded by bytes), or
-calls one by one (`OrderedResults`, bounded by their number). Out: items and results in the order of the tickets
-and calls, or the error of one in its place.
+calls one by one (`OrderedResults`, bounded by their number). Out: items and results in the order of tickets
+and calls.
 """
 
 from __future__ import annotations
