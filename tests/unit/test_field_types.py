@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.batch import stored
-from penstock.decode import arrow
+from penstock.decode import arrow, sample
 from penstock.decode import plan as decode_plan
 from penstock.encode import column
 from penstock.jobs.check import tensorflow_code
@@ -24,6 +24,7 @@ TABLES = {
     "shards: declaration for TFDS": tfds.DESCRIPTIONS,
     "decode: layout in the core": decode_plan.LAYOUTS,
     "decode: default in a record": decode_plan.WIRE_DEFAULTS,
+    "decode: text or bytes in a sample": sample.IS_TEXT,
     "decode: Arrow type": arrow.ARROW_TYPES,
     "transform: default for inputs": kinds.INPUTS,
     "transform: default for targets": kinds.TARGETS,

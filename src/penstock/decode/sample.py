@@ -12,8 +12,10 @@ import numpy as np
 
 from penstock.columns import Column, Columns
 from penstock.schema.array import Sequence as SequenceField
+from penstock.schema.array import Tensor
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category, Text
+from penstock.schema.scalar import Bytes as BytesField
+from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 
 Sample = dict[str, Any]
@@ -51,10 +53,19 @@ def _own(value: Any, decode: Callable[[bytes], Any]) -> Any:
 
 def _decoder(field: Field) -> Callable[[bytes], Any]:
     """Return how a stored byte string becomes a Python value."""
-    is_string = isinstance(field, Text | Category) or (
-        isinstance(field, SequenceField) and field.dtype == "string"
-    )
-    return _text if is_string else bytes
+    return _text if IS_TEXT[type(field)](field) else bytes
+
+
+# Whether the byte strings of each type of field are texts.
+IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
+    Number: lambda _: False,
+    Category: lambda _: True,
+    Text: lambda _: True,
+    Image: lambda _: False,
+    BytesField: lambda _: False,
+    SequenceField: lambda field: field.dtype == "string",
+    Tensor: lambda _: False,
+}
 
 
 def _text(value: bytes) -> str | bytes:
