@@ -13,7 +13,7 @@ from penstock.schema.field import Field
 from penstock.source.block import Block
 from penstock.storage.deferred import Deferred
 
-Told = tuple[int, str, str]
+ColumnDeclaration = tuple[int, str, str]
 
 
 def objects(*values: object) -> np.ndarray:

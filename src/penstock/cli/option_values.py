@@ -14,7 +14,7 @@ from penstock.cli.option_groups import FIELD_TYPES
 from penstock.errors import OptionError, SchemaError
 from penstock.jobs.stored_data import Declaration
 from penstock.read.options import ReadOptions
-from penstock.schema.declaration import Told, declare_field
+from penstock.schema.declaration import ColumnDeclaration, declare_field
 
 _READING: Final = ("compression", "max_record_bytes", "allow_trailing_zeros")
 
@@ -47,12 +47,12 @@ def read_declaration(args: argparse.Namespace) -> Declaration:
     return Declaration(types=types, target=flatten(args.target) or None, weight=args.weight, id=args.id)
 
 
-def _make_tensor(name: str, attributes: dict[str, Any]) -> Told:
+def _make_tensor(name: str, attributes: dict[str, Any]) -> ColumnDeclaration:
     try:
         declare_field(name, "tensor", {"shape": [1], **attributes})
     except SchemaError as error:
         raise OptionError(f"--tensor {name!r}", field=name, expected=error.expected, got=error.got) from error
-    return Told("tensor", attributes)
+    return ColumnDeclaration("tensor", attributes)
 
 
 def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:

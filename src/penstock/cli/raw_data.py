@@ -22,7 +22,7 @@ from penstock.foundation.wording import find_nearest
 from penstock.jobs.train.raw_data import RawData, format_plan, list_more_notes, list_plan_warnings
 from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
-from penstock.schema.declaration import Told
+from penstock.schema.declaration import ColumnDeclaration
 from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (
@@ -117,7 +117,9 @@ def _describe(source: Any, overrides: PlanOverrides, options: ConvertOptions) ->
     columns = dict((overrides.form or {}).get("columns", {}))
     for name, each in overrides.types.items():
         columns[name] = (
-            {"type": each.type_name, **each.attributes} if isinstance(each, Told) else {"type": each}
+            {"type": each.type_name, **each.attributes}
+            if isinstance(each, ColumnDeclaration)
+            else {"type": each}
         )
     if columns:
         table["plan"] = {**(overrides.form or {}), "columns": columns}

@@ -22,7 +22,7 @@ from penstock.encode.fault import Report, report_rows
 from penstock.encode.plain import as_objects, group_objects, normalize_column, present_objects, refuse_all
 from penstock.encode.text import as_bytes, convert_text, is_bytes, is_string, join_bytes, make_empty_bytes
 from penstock.foundation.wording import show
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
 from penstock.storage.deferred import Deferred
 
@@ -101,7 +101,7 @@ def _join(folder: str, path: str) -> str:
     return f"{folder}/{path}"
 
 
-def encode_bytes(form: Form, raw: RawColumn, block: Block, report: Report) -> Bytes | Deferred:
+def encode_bytes(form: Representation, raw: RawColumn, block: Block, report: Report) -> Bytes | Deferred:
     """Return byte strings, or references to them."""
     if form == "path":
         return _defer_files(raw, block, report)

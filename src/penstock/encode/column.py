@@ -42,7 +42,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import Block, RawColumn
-from penstock.source.column import drop_words
+from penstock.source.column import drop_missing_texts
 from penstock.storage.deferred import Deferred
 
 
@@ -194,7 +194,7 @@ def _encode(
     plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
 ) -> Column | Deferred:
     if plan.missing:
-        raw = drop_words(normalize_column(raw), plan.missing)
+        raw = drop_missing_texts(normalize_column(raw), plan.missing)
     if plan.form == "json":
         raw = parse_lists(raw, report)
     return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))

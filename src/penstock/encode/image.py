@@ -25,7 +25,7 @@ from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects, normalize_column, refuse_all
 from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, make_empty_bytes
 from penstock.foundation.wording import show
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Image
 from penstock.source.block import Block, RawColumn
@@ -133,7 +133,7 @@ _PIXELS: Final = (
 
 
 def encode_image(
-    field: Image, form: Form, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
+    field: Image, form: Representation, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
 ) -> Bytes | Deferred:
     """Return images, or references to them."""
     encoder = _ImageEncoder(field, block, options, report)

@@ -22,7 +22,7 @@ from penstock.foundation.wording import show
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
-from penstock.schema.declaration import Told, TypeName, declare_field
+from penstock.schema.declaration import ColumnDeclaration, TypeName, declare_field
 from penstock.schema.field import Field
 from penstock.schema.inference import infer_fields, name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -108,7 +108,7 @@ class Declaration:
         id: The field that identifies each record.
     """
 
-    types: Mapping[str, TypeName | Told] = field(default_factory=dict)
+    types: Mapping[str, TypeName | ColumnDeclaration] = field(default_factory=dict)
     fields: Mapping[str, Field] = field(default_factory=dict)
     target: str | SequenceOf[str] | None = None
     weight: str | None = None
@@ -128,7 +128,7 @@ class Declaration:
         return {**declare_fields(survey, self.types), **self.fields}
 
 
-def declare_fields(survey: Survey, types: Mapping[str, TypeName | Told]) -> dict[str, Field]:
+def declare_fields(survey: Survey, types: Mapping[str, TypeName | ColumnDeclaration]) -> dict[str, Field]:
     """Return a field for each declared type.
 
     Raises:
@@ -138,7 +138,9 @@ def declare_fields(survey: Survey, types: Mapping[str, TypeName | Told]) -> dict
     entries = name_entries(survey)
     fields: dict[str, Field] = {}
     for name, given in types.items():
-        wanted, attributes = (given.type_name, given.attributes) if isinstance(given, Told) else (given, {})
+        wanted, attributes = (
+            (given.type_name, given.attributes) if isinstance(given, ColumnDeclaration) else (given, {})
+        )
         guess = guesses.get(name)
         if guess is not None and wanted in (None, guess.type_name) and not attributes:
             fields[name] = guess

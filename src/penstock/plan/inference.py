@@ -1,6 +1,7 @@
-"""Decide what a column is: the type of its field, and the phrase that says why.
+"""Infer the field of a column: its type, its attributes, and the reason for the decision.
 
-In: facts of a column. Out: a type, or the reason for which the column is left out. Pure decisions, no data.
+In: the profile of a column. Out: a type with a reason, or the reason why the column is dropped; attributes of
+the field; the representation of its values. Pure decisions: no data is read here.
 """
 
 from __future__ import annotations
@@ -12,31 +13,33 @@ from typing import Any, Final
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import count, show
-from penstock.plan.profile import ColumnFacts, ItemFacts, RawKind
-from penstock.schema.declaration import Form, TypeName
+from penstock.plan.profile import ColumnProfile, ItemProfile, RawKind
+from penstock.schema.declaration import Representation, TypeName
 from penstock.schema.scalar import MAX_CATEGORIES
 
 MIN_ROWS_PER_VALUE: Final = 10
-"""Texts that come back this often on average are drawn from a domain; below that, it may be chance."""
+"""Texts that occur this often on average are categories; below that, repetition may be chance."""
 
 MAX_SMALL_DOMAIN: Final = 20
-"""A domain of so few texts is one as soon as they come twice on average: small tables have categories too."""
+"""Up to this many distinct texts are categories if each occurs twice on average: small tables have them
+too."""
 
 MAX_CATEGORY_WORDS: Final = 4.0
-"""Names of categories are short; what has more words on average is prose, however often it comes."""
+"""Names of categories are short: texts with more words on average are prose, however often they repeat."""
 
 MAX_CLASSES: Final = 100
-"""A target of so many different whole numbers, close together from 0 or above, is taken for classes."""
+"""A target with at most this many distinct whole numbers, close together and not negative, is read as
+classes."""
 
 _PLAIN: Final[Mapping[RawKind, tuple[TypeName | None, str]]] = {
-    "bool": ("category", "true or false, as 1 and 0"),
-    "date": ("number", "dates, as days since 1970-01-01"),
+    "bool": ("category", "true or false, stored as 1 and 0"),
+    "date": ("number", "dates, stored as days since 1970-01-01"),
     "time": ("number", ""),
     "image": ("image", "images"),
     "mixed": (None, "values of several types"),
-    "other": (None, "no field holds values of this type"),
+    "other": (None, "no field type holds values of this type"),
 }
-"""What is clear from the kind of the values alone."""
+"""Decisions that follow from the kind of the values alone."""
 
 _LIST_CHANGES: Final[Mapping[str, str]] = {
     "float64": ", rounded to float32",
@@ -45,19 +48,19 @@ _LIST_CHANGES: Final[Mapping[str, str]] = {
     **{f"{sign}int{bits}": ", widened to int64" for sign in ("", "u") for bits in (8, 16, 32)},
     "uint64": ", as int64",
 }
-"""What becomes of the items of lists, which are int64 or float32 in a record."""
+"""How items of lists change, because a record holds int64 or float32."""
 
 _ID_NAME: Final = re.compile(r"id|uuid|guid|row_?id", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Guess:
-    """What a column is taken for.
+class InferredType:
+    """Inferred type of a column.
 
     Attributes:
-        type_name: The type of its field; None leaves the column out.
-        reason: What speaks for that, one phrase.
-        is_id: Whether it names the rows, by its own name and by its values.
+        type_name: Type of the field; None if the column is dropped.
+        reason: Reason for the decision, one phrase.
+        is_id: Whether the name and the values of the column suggest an identifier of rows.
     """
 
     type_name: TypeName | None
@@ -65,262 +68,279 @@ class Guess:
     is_id: bool = False
 
 
-def guess_type(column: str, facts: ColumnFacts, *, is_target: bool, is_whole: bool) -> Guess:
-    """Decide what a column is.
+def infer_type(column: str, profile: ColumnProfile, *, is_target: bool, is_whole: bool) -> InferredType:
+    """Infer the type of a column.
 
     Args:
-        column: Its name: `id` is believed, where no value comes twice.
-        facts: What was found in it.
-        is_target: Whether a model is to predict it: a few whole numbers are then classes.
-        is_whole: Whether all rows were looked at.
+        column: Name of the column; a name such as `id` counts if all values are distinct.
+        profile: Profile of the column.
+        is_target: Whether the column is a target: a few whole numbers are then classes.
+        is_whole: Whether all rows were read.
 
-    Whether the field may lack values is no matter of its type. It may where some were missing; and where not
-    all rows were looked at, every field but a target may: an empty cell in row three million is no failure.
+    Whether the field is optional does not depend on its type. It is optional if values were missing. If not
+    all rows were read, every field except a target is optional: an empty cell in row three million must not
+    be an error.
     """
-    if facts.num_present == 0:
-        return _guess_empty(facts, is_whole)
-    is_id = facts.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None
+    if profile.num_present == 0:
+        return _infer_empty(profile, is_whole)
+    is_id = profile.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None
     type_name, reason = (
-        ("text", "no value comes twice") if is_id and facts.reads_as == "text" else _decide(facts, is_target)
+        ("text", "all values are distinct")
+        if is_id and profile.reads_as == "text"
+        else _decide(profile, is_target)
     )
-    return Guess(type_name, reason, is_id and type_name in ("number", "text"))
+    return InferredType(type_name, reason, is_id and type_name in ("number", "text"))
 
 
-def _guess_empty(facts: ColumnFacts, is_whole: bool) -> Guess:
-    if not facts.num_rows:
-        return Guess("text", "no rows to look at")
+def _infer_empty(profile: ColumnProfile, is_whole: bool) -> InferredType:
+    if not profile.num_rows:
+        return InferredType("text", "no rows to infer a type from")
     if is_whole:
-        return Guess(None, f"no value in any of {count(facts.num_rows, 'row')}")
-    return Guess("text", f"no value in the first {facts.num_rows} rows, so texts will do")
+        return InferredType(None, f"no value in any of {count(profile.num_rows, 'row')}")
+    return InferredType("text", f"no value in the first {profile.num_rows} rows, text is assumed")
 
 
-def _decide(facts: ColumnFacts, is_target: bool) -> tuple[TypeName | None, str]:
-    if facts.reads_as in _PLAIN:
-        type_name, reason = _PLAIN[facts.reads_as]
-        if facts.reads_as == "time":
-            reason = _word_time(facts.type_text)
-        return type_name, reason if facts.kind == "text" else f"{facts.type_text}: {reason}"
-    if facts.reads_as in ("list", "array"):
-        return _decide_items(facts)
-    if facts.reads_as in ("int", "float"):
-        return _decide_number(facts, is_target)
-    if facts.reads_as == "text":
-        return _decide_text(facts, is_target)
-    if facts.formats and "unknown" not in facts.formats:
-        return "image", f"byte strings that begin as {_list_formats(facts)}"
+def _decide(profile: ColumnProfile, is_target: bool) -> tuple[TypeName | None, str]:
+    if profile.reads_as in _PLAIN:
+        type_name, reason = _PLAIN[profile.reads_as]
+        if profile.reads_as == "time":
+            reason = _describe_times(profile.type_text)
+        return type_name, reason if profile.kind == "text" else f"{profile.type_text}: {reason}"
+    if profile.reads_as in ("list", "array"):
+        return _decide_items(profile)
+    if profile.reads_as in ("int", "float"):
+        return _decide_number(profile, is_target)
+    if profile.reads_as == "text":
+        return _decide_text(profile, is_target)
+    if profile.formats and "unknown" not in profile.formats:
+        return "image", f"byte strings that are {_list_formats(profile)}"
     return "bytes", "byte strings"
 
 
-def _word_times(list_type: str) -> str:
+def _describe_list_times(list_type: str) -> str:
     if "date32" in list_type or "date64" in list_type:
-        return ", dates as days since 1970-01-01"
-    return ", times as microseconds" if re.search(r"time(stamp|32|64)\[|duration", list_type) else ""
+        return ", dates stored as days since 1970-01-01"
+    return ", times stored as microseconds" if re.search(r"time(stamp|32|64)\[|duration", list_type) else ""
 
 
-def _word_time(type_text: str) -> str:
+def _describe_times(type_text: str) -> str:
     if type_text.startswith("duration"):
-        return "durations, as microseconds"
+        return "durations, stored as microseconds"
     if type_text.startswith(("time32", "time64")):
-        return "times of day, as microseconds since midnight"
-    return "points in time, as microseconds since 1970-01-01 UTC"
+        return "times of day, stored as microseconds since midnight"
+    return "points in time, stored as microseconds since 1970-01-01 UTC"
 
 
-def _decide_number(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
-    text = facts.text
+def _decide_number(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
+    text = profile.text
     if text is not None and text.num_leading_zeros:
-        zeros = f"digits, {text.num_leading_zeros} of {facts.num_present} with leading zeros"
-        return ("category" if _is_domain(facts) else "text"), f"{zeros}: codes, not numbers"
+        zeros = f"digits, {text.num_leading_zeros} of {profile.num_present} with leading zeros"
+        return ("category" if _is_domain(profile) else "text"), f"{zeros}: codes, not numbers"
     if text is not None and text.num_beyond_int64:
-        return ("category" if _is_domain(facts) else "text"), "digits, too many for a number of 64 bits"
-    if is_target and facts.is_whole and not facts.num_nan and _are_classes(facts):
-        return "category", f"target of {count(facts.num_distinct or 0, 'whole number')}, {_show_range(facts)}"
-    if facts.reads_as == "int":
-        return "number", f"whole numbers{_show_range(facts, before=', ')}"
-    is_double = facts.kind == "text" or facts.type_text == "double" or facts.type_text.startswith("decimal")
-    return "number", f"numbers{_show_range(facts, before=', ')}{', rounded to float32' if is_double else ''}"
-
-
-def _decide_text(facts: ColumnFacts, is_target: bool) -> tuple[TypeName, str]:
-    text = facts.text
-    if text is not None and text.num_image_names == facts.num_present and text.num_files:
-        return "image", f"names of files that hold {_list_formats(facts)}"
-    different = (
-        "texts that nearly all differ"
-        if facts.num_distinct is None
-        else f"{count(facts.num_distinct, 'different text')} in {count(facts.num_present, 'row')}"
+        return ("category" if _is_domain(profile) else "text"), "whole numbers outside the range of int64"
+    if is_target and profile.is_whole and not profile.num_nan and _are_classes(profile):
+        return (
+            "category",
+            f"target of {count(profile.num_distinct or 0, 'whole number')}, {_show_range(profile)}",
+        )
+    if profile.reads_as == "int":
+        return "number", f"whole numbers{_show_range(profile, before=', ')}"
+    is_double = (
+        profile.kind == "text" or profile.type_text == "double" or profile.type_text.startswith("decimal")
     )
-    if facts.is_coded:
-        return "category", f"{different}, held as codes"
-    if _is_domain(facts) or (is_target and facts.num_distinct is not None and _come_twice(facts)):
+    return (
+        "number",
+        f"numbers{_show_range(profile, before=', ')}{', rounded to float32' if is_double else ''}",
+    )
+
+
+def _decide_text(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
+    text = profile.text
+    if text is not None and text.num_image_names == profile.num_present and text.num_files:
+        return "image", f"names of files of type {_list_formats(profile)}"
+    different = (
+        "nearly all texts are distinct"
+        if profile.num_distinct is None
+        else f"{count(profile.num_distinct, 'distinct text')} in {count(profile.num_present, 'row')}"
+    )
+    if profile.is_coded:
+        return "category", f"{different}, dictionary-encoded in the source"
+    if _is_domain(profile) or (is_target and profile.num_distinct is not None and _repeat(profile)):
         return "category", different
     words = "" if text is None or text.mean_words < 2 else f", {text.mean_words:.0f} words on average"
     return "text", f"{different}{words}"
 
 
-def _decide_items(facts: ColumnFacts) -> tuple[TypeName | None, str]:
-    items = facts.items
+def _decide_items(profile: ColumnProfile) -> tuple[TypeName | None, str]:
+    items = profile.items
     if items is None or items.dtype is None:
-        return None, f"no field holds lists of this type: {facts.type_text}"
-    where = "JSON " if facts.kind == "text" else ""
+        return None, f"no field type holds lists of this type: {profile.type_text}"
+    where = "JSON " if profile.kind == "text" else ""
     if items.shape is not None and 0 in items.shape:
-        return None, f"arrays of {' x '.join(map(str, items.shape))} {items.dtype} hold no values"
+        return None, f"arrays of {' x '.join(map(str, items.shape))} {items.dtype} are empty"
     if items.are_pixels and items.shape is None:
-        return "image", f"arrays of uint8 of {_show_lengths(items)} rows, with channels: pixels"
-    if items.shape is not None and items.dtype not in ("string", "bytes") and facts.kind == "array":
+        return "image", f"uint8 arrays with {_show_lengths(items)} rows and 1, 3 or 4 channels: pixels"
+    if items.shape is not None and items.dtype not in ("string", "bytes") and profile.kind == "array":
         dims = " x ".join(map(str, items.shape)) or "scalar"
         return "tensor", f"arrays of {dims} {items.dtype}"
     if items.step is not None and len(items.step) > 1:
-        return None, f"lists of arrays of several lengths, {where}{facts.type_text}"
-    change = _LIST_CHANGES.get(items.dtype, "") or _word_times(facts.type_text)
+        return None, f"lists of arrays of different lengths, {where}{profile.type_text}"
+    change = _LIST_CHANGES.get(items.dtype, "") or _describe_list_times(profile.type_text)
     kind = "lists" if items.step == () else "lists of lists"
     return "sequence", f"{where}{kind} of {_show_lengths(items)} {items.dtype}{change}"
 
 
-def _is_domain(facts: ColumnFacts) -> bool:
-    """Whether texts are drawn from a small set of them."""
-    distinct = facts.num_distinct
+def _is_domain(profile: ColumnProfile) -> bool:
+    """Return whether texts repeat like the values of a category."""
+    distinct = profile.num_distinct
     if distinct is None or distinct > MAX_CATEGORIES:
         return False
-    words = 0.0 if facts.text is None else facts.text.mean_words
+    words = 0.0 if profile.text is None else profile.text.mean_words
     if distinct <= MAX_SMALL_DOMAIN:
-        return _come_twice(facts) or (distinct == 1 and facts.num_present > 1)
-    return words <= MAX_CATEGORY_WORDS and facts.num_present >= MIN_ROWS_PER_VALUE * distinct
+        return _repeat(profile) or (distinct == 1 and profile.num_present > 1)
+    return words <= MAX_CATEGORY_WORDS and profile.num_present >= MIN_ROWS_PER_VALUE * distinct
 
 
-def _come_twice(facts: ColumnFacts) -> bool:
-    return facts.num_distinct is not None and 2 * facts.num_distinct <= facts.num_present
+def _repeat(profile: ColumnProfile) -> bool:
+    return profile.num_distinct is not None and 2 * profile.num_distinct <= profile.num_present
 
 
-def _are_classes(facts: ColumnFacts) -> bool:
-    """Whether whole numbers are codes of classes: few, close together, and coming back."""
-    distinct, low, high = facts.num_distinct, facts.low, facts.high
+def _are_classes(profile: ColumnProfile) -> bool:
+    """Return whether whole numbers look like classes: few, close together, and repeated."""
+    distinct, low, high = profile.num_distinct, profile.low, profile.high
     if distinct is None or low is None or high is None or distinct > MAX_CLASSES:
         return False
-    return distinct <= 2 or (low >= -1 and high - low < 2 * distinct and 2 * distinct <= facts.num_present)
+    return distinct <= 2 or (low >= -1 and high - low < 2 * distinct and 2 * distinct <= profile.num_present)
 
 
-def _show_range(facts: ColumnFacts, before: str = "") -> str:
-    if facts.low is None or facts.high is None:
+def _show_range(profile: ColumnProfile, before: str = "") -> str:
+    if profile.low is None or profile.high is None:
         return ""
     low, high = (
-        f"{bound:.6g}" if isinstance(bound, float) else str(bound) for bound in (facts.low, facts.high)
+        f"{bound:.6g}" if isinstance(bound, float) else str(bound) for bound in (profile.low, profile.high)
     )
     return f"{before}{low}" if low == high else f"{before}{low} to {high}"
 
 
-def _show_lengths(items: ItemFacts) -> str:
+def _show_lengths(items: ItemProfile) -> str:
     return str(items.max_len) if items.min_len == items.max_len else f"{items.min_len} to {items.max_len}"
 
 
-def _list_formats(facts: ColumnFacts) -> str:
-    names = [name.upper() for name in facts.formats if name != "unknown"]
-    return " and ".join(names) or "something"
+def _list_formats(profile: ColumnProfile) -> str:
+    names = [name.upper() for name in profile.formats if name != "unknown"]
+    return " and ".join(names) or "unknown format"
 
 
 _SEQUENCE_DTYPES: Final = {"b": "int64", "i": "int64", "u": "int64", "f": "float32"}
 
 
-def find_attributes(type_name: TypeName, facts: ColumnFacts, *, is_whole: bool) -> dict[str, Any]:
-    """Return what the data say about a field of that type.
+def find_attributes(type_name: TypeName, profile: ColumnProfile, *, is_whole: bool) -> dict[str, Any]:
+    """Return the attributes of a field that follow from the data.
 
     Args:
-        type_name: Of the field.
-        facts: Of the column.
-        is_whole: Whether all rows were looked at; only then is the domain of a category known.
+        type_name: Type of the field.
+        profile: Profile of the column.
+        is_whole: Whether all rows were read; only then are all values of a category known.
     """
     if type_name == "number":
-        return {"dtype": "int64" if facts.reads_as in ("int", "bool", "date", "time") else "float32"}
+        return {"dtype": "int64" if profile.reads_as in ("int", "bool", "date", "time") else "float32"}
     if type_name == "category":
-        return _find_domain(facts, is_whole)
-    if type_name == "image" and len(facts.formats) == 1:
-        name = next(iter(facts.formats))
+        return _find_domain(profile, is_whole)
+    if type_name == "image" and len(profile.formats) == 1:
+        name = next(iter(profile.formats))
         return {} if name == "unknown" else {"format": name}
-    if type_name == "sequence" and facts.items is not None:
-        return _find_list(facts.items)
-    if type_name == "tensor" and facts.items is not None and facts.items.shape is not None:
-        dtype = facts.items.dtype
-        return {"shape": list(facts.items.shape), **({"dtype": dtype} if dtype else {})}
+    if type_name == "sequence" and profile.items is not None:
+        return _find_list(profile.items)
+    if type_name == "tensor" and profile.items is not None and profile.items.shape is not None:
+        dtype = profile.items.dtype
+        return {"shape": list(profile.items.shape), **({"dtype": dtype} if dtype else {})}
     return {}
 
 
-def merge_attributes(found: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Put what was told over what was found, and leave out what was found and does not go with it."""
-    merged = {**found, **told}
-    if "dtype" in told and told["dtype"] != found.get("dtype") and "values" not in told:
+def merge_attributes(inferred: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return declared attributes, completed by the inferred ones that do not contradict them."""
+    merged = {**inferred, **declared}
+    if "dtype" in declared and declared["dtype"] != inferred.get("dtype") and "values" not in declared:
         merged.pop("values", None)
-    if "stored" in found and {"stored", "shape"} & told.keys():
+    if "stored" in inferred and {"stored", "shape"} & declared.keys():
         merged = {
-            key: value for key, value in merged.items() if key not in ("stored", "shape") or key in told
+            key: value for key, value in merged.items() if key not in ("stored", "shape") or key in declared
         }
-    if told.get("default") is not None and "values" in found and "values" not in told:
-        merged["values"] = list(dict.fromkeys([*merged.get("values", ()), told["default"]]))
+    if declared.get("default") is not None and "values" in inferred and "values" not in declared:
+        merged["values"] = list(dict.fromkeys([*merged.get("values", ()), declared["default"]]))
     return merged
 
 
 def choose_encoding(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a tensor is stored where nobody said it: what TFRecords hold as it is as a list, else raw.
+    """Return the default encoding of a tensor: a list for the types that TFRecords hold, otherwise raw bytes.
 
-    A list of float32 or int64 is what every reader takes; of other types it would need more bytes, more time,
-    and knowledge of the type to come back from.
+    Every reader understands a list of float32 or int64. Other types would take more bytes and time as a list,
+    and a reader would need to know the original type.
     """
     is_list = attributes.get("dtype", "float32") in ("float32", "int64")
     return {"encoding": "list" if is_list else "raw"}
 
 
-def find_form(type_name: TypeName, attributes: Mapping[str, Any], facts: ColumnFacts) -> Form:
-    """Return how the column holds a field of that type."""
-    reads_as = facts.reads_as
+def find_representation(
+    type_name: TypeName, attributes: Mapping[str, Any], profile: ColumnProfile
+) -> Representation:
+    """Return the representation of a field's values in its column."""
+    reads_as = profile.reads_as
     if reads_as in ("date", "time") and type_name == "number":
         return "date" if reads_as == "date" else "time"
     if reads_as == "bool" and (type_name == "number" or attributes.get("dtype") == "int64"):
         return "bool"
-    if facts.kind == "text":
+    if profile.kind == "text":
         if type_name in ("sequence", "tensor"):
             return "json"
-        text = facts.text
-        # Opaque bytes may be meant by a text itself; an image cannot.
-        is_name = text is not None and text.num_files and not facts.is_decoded
+        text = profile.text
+        # A text can itself be the value of a field of bytes, but not an image.
+        is_name = text is not None and text.num_files and not profile.is_decoded
         if type_name == "image" or (type_name == "bytes" and is_name):
             return "path"
     return "value"
 
 
-def need_shape(column: str, attributes: Mapping[str, Any]) -> None:
-    """Refuse a tensor whose shape neither a person nor the data tell.
+def check_shape(column: str, attributes: Mapping[str, Any]) -> None:
+    """Check that the shape of a tensor is declared or inferred.
 
     Raises:
-        SchemaError: There is no shape.
+        SchemaError: The shape is unknown.
     """
     if "shape" not in attributes:
         raise SchemaError(
             f"shape of column {show(column)} as a tensor",
             field=column,
             expected="one shape in all rows",
-            got="none, or several",
-            advice=f"Tell it: '--tensor {column}:64x64:float32' or fields.Tensor((64, 64)); "
-            "values of several lengths are a sequence.",
+            got="no shape, or different shapes",
+            advice=f"Declare it: '--tensor {column}:64x64:float32' or fields.Tensor((64, 64)). "
+            "Use a sequence for values of different lengths.",
         )
 
 
-def _find_domain(facts: ColumnFacts, is_whole: bool) -> dict[str, Any]:
-    if facts.reads_as == "bool":
+def _find_domain(profile: ColumnProfile, is_whole: bool) -> dict[str, Any]:
+    if profile.reads_as == "bool":
         return {"dtype": "int64", "values": [0, 1]}
-    is_int = facts.reads_as == "int" or (facts.reads_as == "float" and facts.is_whole)
-    if is_int and facts.text is not None and (facts.text.num_leading_zeros or facts.text.num_beyond_int64):
+    is_int = profile.reads_as == "int" or (profile.reads_as == "float" and profile.is_whole)
+    if (
+        is_int
+        and profile.text is not None
+        and (profile.text.num_leading_zeros or profile.text.num_beyond_int64)
+    ):
         is_int = False
-    domain = {"values": list(facts.values)} if facts.values and is_whole and not facts.num_nan else {}
+    domain = {"values": list(profile.values)} if profile.values and is_whole and not profile.num_nan else {}
     if is_int:
         return {"dtype": "int64", **domain}
-    return {"dtype": "string", **(domain if facts.kind == "text" and facts.reads_as != "float" else {})}
+    return {"dtype": "string", **(domain if profile.kind == "text" and profile.reads_as != "float" else {})}
 
 
-def _find_list(items: ItemFacts) -> dict[str, Any]:
+def _find_list(items: ItemProfile) -> dict[str, Any]:
     dtype = items.dtype
     if dtype not in ("string", "bytes"):
         dtype = "float32" if dtype is None else _SEQUENCE_DTYPES[_kind_letter(dtype)]
     if items.step == ():
         return {"dtype": dtype}
-    # A list of lists is a list of steps; steps are flat.
+    # A list of lists is a sequence of steps, each a flat list.
     step = items.step if items.step is not None and len(items.step) == 1 else None
     return {"dtype": dtype, "shape": None if step is None else list(step), "stored": "feature_list"}
 

@@ -1,6 +1,6 @@
-"""Whether a column gives the target away: the twin that a model would read the answer from.
+"""Detect target leakage: columns whose values determine the target.
 
-In: codes or numbers of a column and of the target, row by row. Out: yes or no.
+In: one number or code per row of a column and of the target. Out: whether the column determines the target.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 MIN_ROWS: Final = 30
 MIN_RARE: Final = 5
-"""So many rows, and so many of them outside the most frequent class, must be there: in fewer, a column may
-fit by chance. A number separates 5 of 30 rows so once in 70 000 columns."""
+"""Minimum number of rows, and of rows outside the most frequent class, for a check: with fewer rows, a column
+may match by chance. A random number separates 5 of 30 rows in one of 70,000 columns."""
 
 _NUM_PROBED: Final = 2_000
-"""What fails in these rows fails in all; nearly every column does."""
+"""Number of rows that are checked first. Nearly every column fails there, and so fails for all rows."""
 
 
 @dataclass(frozen=True)
-class Labels:
-    """The values of a column as something that can be compared.
+class ComparableColumn:
+    """Values of a column as numbers that can be compared.
 
     Attributes:
-        values: A number a row that has a value: itself, or the code of a text.
-        present: Which rows have a value; None if all do.
-        num_distinct: How many different ones there are.
-        is_ordered: Whether less and more mean something.
+        values: One number per row that has a value: the value itself, or the code of a text.
+        present: Mask of the rows that have a value; None if all have one.
+        num_distinct: Number of distinct values.
+        is_ordered: Whether the order of the values has a meaning.
     """
 
     values: NDArray[Any]
@@ -37,26 +37,26 @@ class Labels:
     is_ordered: bool
 
 
-class Target:
-    """A target to hold columns against; made once for all of them."""
+class LeakageTarget:
+    """A target against which columns are checked for leakage."""
 
-    def __init__(self, labels: Labels) -> None:
+    def __init__(self, labels: ComparableColumn) -> None:
         self._present = labels.present
         self._values = labels.values
         self._is_ordered = labels.is_ordered
         _, counts = np.unique(labels.values, return_counts=True)
         num_rows = len(labels.values)
-        # A target that hardly ever comes twice has no classes: every column of different values would fit it.
+        # A target whose values hardly repeat has no classes: every column of distinct values would match it.
         self._num_classes = len(counts) if 2 * len(counts) <= num_rows else 0
         num_rare = num_rows - int(counts.max(initial=0))
         self.can_be_checked = num_rows >= MIN_ROWS and num_rare >= MIN_RARE
 
-    def is_determined_by(self, column: Labels) -> bool:
-        """Whether equal values of the column always come with equal targets, more often than by chance.
+    def is_determined_by(self, column: ComparableColumn) -> bool:
+        """Return whether equal values of the column always have equal targets, and not by chance.
 
-        That is so where values come twice on average, where a number splits the rows into one interval for
-        each class (or rises or falls with a target that is a number), or where it is missing for some
-        classes and there for the others.
+        Chance is excluded if values repeat twice on average, if a number splits the rows into one interval
+        per class (or increases or decreases with a numeric target), or if the column is missing exactly for
+        some classes.
         """
         values, targets = self._align(column)
         if len(values) >= MIN_ROWS:
@@ -66,10 +66,10 @@ class Target:
                 for stop in (_NUM_PROBED, len(values))
             ) and np.any(targets != targets[0]):
                 return True
-        return column.present is not None and self._is_told_by_absence(column.present)
+        return column.present is not None and self._is_determined_by_absence(column.present)
 
-    def _align(self, column: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the values of rows that have both."""
+    def _align(self, column: ComparableColumn) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the values of the column and of the target in rows that have both."""
         values, targets = column.values, self._values
         if self._present is not None:
             targets = targets if column.present is None else targets[column.present[self._present]]
@@ -91,7 +91,7 @@ class Target:
         steps = np.diff(targets)
         return self._is_ordered and bool(np.all(steps >= 0) or np.all(steps <= 0))
 
-    def _is_told_by_absence(self, column: NDArray[np.bool_]) -> bool:
+    def _is_determined_by_absence(self, column: NDArray[np.bool_]) -> bool:
         present = column if self._present is None else column[self._present]
         num_present = int(np.count_nonzero(present))
         if not MIN_RARE <= num_present <= len(present) - MIN_RARE:

@@ -1,6 +1,7 @@
-"""What columns of lists, arrays and Python objects hold.
+"""Survey columns of lists, arrays and Python objects.
 
-In: lists as Arrow has them, arrays, objects one by one. Out: facts; of objects that Arrow holds, a column.
+In: Arrow lists, NumPy arrays, Python objects. Out: profiles; objects that Arrow can hold are returned as a
+column.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.plan.profile import MARKERS, ColumnFacts, ItemFacts, RawKind
+from penstock.plan.profile import MISSING_MARKERS, ColumnProfile, ItemProfile, RawKind
 from penstock.plan.texts import Chunks
 from penstock.source.column import is_missing
 
 _NUMBERS: Final = (int, float, np.integer, np.floating)
 
 
-def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnFacts:
-    """Look at blocks of arrays (rows, …)."""
+def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnProfile:
+    """Survey blocks of arrays of shape (rows, …)."""
     shapes = {array.shape[1:] for array in arrays}
     dtypes = {array.dtype for array in arrays}
     num_rows = sum(map(len, arrays))
@@ -31,14 +32,14 @@ def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnFacts:
     return _state_arrays(list(shapes), dtypes, num_rows, 0, is_declared=True)
 
 
-def survey_lists(column: Chunks) -> ColumnFacts:
-    """Look at lists of any depth, at structs, and at what no field can hold."""
+def survey_lists(column: Chunks) -> ColumnProfile:
+    """Survey lists of any depth, structs, and types that no field can hold."""
     kind: RawKind = "other"
     items = None
     if isinstance(column.type, pa.FixedShapeTensorType):
         kind, shape = "array", tuple(column.type.shape)
         dtype = _name_dtype(column.type.value_type)
-        items = ItemFacts(dtype=dtype, shape=shape, step=shape[1:], is_declared=True)
+        items = ItemProfile(dtype=dtype, shape=shape, step=shape[1:], is_declared=True)
     elif _is_list(column.type):
         items = _describe_arrow(column)
         kind = "array" if items.is_declared else "list"
@@ -47,7 +48,7 @@ def survey_lists(column: Chunks) -> ColumnFacts:
             kind = "image"
     elif pa.types.is_null(column.type):
         kind = "empty"
-    return ColumnFacts(
+    return ColumnProfile(
         kind=kind,
         type_text=str(column.type),
         num_rows=len(column),
@@ -56,8 +57,8 @@ def survey_lists(column: Chunks) -> ColumnFacts:
     )
 
 
-def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]:
-    """Look at Python objects; what Arrow can hold is returned as it holds it, and surveyed like all else."""
+def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnProfile]:
+    """Survey Python objects; those that Arrow can hold are returned as a column for a further survey."""
     present = [value for value in values if not is_missing(value)]
     num_missing = len(values) - len(present)
     types = set(map(type, present))
@@ -71,20 +72,20 @@ def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnFacts]
     else:
         try:
             column = pa.chunked_array([pa.array([None if is_missing(value) else value for value in values])])
-            return column, ColumnFacts(kind="empty", type_text=names, num_rows=len(values))
+            return column, ColumnProfile(kind="empty", type_text=names, num_rows=len(values))
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             kind = "other" if len(types) == 1 else "mixed"
-    return None, ColumnFacts(kind=kind, type_text=names, num_rows=len(values), num_missing=num_missing)
+    return None, ColumnProfile(kind=kind, type_text=names, num_rows=len(values), num_missing=num_missing)
 
 
 def count_markers(values: SequenceOf[Any]) -> dict[str, int]:
-    """Count the texts that mean a missing value, such as `NA`, where all other objects are numbers."""
+    """Count the texts that mark a missing value, such as `NA`, if all other objects are numbers."""
     kinds = set(map(type, values))
     if str not in kinds or not any(issubclass(kind, _NUMBERS) for kind in kinds):
         return {}
     counts: Counter[str] = Counter()
     for value in values:
-        if isinstance(value, str) and value.strip().lower() in MARKERS:
+        if isinstance(value, str) and value.strip().lower() in MISSING_MARKERS:
             counts[value.strip()] += 1
         elif isinstance(value, bool) or not (is_missing(value) or isinstance(value, _NUMBERS)):
             return {}
@@ -92,25 +93,25 @@ def count_markers(values: SequenceOf[Any]) -> dict[str, int]:
 
 
 def drop_texts(values: SequenceOf[Any]) -> list[Any]:
-    """Return objects with None for texts."""
+    """Return objects with None in place of texts."""
     return [None if isinstance(value, str) else value for value in values]
 
 
-def describe_lists(lists: SequenceOf[list[Any]]) -> ItemFacts:
-    """Say what lists of Python objects hold, such as those of a JSON text."""
+def describe_lists(lists: SequenceOf[list[Any]]) -> ItemProfile:
+    """Return the profile of lists of Python objects, such as those of JSON texts."""
     try:
         return _describe_arrow(pa.chunked_array([pa.array(lists)]))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         lengths = [len(each) for each in lists]
-        return ItemFacts(dtype=None, step=None, min_len=min(lengths), max_len=max(lengths))
+        return ItemProfile(dtype=None, step=None, min_len=min(lengths), max_len=max(lengths))
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _describe_arrow(column: Chunks) -> ItemFacts:
-    """Go down the levels of nested lists; `dims` are the lengths that all lists of a level share."""
+def _describe_arrow(column: Chunks) -> ItemProfile:
+    """Return the profile of nested lists; `dims` are the lengths that all lists of a level share."""
     dims: list[int | None] = []
     is_declared = True
     min_len = max_len = 0
@@ -125,7 +126,7 @@ def _describe_arrow(column: Chunks) -> ItemFacts:
         column = flat
     shape = None if None in dims else tuple(dim for dim in dims if dim is not None)
     step = None if None in dims[1:] else tuple(dim for dim in dims[1:] if dim is not None)
-    return ItemFacts(
+    return ItemProfile(
         dtype=_name_dtype(column.type),
         shape=shape,
         step=step,
@@ -142,7 +143,7 @@ def _name_dtype(kind: pa.DataType) -> str | None:
         return "bytes"
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return np.dtype(kind.to_pandas_dtype()).name
-    is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # which become whole numbers
+    is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # stored as whole numbers
     return "int64" if is_time or pa.types.is_null(kind) else None
 
 
@@ -153,13 +154,13 @@ def _state_arrays(
     num_missing: int,
     *,
     is_declared: bool = False,
-) -> ColumnFacts:
+) -> ColumnProfile:
     dtype = next(iter(dtypes)) if len(dtypes) == 1 else np.result_type(*dtypes)
     distinct = set(shapes)
     lengths = [shape[0] if shape else 1 for shape in distinct]
     steps = {shape[1:] for shape in distinct}
     is_array = len(distinct) == 1
-    items = ItemFacts(
+    items = ItemProfile(
         dtype=dtype.name if dtype.kind in "biuf" else None,
         shape=shapes[0] if is_array else None,
         step=next(iter(steps)) if len(steps) == 1 else None,
@@ -168,7 +169,7 @@ def _state_arrays(
         is_declared=is_declared,
         are_pixels=dtype == np.uint8 and all(len(shape) == 3 and shape[2] in (1, 3, 4) for shape in distinct),
     )
-    return ColumnFacts(
+    return ColumnProfile(
         kind="array" if is_array else "list",
         type_text=f"array of {dtype.name}",
         num_rows=num_rows,

@@ -1,6 +1,7 @@
-"""The plan of a conversion: which column of the source becomes which field, how, and why.
+"""The plan of a conversion: which field each column of the source becomes, how, and why.
 
-In: columns with a field each, or the form that a plan file holds. Out: the schema to write, and that form.
+In: columns with their fields, or the content of a plan file. Out: the schema to write, and the plan as a
+dict.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import list_choices, show
-from penstock.schema.declaration import Form, NanMeaning, declare_field, load_form
+from penstock.schema.declaration import NanMeaning, Representation, declare_field, load_plan_declaration
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 
-_FORM_TYPES: Final[dict[Form, tuple[str, ...]]] = {
+_FORM_TYPES: Final[dict[Representation, tuple[str, ...]]] = {
     "path": ("image", "bytes"),
     "date": ("number",),
     "time": ("number",),
@@ -30,25 +31,25 @@ _FORM_TYPES: Final[dict[Form, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """One column of the source, and the field that it becomes.
+    """Plan of one column: the field that it becomes.
 
     Attributes:
-        column: Its name in the source.
-        name: Of the field.
-        field: What is written.
-        form: How the column holds it.
-        missing: Texts of the column that mean a missing value, beside those of the whole source.
-        nan: What NaN means in a column of single numbers.
-        reason: What speaks for this field, one phrase; "told" where a person said it.
-        warnings: What a person should look at, one sentence each.
-        is_cautious: Whether the field is optional only because not all rows were looked at.
-        is_absent: Whether the source has no such column, and all rows lack the field.
+        column: Name of the column in the source.
+        name: Name of the field.
+        field: Field that is written.
+        form: Representation of the field's values in the column.
+        missing: Texts that mark a missing value in this column, in addition to those of the whole source.
+        nan: Meaning of NaN in a column of single numbers.
+        reason: Reason for this field, one phrase; "declared" if the user declared it.
+        warnings: Warnings about the column, with the option that changes the decision.
+        is_cautious: Whether the field is optional only because not all rows were read.
+        is_absent: Whether the source has no such column, so that the field is missing in all rows.
     """
 
     column: str
     name: str
     field: Field
-    form: Form = "value"
+    form: Representation = "value"
     reason: str = ""
     warnings: tuple[str, ...] = ()
     is_cautious: bool = False
@@ -58,9 +59,9 @@ class ColumnPlan:
 
     def __post_init__(self) -> None:
         if self.form == "value" and self.nan == "missing":
-            return  # every field may be so, and tables may have 100,000 columns
+            return  # valid for every field; checks would take long for 100,000 columns
         owner = f"column {show(self.column)}"
-        check_choice(owner, "from", self.form, get_args(Form))
+        check_choice(owner, "from", self.form, get_args(Representation))
         check_choice(owner, "nan", self.nan, get_args(NanMeaning))
         types = _FORM_TYPES.get(self.form)
         if types is not None and self.field.type_name not in types:
@@ -81,15 +82,15 @@ class ColumnPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a conversion does with every column of its source.
+    """Plan of a conversion: what becomes of each column of the source.
 
     Attributes:
-        columns: Those that are kept, in the order of the source.
-        dropped: Those that are not, with the reason.
+        columns: Plans of the columns that are kept, in the order of the source.
+        dropped: Reason of each column that is dropped.
 
     Example:
         >>> from penstock.fields import Number
-        >>> plan = Plan((ColumnPlan("Age", "age", Number("int64")),), {"name": "told"})
+        >>> plan = Plan((ColumnPlan("Age", "age", Number("int64")),), {"name": "declared"})
         >>> plan.to_form()
         {'columns': {'Age': {'type': 'number', 'dtype': 'int64', 'name': 'age'}}, 'drop': ['name']}
     """
@@ -105,32 +106,32 @@ class Plan:
                 raise SchemaError(
                     f"name of column {show(each.column)}",
                     field=each.column,
-                    expected="a name of its own",
-                    got=f"{show(each.name)}, the name of column {show(owner)} too",
-                    advice="Rename one of them, or drop it.",
+                    expected="a unique name",
+                    got=f"{show(each.name)}, which is also the name of column {show(owner)}",
+                    advice="Rename or drop one of them.",
                 )
 
     @cached_property
     def schema(self) -> Schema:
-        """The fields that are written, by name.
+        """Schema of the data set that is written.
 
         Raises:
-            SchemaError: They cannot be in one schema; two ids, for example.
+            SchemaError: The fields contradict each other, for example two ids.
         """
         return Schema({each.name: each.field for each in self.columns})
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at, with the column before each sentence."""
+        """Warnings about all columns, each after the name of its column."""
         return tuple(f"{show(each.column)}: {warning}" for each in self.columns for warning in each.warnings)
 
-    def settle(self, missing: Mapping[str, int]) -> Schema:
-        """Return the schema once all rows were seen.
+    def finalize_schema(self, missing: Mapping[str, int]) -> Schema:
+        """Return the final schema, after all rows were read.
 
-        Fields that are optional only out of caution are required after all where no row lacks them.
+        A field that is optional only because not all rows were read becomes required if no row lacks it.
 
         Args:
-            missing: How many rows lack each field, by field name.
+            missing: Number of rows that lack each field, by field name.
         """
         fields = {
             each.name: dataclasses.replace(each.field, optional=False)
@@ -146,7 +147,7 @@ class Plan:
         return len(self.columns)
 
     def to_form(self) -> dict[str, Any]:
-        """Return the plan as dicts, lists and scalars, for JSON and YAML; without reasons and warnings."""
+        """Return the plan as a JSON-compatible dict, without reasons and warnings."""
         kept = [each for each in self.columns if not each.is_absent]
         fields = dump_fields({each.column: each.field for each in kept})["fields"]
         columns = {each.column: _dump_column(each, fields[each.column]) for each in kept}
@@ -154,18 +155,19 @@ class Plan:
 
     @classmethod
     def from_form(cls, form: object) -> Plan:
-        """Read the form that `to_form` makes.
+        """Return the plan of a dict that `to_form` made.
 
         Raises:
-            SchemaError: The form is not such a one; the message says where, like `columns.photo.shape[1]`.
+            SchemaError: The dict is not a valid plan; the message names the path, such as
+                `columns.photo.shape[1]`.
         """
-        told = load_form(form)
+        declared = load_plan_declaration(form)
         columns = []
-        for column, entry in told.columns.items():
+        for column, entry in declared.columns.items():
             if entry.type_name is None:
-                place = f"columns.{column}.type"
+                path = f"columns.{column}.type"
                 expected = "the type of the field"
-                raise SchemaError(f"plan at {place}", field=place, expected=expected, got="nothing")
+                raise SchemaError(f"plan at {path}", field=path, expected=expected, got="nothing")
             field = declare_field(column, entry.type_name, entry.attributes)
             columns.append(
                 ColumnPlan(
@@ -173,27 +175,27 @@ class Plan:
                     entry.name or column,
                     field,
                     entry.form or "value",
-                    "told",
+                    "declared",
                     missing=entry.missing or (),
                     nan=entry.nan or "missing",
                 )
             )
-        return cls(tuple(columns), dict.fromkeys(told.drop, "told"))
+        return cls(tuple(columns), dict.fromkeys(declared.drop, "declared"))
 
 
 @cache
-def _usual_attributes(cls: type[Field]) -> dict[str, Any]:
+def _default_attributes(cls: type[Field]) -> dict[str, Any]:
     return {item.name: item.default for item in dataclasses.fields(cls)}
 
 
 def _dump_column(plan: ColumnPlan, declaration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declaration of a field without its defaults, and how the column holds it."""
-    usual = _usual_attributes(type(plan.field))
-    # The type of a number is said even where it is the usual one: it is what people look for, and change.
+    """Return the JSON form of a column's plan, without attributes that have their default."""
+    defaults = _default_attributes(type(plan.field))
+    # The dtype of a number is written even if it is the default: users look for it and change it.
     form = {
         key: value
         for key, value in declaration.items()
-        if key not in usual or value != usual[key] or (key == "dtype" and value != "string")
+        if key not in defaults or value != defaults[key] or (key == "dtype" and value != "string")
     }
     if plan.form != "value":
         form["from"] = plan.form

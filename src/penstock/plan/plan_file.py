@@ -1,6 +1,7 @@
-"""A plan as YAML: what `penstock convert --plan` prints, and a person edits.
+"""Plan files: a plan as YAML, which `penstock convert --plan` prints and a user edits.
 
-In: a plan, or the text of a file. Out: the other; every fault is a `SchemaError` that names the line.
+In: a plan, or the text of a plan file. Out: YAML text, or the content of the file as a dict. An invalid file
+raises a `SchemaError` that names the line. Comments are ignored when a file is read.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ import yaml
 from penstock.errors import SchemaError
 from penstock.foundation.safe_yaml import add_line, parse_yaml, read_yaml
 from penstock.plan.plan import ColumnPlan, Plan
-from penstock.schema.declaration import load_form
+from penstock.schema.declaration import load_plan_declaration
 
 MAX_VALUES: Final = 20
-"""A longer domain is left out of the text: it is found again in the data."""
+"""Longer lists of category values are not printed: a conversion finds them again in the data."""
 
 MAX_BYTES: Final = 16 << 20
-"""Size of the largest plan file: the plan of 100,000 columns takes 10 MB."""
+"""Maximum size of a plan file; a plan with 100,000 columns takes 10 MB."""
 
 _KIND: Final = "plan file"
 
 _MAX_ENTRY_CHARS: Final = 56
-"""Comments are aligned behind entries of at most this length."""
+"""Comments after entries of at most this length are aligned."""
 
 _HEADER: Final = "# penstock plan: edit, then run  penstock convert SOURCE OUT --plan-file THIS_FILE"
 
 
 def dump_yaml(plan: Plan) -> str:
-    """Write a plan with its reasons as comments, and its warnings too."""
+    """Return a plan as YAML, with reasons and warnings as comments."""
     form = plan.to_form()
     kept = [each for each in plan if not each.is_absent]
     entries = {each.column: _write_entry(each.column, form["columns"][each.column]) for each in kept}
     width = max((len(entry) for entry in entries.values() if len(entry) <= _MAX_ENTRY_CHARS), default=0)
     lines = [_HEADER, "columns:"]
     for each in kept:
-        lines += [f"  # look: {_fit_line(warning)}" for warning in each.warnings]
+        lines += [f"  # warning: {_fit_line(warning)}" for warning in each.warnings]
         comment = f"  # {_fit_line(_word_comment(each))}" if each.reason else ""
         lines.append(f"  {entries[each.column]:{width}}{comment}".rstrip())
     if plan.dropped:
@@ -48,35 +49,35 @@ def dump_yaml(plan: Plan) -> str:
 
 
 def load_yaml(text: str, path: str | None = None) -> dict[str, Any]:
-    """Read a plan file into the form that `PlanOverrides` takes.
+    """Return the content of a plan file as the dict that `PlanOverrides` takes.
 
     Args:
-        text: Of the file.
-        path: Of the file, for errors.
+        text: Text of the file.
+        path: Path of the file, for error messages.
 
     Raises:
-        SchemaError: It is no YAML, or no plan; the message names the line.
+        SchemaError: The text is not valid YAML or not a plan; the message names the line.
     """
-    return _check_form(*parse_yaml(text, _KIND, root="", path=path), path)
+    return _check_plan(*parse_yaml(text, _KIND, root="", path=path), path)
 
 
 def read_plan(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form of a plan, given as that, or as the path of a plan file.
+    """Return a plan as a dict, given as a dict or as the path of a plan file.
 
     Raises:
-        NoSuchPathError: There is no such file.
-        SchemaError: It is no plan.
+        NoSuchPathError: The file does not exist.
+        SchemaError: The content is not a plan.
     """
     if isinstance(given, Mapping):
-        load_form(given)
+        load_plan_declaration(given)
         return dict(given)
     path = os.fspath(given)
-    return _check_form(*read_yaml(path, _KIND, root="", max_bytes=MAX_BYTES), path)
+    return _check_plan(*read_yaml(path, _KIND, root="", max_bytes=MAX_BYTES), path)
 
 
-def _check_form(form: Any, lines: Mapping[str, int], path: str | None) -> dict[str, Any]:
+def _check_plan(form: Any, lines: Mapping[str, int], path: str | None) -> dict[str, Any]:
     try:
-        load_form(form)
+        load_plan_declaration(form)
     except SchemaError as error:
         raise add_line(error, error.field or "", lines, path) from None
     return dict(form)
@@ -89,7 +90,7 @@ def _write_entry(column: str, entry: dict[str, Any]) -> str:
 
 
 def _write_flow(value: Any) -> str:
-    """Write a value on one line; the list around it makes YAML quote what would be read otherwise."""
+    """Return a value on one line; the list around it makes YAML quote ambiguous values."""
     text: str = yaml.dump(
         [value], Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**31
     )
@@ -97,9 +98,9 @@ def _write_flow(value: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Escapes what is not printable, a newline above all, instead of writing it on lines of its own."""
+    """Escapes unprintable characters such as newlines, so that every value stays on one line."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - every value is written where it is
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - anchors would make a plan hard to edit
         return True
 
 
@@ -111,7 +112,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def _word_comment(plan: ColumnPlan) -> str:
-    return f"{plan.reason}; optional, as not all rows were looked at" if plan.is_cautious else plan.reason
+    return f"{plan.reason}; optional because not all rows were read" if plan.is_cautious else plan.reason
 
 
 def _fit_line(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What was found in the first rows of a source, column by column: all that inference knows.
+"""Profiles of columns: counts and samples from the first rows, on which inference and warnings are based.
 
-In: counts that `plan/survey.py` makes. Out: frozen facts, with no trace of the library that read them.
+In: counts of `plan/survey.py`. Out: frozen profiles, independent of the library that read the data.
 """
 
 from __future__ import annotations
@@ -24,55 +24,58 @@ RawKind: TypeAlias = Literal[
     "mixed",
     "other",
 ]
-"""What the values of a column are, whatever library holds them.
+"""Kind of the values of a column, independent of the library that holds them.
 
-`time` is a point in time, with a clock; `list` has any length, `array` one shape; `image` is pixels, or a
-struct of bytes and path; `mixed` is values of several kinds; `other` is what no field can hold.
+`time` is a point in time, a time of day or a duration. A `list` has any length, an `array` a fixed shape.
+`image` is pixels, or a struct of bytes and path. `mixed` is values of several kinds. `other` cannot be held
+by any field.
 """
 
 TextKind: TypeAlias = Literal["int", "float", "bool", "date", "time", "list"]
-"""What every text of a column can be read as."""
+"""Kind of value that every text of a column can be read as."""
 
 NumberStyle: TypeAlias = Literal["currency", "percent", "grouped", "comma", "spaced"]
-"""How a text writes a number that is not read as one: `$5.10`, `12 %`, `1,234`, `3,14`, ` 7`."""
+"""Style of a number that is not read as one: `$5.10`, `12 %`, `1,234`, `3,14`, ` 7`."""
 
 MAX_VALUES: Final = 256
-"""A domain is listed up to here, as the survey of TFRecords does it."""
+"""Maximum number of distinct values that a profile lists, the same as for TFRecords."""
 
 
-MARKERS: Final = frozenset({"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "--", "?"})
-"""Texts that mean a missing value in a column whose other texts are all numbers or dates; in any case."""
+MISSING_MARKERS: Final = frozenset(
+    {"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "--", "?"}
+)
+"""Texts that mark a missing value in a column whose other texts are all numbers or dates; case is ignored."""
 
 
-def is_nan(word: str) -> bool:
-    """Return whether a text is NaN, which float columns can hold as a value."""
+def is_nan_text(word: str) -> bool:
+    """Return whether a text is NaN, which can be a value of a float column."""
     return word.strip().lower() == "nan"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextFacts:
-    """What the texts of a column look like.
+class TextProfile:
+    """Profile of the texts of a column.
 
     Attributes:
-        reads_as: What all of them can be read as, or None.
-        num_numbers: How many can be read as numbers, where only some can; of the texts that were looked at.
-        num_tried: How many texts were looked at for that.
-        misfit: The first text that is no number, or no name of an image, where most are.
-        misfits: The most frequent texts that are neither numbers nor known to mean a missing value.
-        num_misfits: How many different ones there are.
-        style: How most of them write a number that is not read as one, or None.
-        num_styled: How many texts are written so.
-        num_markers: How many texts are known to mean a missing value, where only some others are numbers.
-        markers: How often each text occurs that is known to mean a missing value, such as `NA`, where all
-            others are numbers or dates. Those rows count as missing.
-        num_leading_zeros: How many are whole numbers that begin with a 0, such as 00501.
-        num_beyond_int64: How many are whole numbers that 64 bits do not hold.
-        max_bytes: Length of the longest.
-        mean_words: Words a text, on average.
-        are_other_dates: Whether they look like dates, but not like ISO ones.
-        num_image_names: How many end like the name of an image file.
-        num_files: How many of those that were looked for are files.
-        num_sought: How many were looked for.
+        reads_as: Kind of value that all texts can be read as, or None.
+        num_numbers: Number of texts that are numbers, if only some are.
+        num_tried: Number of texts that were checked for that.
+        misfit: First text that is not a number, or not the name of an image, if most texts are.
+        misfits: Most frequent texts that are neither numbers nor markers of missing values.
+        num_misfits: Number of distinct misfits.
+        style: Most frequent style of numbers that are not read as numbers, or None.
+        num_styled: Number of texts in that style.
+        num_markers: Number of markers of missing values, if only some other texts are numbers.
+        markers: Number of rows of each marker of a missing value, such as `NA`, if all other texts are
+            numbers or dates. These rows count as missing.
+        num_leading_zeros: Number of whole numbers with leading zeros, such as 00501.
+        num_beyond_int64: Number of whole numbers outside the range of int64.
+        max_bytes: Length of the longest text in bytes.
+        mean_words: Average number of words per text.
+        are_other_dates: Whether the texts look like dates that are not in ISO 8601.
+        num_image_names: Number of texts that end like the name of an image file.
+        num_files: Number of those names whose file exists, among the names that were checked.
+        num_sought: Number of names that were checked.
     """
 
     reads_as: TextKind | None = None
@@ -96,17 +99,17 @@ class TextFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemFacts:
-    """What the lists or arrays of a column hold.
+class ItemProfile:
+    """Profile of the lists or arrays of a column.
 
     Attributes:
-        dtype: Of the items as NumPy calls it, or "string" or "bytes"; None where they are nothing of these.
-        shape: Of every row's value, or None where they differ.
-        step: Of every item of the outer list, or None where they differ: `()` for a flat list.
-        min_len: Length of the shortest value, along its first axis.
-        max_len: Of the longest.
-        is_declared: Whether the source itself says that all have this shape.
-        are_pixels: Whether all are uint8 of a height, a width and 1, 3 or 4 channels.
+        dtype: NumPy name of the type of the items, or "string" or "bytes"; None for other types.
+        shape: Shape of the value of every row, or None if shapes differ.
+        step: Shape of every item of the outer list, or None if they differ; `()` for a flat list.
+        min_len: Length of the shortest value along its first axis.
+        max_len: Length of the longest value along its first axis.
+        is_declared: Whether the type of the column guarantees the shape.
+        are_pixels: Whether all values are uint8 arrays of height, width and 1, 3 or 4 channels.
     """
 
     dtype: str | None
@@ -119,31 +122,31 @@ class ItemFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnFacts:
-    """What was found in one column.
+class ColumnProfile:
+    """Profile of one column.
 
     Attributes:
-        kind: What the values are.
-        type_text: Their type in the words of the source, such as `int32` or `list<item: float>`.
-        num_rows: How many rows were looked at.
-        num_missing: How many of them have no value, those with NaN among them.
-        num_distinct: How many different values there are; None if that was not counted: of texts that
-            nearly all differ, of lists, arrays and byte strings.
-        values: The different values in order, where they are few; ints and texts alone.
-        is_unique: Whether no value comes twice.
-        is_counter: Whether the values are whole numbers that go up by one from row to row.
+        kind: Kind of the values.
+        type_text: Type of the values as the source names it, such as `int32` or `list<item: float>`.
+        num_rows: Number of rows that were read.
+        num_missing: Number of rows without a value, including NaN.
+        num_distinct: Number of distinct values; None if not counted: for texts that are nearly all distinct,
+            lists, arrays and byte strings.
+        values: Distinct values in ascending order, if they are few; for ints and texts only.
+        is_unique: Whether all values are distinct.
+        is_counter: Whether the values are whole numbers that increase by one from row to row.
         is_decoded: Whether the texts are byte strings in the source, all of them UTF-8 without control
             characters.
-        is_coded: Whether the source itself holds the values as codes of a dictionary.
-        low: The least number; of ints and floats, and of texts that are such.
-        high: The greatest.
-        num_nan: How many of the values that are present are NaN: none, unless NaN is to be a value.
-        num_missing_nan: How many of the missing values are NaN.
-        is_whole: Whether all floats are whole numbers.
-        text: More about texts.
-        items: More about lists and arrays, also about texts that hold lists.
-        formats: How many values begin as an image of each format; of bytes, or of files that were looked for.
-        determines: Targets that are the same wherever this column is the same.
+        is_coded: Whether the source stores the values dictionary-encoded.
+        low: Smallest number, for ints, floats, and texts that are numbers.
+        high: Largest number, for ints, floats, and texts that are numbers.
+        num_nan: Number of present values that are NaN: 0, unless NaN counts as a value.
+        num_missing_nan: Number of missing values that are NaN.
+        is_whole: Whether all numbers are whole.
+        text: Profile of the texts.
+        items: Profile of lists and arrays, and of texts that are JSON lists.
+        formats: Number of images by format, among byte strings or the files that were checked.
+        determines: Names of targets whose values are determined by this column.
     """
 
     kind: RawKind
@@ -161,23 +164,23 @@ class ColumnFacts:
     num_nan: int = 0
     num_missing_nan: int = 0
     is_whole: bool = False
-    text: TextFacts | None = None
-    items: ItemFacts | None = None
+    text: TextProfile | None = None
+    items: ItemProfile | None = None
     formats: Mapping[str, int] = field(default_factory=dict)
     determines: tuple[str, ...] = ()
 
-    def with_nan(self) -> ColumnFacts:
-        """Return the facts where NaN is a value like any other."""
+    def with_nan(self) -> ColumnProfile:
+        """Return the profile in which NaN counts as a value."""
         num_nan = self.num_missing_nan
         text = self.text
         if text is not None and num_nan:
-            markers = {word: number for word, number in text.markers.items() if not is_nan(word)}
+            markers = {word: number for word, number in text.markers.items() if not is_nan_text(word)}
             text = replace(text, markers=markers, reads_as="float" if self.kind == "text" else None)
         missing = self.num_missing - num_nan
         return replace(self, num_missing=missing, num_nan=num_nan, num_missing_nan=0, text=text)
 
-    def with_markers(self) -> ColumnFacts:
-        """Return the facts where texts such as `NA` are values, as they are in a column of texts."""
+    def with_markers(self) -> ColumnProfile:
+        """Return the profile in which texts such as `NA` count as values, as in a column of texts."""
         if self.text is None:
             return self
         missing = self.num_missing - sum(self.markers.values())
@@ -186,32 +189,32 @@ class ColumnFacts:
 
     @property
     def markers(self) -> Mapping[str, int]:
-        """How often each text that means a missing value occurs in a column of numbers or dates."""
+        """Number of rows of each marker of a missing value in a column of numbers or dates."""
         return {} if self.text is None else self.text.markers
 
     @property
     def num_present(self) -> int:
-        """How many rows have a value."""
+        """Number of rows with a value."""
         return self.num_rows - self.num_missing
 
     @property
     def reads_as(self) -> RawKind:
-        """What the values are, where texts count as what all of them can be read as."""
+        """Kind of the values; for texts, the kind that all of them can be read as."""
         if self.kind == "text" and self.text is not None and self.text.reads_as is not None:
             return self.text.reads_as
         return self.kind
 
 
 @dataclass(frozen=True)
-class SourceFacts:
-    """What was found in the first rows of a source.
+class SourceProfile:
+    """Profile of the first rows of a source.
 
     Attributes:
-        columns: By name, in the order of the source.
-        num_rows: How many rows were looked at.
-        is_whole: Whether these are all there are.
+        columns: Profiles by column, in the order of the source.
+        num_rows: Number of rows that were read.
+        is_whole: Whether the source has no other rows.
     """
 
-    columns: Mapping[str, ColumnFacts]
+    columns: Mapping[str, ColumnProfile]
     num_rows: int
     is_whole: bool

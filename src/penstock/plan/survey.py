@@ -1,8 +1,6 @@
-"""Survey columns of a few texts in plain Python.
+"""Survey the first rows of a source: one profile per column.
 
-In: one short column of texts. Out: the facts that `survey_texts` finds, where the texts are plain numbers or
-plain words; None where there is more to check. Each call of Arrow or NumPy costs as much as all of this, and
-a table of three rows may have a hundred thousand columns.
+In: the first blocks of a source. Out: a `SourceProfile`, which names columns that leak a target as well.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.plan.leakage import Labels, Target
+from penstock.plan.leakage import ComparableColumn, LeakageTarget
 from penstock.plan.lists import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
-from penstock.plan.profile import MARKERS, ColumnFacts, SourceFacts, TextFacts, TextKind
+from penstock.plan.profile import MISSING_MARKERS, ColumnProfile, SourceProfile, TextKind, TextProfile
 from penstock.plan.texts import Chunks
 from penstock.plan.values import (
-    Found,
+    SurveyedColumn,
     add_markers,
     survey_bytes,
     survey_numbers,
@@ -31,22 +29,25 @@ from penstock.plan.values import (
     survey_times,
 )
 from penstock.source.block import Block, RawColumn
-from penstock.source.column import drop_words
+from penstock.source.column import drop_missing_texts
 
 MAX_FEW: Final = 16
-"""Rows up to which Python is faster."""
+"""Number of rows up to which plain Python is faster than Arrow."""
 
-_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")  # no leading zeros, and 64 bits hold it
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")  # no leading zeros, within int64
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?")
 _WORDS: Final = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")  # neither a number, a date, a list nor a file name
-_OTHER_WORDS: Final = MARKERS | {"inf", "infinity", "true", "false"}
+_OTHER_WORDS: Final = MISSING_MARKERS | {"inf", "infinity", "true", "false"}
 
 
-def survey_few_texts(column: pa.Array[Any]) -> Found | None:
-    """Return the facts of a short column of plain numbers or words; None where it holds something else.
+def survey_few_texts(column: pa.Array[Any]) -> SurveyedColumn | None:
+    """Return the profile of a short column of plain numbers or words; None if it holds anything else.
+
+    Each call of Arrow or NumPy takes as long as this whole function, and a table of three rows may have
+    100,000 columns.
 
     Args:
-        column: At most `MAX_FEW` texts, null where one is missing.
+        column: At most `MAX_FEW` texts, null if missing.
     """
     cells: list[Any] = column.to_pylist()
     texts: list[str] = [cell for cell in cells if cell is not None] if column.null_count else cells
@@ -61,7 +62,7 @@ def survey_few_texts(column: pa.Array[Any]) -> Found | None:
         values, counted = _count_words(texts)
     else:
         return None
-    facts = ColumnFacts(
+    profile = ColumnProfile(
         kind="text",
         type_text=str(column.type),
         num_rows=len(cells),
@@ -69,9 +70,9 @@ def survey_few_texts(column: pa.Array[Any]) -> Found | None:
         **counted,
         is_unique=counted["num_distinct"] == len(texts) > 1,
     )
-    present = np.array([cell is not None for cell in cells]) if facts.num_missing else None
-    is_ordered = facts.text is not None and facts.text.reads_as is not None
-    return Found(facts, Labels(values, present, counted["num_distinct"], is_ordered))
+    present = np.array([cell is not None for cell in cells]) if profile.num_missing else None
+    is_ordered = profile.text is not None and profile.text.reads_as is not None
+    return SurveyedColumn(profile, ComparableColumn(values, present, counted["num_distinct"], is_ordered))
 
 
 def _is_words(text: str) -> bool:
@@ -117,8 +118,8 @@ def _count_words(texts: list[str]) -> tuple[NDArray[Any], dict[str, Any]]:
 
 
 @lru_cache(maxsize=1024)
-def _describe(reads_as: TextKind | None, max_bytes: int, mean_words: float = 0.0) -> TextFacts:
-    return TextFacts(reads_as=reads_as, max_bytes=max_bytes, mean_words=mean_words)
+def _describe(reads_as: TextKind | None, max_bytes: int, mean_words: float = 0.0) -> TextProfile:
+    return TextProfile(reads_as=reads_as, max_bytes=max_bytes, mean_words=mean_words)
 
 
 _TEXT_ID = pa.string().id
@@ -130,14 +131,14 @@ def survey_blocks(
     is_whole: bool,
     targets: Collection[str] = (),
     words: Mapping[str, SequenceOf[str]] | None = None,
-) -> SourceFacts:
-    """Collect the facts of every column.
+) -> SourceProfile:
+    """Return the profiles of all columns.
 
     Args:
-        blocks: The first ones of a source.
-        is_whole: Whether there are no others.
-        targets: Columns that a model is to predict; the others are searched for twins of them.
-        words: Texts that mean a missing value, by column; in a column that is listed no others are found.
+        blocks: First blocks of a source.
+        is_whole: Whether the source has no other blocks.
+        targets: Names of target columns; all other columns are checked for target leakage.
+        words: Texts that mark a missing value, by column; in a listed column no other markers are inferred.
     """
     num_rows = sum(block.num_rows for block in blocks)
     folder = blocks[0].folder if blocks else None
@@ -148,42 +149,42 @@ def survey_blocks(
         )
         for name in (blocks[0].columns if blocks else ())
     }
-    twins = _find_twins({name: each.labels for name, each in found.items()}, targets) if targets else {}
+    leaks = _find_leaks({name: each.labels for name, each in found.items()}, targets) if targets else {}
     columns = {
-        name: replace(each.facts, determines=twins[name]) if name in twins else each.facts
+        name: replace(each.profile, determines=leaks[name]) if name in leaks else each.profile
         for name, each in found.items()
     }
-    return SourceFacts(columns, num_rows, is_whole)
+    return SourceProfile(columns, num_rows, is_whole)
 
 
 def survey_column(
     parts: SequenceOf[RawColumn], folder: str | None = None, words: SequenceOf[str] | None = None
-) -> Found:
-    """Collect the facts of one column, given block by block.
+) -> SurveyedColumn:
+    """Return the profile of one column.
 
     Args:
-        parts: The column, block by block.
-        folder: What relative paths are relative to.
-        words: Texts that mean a missing value; None finds those that are well known among numbers.
+        parts: The column, one array per block.
+        folder: Folder that relative paths start from.
+        words: Texts that mark a missing value; None to recognize well-known markers among numbers.
     """
     if not parts:
-        return Found(ColumnFacts(kind="empty", type_text="nothing", num_rows=0))
+        return SurveyedColumn(ColumnProfile(kind="empty", type_text="nothing", num_rows=0))
     if words:
-        parts = [drop_words(part, words) for part in parts]
+        parts = [drop_missing_texts(part, words) for part in parts]
     survey = partial(_survey_arrow, folder=folder, finds_markers=words is None)
     if len(parts) == 1 and not isinstance(parts[0], np.ndarray) and parts[0].type.id == _TEXT_ID:
-        # A column of a small CSV, which may have a hundred thousand of them.
+        # A column of a small CSV file, which may have 100,000 columns.
         found = survey_few_texts(parts[0]) if len(parts[0]) <= MAX_FEW else None
         return found or survey_texts(pa.chunked_array([parts[0]]), folder, finds_markers=words is None)
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):
-            return Found(survey_arrays(arrays))
+            return SurveyedColumn(survey_arrays(arrays))
         if any(array.dtype == object for array in arrays):
             values = [value for array in arrays for value in array.tolist()]
             markers = count_markers(values) if words is None else {}
-            column, facts = survey_objects(drop_texts(values) if markers else values)
-            found = Found(facts) if column is None else survey(column)
+            column, profile = survey_objects(drop_texts(values) if markers else values)
+            found = SurveyedColumn(profile) if column is None else survey(column)
             return add_markers(found, markers) if markers else found
     column = _join(parts)
     if column is None:
@@ -191,12 +192,12 @@ def survey_column(
             str(part.dtype if isinstance(part, np.ndarray) else part.type) for part in parts
         )
         text = ", ".join(names)
-        return Found(ColumnFacts(kind="mixed", type_text=text, num_rows=sum(map(len, parts))))
+        return SurveyedColumn(ColumnProfile(kind="mixed", type_text=text, num_rows=sum(map(len, parts))))
     return survey(column)
 
 
 def _join(parts: Iterable[RawColumn]) -> Chunks | None:
-    """Return the column as one; None where its blocks are of types that do not go together."""
+    """Return the column as one chunked array; None if the types of its blocks have no common type."""
     try:
         chunks: list[Any] = [pa.array(part) if isinstance(part, np.ndarray) else part for part in parts]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -207,7 +208,8 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
     if len(types) == 1 and not any(chunk.type == pa.null() for chunk in chunks):
         return pa.chunked_array(chunks)
     try:
-        # A block of missing values has no type of its own; whole numbers beside floats become floats.
+        # A block of missing values has the type null; whole numbers become floats if other blocks hold
+        # floats.
         schema = pa.unify_schemas(
             [pa.schema([("", each)]) for each in types or {pa.null()}], promote_options="permissive"
         )
@@ -217,7 +219,7 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
         return None
 
 
-def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Found:
+def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> SurveyedColumn:
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         chunks: list[Any] = column.chunks
@@ -225,10 +227,10 @@ def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Fo
         return _survey_arrow(storage, folder, finds_markers)
     if pa.types.is_dictionary(kind):
         found = _survey_arrow(column.cast(kind.value_type), folder, finds_markers)
-        return replace(found, facts=replace(found.facts, is_coded=True))
+        return replace(found, profile=replace(found.profile, is_coded=True))
     if pa.types.is_decimal(kind):
         found = survey_numbers(column.cast(pa.float64()))
-        return replace(found, facts=replace(found.facts, type_text=str(kind)))
+        return replace(found, profile=replace(found.profile, type_text=str(kind)))
     if _is_one_of(kind, *_STRINGS):
         is_view = pa.types.is_string_view(kind)
         texts = column.cast(pa.large_string()) if is_view else column
@@ -237,32 +239,34 @@ def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Fo
     for names, survey in _SURVEYS.items():
         if _is_one_of(kind, *names):
             return survey(column)
-    return Found(survey_lists(column))
+    return SurveyedColumn(survey_lists(column))
 
 
 _STRINGS: Final = (
     *("string", "large_string", "string_view"),
     *("binary", "large_binary", "fixed_size_binary", "binary_view"),
 )
-_SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], Found]]] = {
+_SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], SurveyedColumn]]] = {
     ("integer", "floating", "boolean"): survey_numbers,
     ("date", "timestamp", "time", "duration"): survey_times,
 }
-"""By the names that Arrow's tests of types have."""
+"""Survey functions by the names of Arrow's type predicates, such as `is_date`."""
 
 
 def _is_one_of(kind: pa.DataType, *names: str) -> bool:
     return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
-def _find_twins(labels: Mapping[str, Labels | None], targets: Collection[str]) -> dict[str, tuple[str, ...]]:
-    twins: dict[str, tuple[str, ...]] = {}
+def _find_leaks(
+    labels: Mapping[str, ComparableColumn | None], targets: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    leaks: dict[str, tuple[str, ...]] = {}
     for name in targets:
-        told = labels.get(name)
-        target = None if told is None else Target(told)
+        found = labels.get(name)
+        target = None if found is None else LeakageTarget(found)
         if target is None or not target.can_be_checked:
             continue
         for other, column in labels.items():
             if other not in targets and column is not None and target.is_determined_by(column):
-                twins[other] = (*twins.get(other, ()), name)
-    return twins
+                leaks[other] = (*leaks.get(other, ()), name)
+    return leaks

@@ -1,6 +1,6 @@
-"""What the texts of a column can be read as: numbers, dates, lists, names of image files.
+"""Interpret the texts of a column as numbers, dates, JSON lists or names of image files.
 
-In: texts as Arrow arrays. Out: what all of them are, and the numbers that they hold.
+In: texts as Arrow arrays. Out: a profile of the texts, and the numbers or lists that they contain.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.plan.profile import MARKERS, NumberStyle, TextFacts, TextKind
+from penstock.plan.profile import MISSING_MARKERS, NumberStyle, TextKind, TextProfile
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
-"""A column, block by block."""
+"""A column as one Arrow chunk per block."""
 
 NUM_PROBED: Final = 256
-"""Texts that are looked at one by one. They say what the others are worth trying as: Arrow reads a hundred
-thousand numbers in a millisecond or two, but takes a hundred times that to find that none of them is one."""
+"""Number of texts that are checked one by one. They decide which conversions of the whole column are tried:
+Arrow parses 100,000 numbers in about 2 ms, but needs a hundred times as long if none of them is a number."""
 
 _INT = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(
@@ -44,76 +44,83 @@ _OTHER_DATE = re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}.*")
 _IMAGE_NAME = re.compile(r"(?is)(?!https?:).*\.(jpe?g|png|webp|gif|bmp)")
 _FEW_TEXTS: Final = 16
 _SAFE_DIGITS: Final = 18
-"""So few numbers, of so few digits that 64 bits hold them, Python reads before Arrow has begun."""
+"""Up to this many numbers, with so few digits that int64 holds them, are parsed faster in Python than in
+Arrow."""
 _DATE_BYTES: Final = len("2024-01-31")
 _ZONES: Final = (None, "UTC")
 
 
-class Reading(NamedTuple):
-    """What texts were read as: facts, the numbers if they are numbers, the first lists if they are lists."""
+class TextInterpretation(NamedTuple):
+    """Interpretation of texts: numbers, dates, lists, names of image files, or plain text.
 
-    facts: TextFacts
+    Attributes:
+        profile: Profile of the texts.
+        numbers: The numbers, if all texts are numbers.
+        lists: The first lists, if all texts are JSON lists.
+    """
+
+    profile: TextProfile
     numbers: NDArray[Any] | None = None
     lists: tuple[list[Any], ...] = ()
 
 
-def read_texts(texts: Chunks) -> Reading:
-    """Find what texts can be read as; all of them are present."""
+def interpret_texts(texts: Chunks) -> TextInterpretation:
+    """Interpret texts, of which none is null."""
     probe = _probe(texts)
-    facts: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
+    profile: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
     num_numbers = sum(_NUMBER.fullmatch(text) is not None for text in probe)
     if probe and num_numbers == len(probe):
-        reading = _read_numbers(texts, probe, facts)
-        if reading is not None:
-            return reading
-    facts["mean_words"] = sum(len(text.split()) for text in probe) / max(1, len(probe))
-    # A word for a missing number makes texts of all the others: count the numbers, so that a warning says it.
+        interpretation = _read_numbers(texts, probe, profile)
+        if interpretation is not None:
+            return interpretation
+    profile["mean_words"] = sum(len(text.split()) for text in probe) / max(1, len(probe))
+    # A marker such as "unknown" turns a column of numbers into texts: count the numbers for the warning.
     num_numeric = num_numbers + sum(map(_is_numeric, probe)) if num_numbers < len(probe) else num_numbers
     if num_numeric * 2 > len(probe) and (num_numeric > num_numbers or num_numbers):
-        return Reading(TextFacts(**facts, **_count_numbers(texts)))
+        return TextInterpretation(TextProfile(**profile, **_count_numbers(texts)))
     if _all(_TIME, probe):
-        return Reading(TextFacts(reads_as=_read_times(texts), **facts))
+        return TextInterpretation(TextProfile(reads_as=_read_times(texts), **profile))
     if _all(_OTHER_DATE, probe):
-        return Reading(TextFacts(are_other_dates=True, **facts))
+        return TextInterpretation(TextProfile(are_other_dates=True, **profile))
     if 2 * sum(_IMAGE_NAME.fullmatch(text) is not None for text in probe) > len(probe):
-        return Reading(TextFacts(**facts, **_count_image_names(texts)))
+        return TextInterpretation(TextProfile(**profile, **_count_image_names(texts)))
     lists = _read_lists(texts, probe)
-    return Reading(TextFacts(reads_as="list" if lists else None, **facts), lists=lists)
+    return TextInterpretation(TextProfile(reads_as="list" if lists else None, **profile), lists=lists)
 
 
-def find_markers(texts: Chunks, reading: Reading) -> dict[str, int]:
-    """Count the texts that mean a missing value, where all others may be numbers or dates.
+def find_markers(texts: Chunks, interpretation: TextInterpretation) -> dict[str, int]:
+    """Count the texts that mark a missing value, if all others may be numbers or dates.
 
     Args:
-        texts: All that are present.
-        reading: What they were read as with those texts among them.
+        texts: The texts, without nulls.
+        interpretation: Interpretation of all texts, markers included.
     """
-    if reading.numbers is not None:
-        # `nan` is read as a number, too.
-        if reading.numbers.dtype.kind != "f" or not np.isnan(reading.numbers).any():
+    if interpretation.numbers is not None:
+        # `nan` is parsed as a number.
+        if interpretation.numbers.dtype.kind != "f" or not np.isnan(interpretation.numbers).any():
             return {}
-    elif reading.facts.reads_as is not None or not all(map(_may_be_number, _probe(texts))):
+    elif interpretation.profile.reads_as is not None or not all(map(_may_be_number, _probe(texts))):
         return {}
     words = pc.ascii_trim_whitespace(texts.filter(_are_markers(texts)))
     found: Any = pc.value_counts(words)
     counts = {each["values"]: each["counts"] for each in found.to_pylist()}
-    # Where nothing else is there, nothing says that it is a column of numbers.
+    # Markers alone do not show that the column holds numbers.
     return dict(sorted(counts.items())) if sum(counts.values()) < len(texts) else {}
 
 
 def drop_markers(column: Chunks) -> Chunks:
-    """Return the texts of a column with nulls for those that mean a missing value."""
+    """Return the texts of a column with nulls in place of markers of missing values."""
     kept: Chunks = pc.if_else(_are_markers(column), pa.scalar(None, column.type), column)
     return kept
 
 
 def _are_markers(texts: Chunks) -> Any:
     words = pc.ascii_lower(pc.ascii_trim_whitespace(texts))
-    return pc.is_in(words, pa.array(sorted(MARKERS), texts.type))
+    return pc.is_in(words, pa.array(sorted(MISSING_MARKERS), texts.type))
 
 
 def _may_be_number(text: str) -> bool:
-    return bool(_NUMBER.fullmatch(text) or _TIME.fullmatch(text)) or text.strip().lower() in MARKERS
+    return bool(_NUMBER.fullmatch(text) or _TIME.fullmatch(text)) or text.strip().lower() in MISSING_MARKERS
 
 
 def _probe(texts: Chunks) -> list[Any]:
@@ -122,7 +129,7 @@ def _probe(texts: Chunks) -> list[Any]:
 
 
 def _measure_longest(texts: Chunks, probe: list[str]) -> int:
-    # Where the probe is all there is, Python is faster, and tables of a hundred thousand columns need it.
+    # If the probe is the whole column, Python is faster, which matters for tables of 100,000 columns.
     if len(probe) == len(texts):
         return max((len(text.encode()) for text in probe), default=0)
     return int(pc.max(pc.binary_length(texts)).as_py() or 0)
@@ -132,32 +139,34 @@ def _all(pattern: re.Pattern[str], probe: list[str]) -> bool:
     return bool(probe) and all(pattern.fullmatch(text) for text in probe)
 
 
-def _read_numbers(texts: Chunks, probe: list[str], facts: dict[str, Any]) -> Reading | None:
+def _read_numbers(texts: Chunks, probe: list[str], profile: dict[str, Any]) -> TextInterpretation | None:
     are_ints = all(_INT.fullmatch(text) for text in probe)
-    if len(probe) == len(texts) <= _FEW_TEXTS and are_ints and facts["max_bytes"] <= _SAFE_DIGITS:
+    if len(probe) == len(texts) <= _FEW_TEXTS and are_ints and profile["max_bytes"] <= _SAFE_DIGITS:
         num_zeros = _count_leading_zeros(texts, probe)
         few = np.array([int(text) for text in probe], np.int64)
-        return Reading(TextFacts(reads_as="int", num_leading_zeros=num_zeros, **facts), few)
+        return TextInterpretation(TextProfile(reads_as="int", num_leading_zeros=num_zeros, **profile), few)
     if are_ints:
         ints = _try_cast(texts, pa.int64())
         if ints is not None:
             num_zeros = _count_leading_zeros(texts, probe)
-            return Reading(TextFacts(reads_as="int", num_leading_zeros=num_zeros, **facts), ints.to_numpy())
+            return TextInterpretation(
+                TextProfile(reads_as="int", num_leading_zeros=num_zeros, **profile), ints.to_numpy()
+            )
     numbers = _try_cast(texts, pa.float64())
     if numbers is None:
         return None
     values = numbers.to_numpy()
     if are_ints and pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
         num_beyond = int(np.count_nonzero(np.abs(values) >= 2.0**63))
-        return Reading(TextFacts(reads_as="int", num_beyond_int64=num_beyond, **facts), values)
-    return Reading(TextFacts(reads_as="float", **facts), values)
+        return TextInterpretation(TextProfile(reads_as="int", num_beyond_int64=num_beyond, **profile), values)
+    return TextInterpretation(TextProfile(reads_as="float", **profile), values)
 
 
 def _is_numeric(text: str) -> bool:
-    """Whether a text that is no number means one, or a missing one."""
+    """Return whether a text is a number in another style, or a marker of a missing number."""
     if _NUMBER.fullmatch(text):
         return False
-    return _STYLED.fullmatch(text) is not None or text.strip().lower() in MARKERS
+    return _STYLED.fullmatch(text) is not None or text.strip().lower() in MISSING_MARKERS
 
 
 def _count_numbers(texts: Chunks) -> dict[str, Any]:
@@ -195,7 +204,7 @@ def _count_image_names(texts: Chunks) -> dict[str, Any]:
 def _read_times(texts: Chunks) -> TextKind | None:
     if _try_cast(texts, pa.date32()) is not None:
         return "date"
-    # Days and microseconds do not go into one column.
+    # Days and microseconds cannot share a column.
     if pc.min(pc.binary_length(texts)).as_py() <= _DATE_BYTES:
         return None
     is_time = any(_try_cast(texts, pa.timestamp("us", zone)) is not None for zone in _ZONES)

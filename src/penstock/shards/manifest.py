@@ -16,7 +16,7 @@ from penstock.errors import ManifestError, NoSuchPathError, PenstockError, Schem
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import show
-from penstock.schema.declaration import load_form
+from penstock.schema.declaration import load_plan_declaration
 from penstock.schema.schema import Schema
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
@@ -245,7 +245,7 @@ def _check_plan(value: JsonValue) -> None:
     if not plan:
         return
     try:
-        load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
+        load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
     except SchemaError as error:
         raise _refuse_inside(value, f".{error.field}" if error.field else "", error) from None
     _check_known(

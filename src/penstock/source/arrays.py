@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.wording import show
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.source.arrow_schema import check_names, declare_coded, is_coded, plain_table, to_column
 from penstock.source.block import Block, RawColumn
-from penstock.source.column import arrange, as_objects, make_column
+from penstock.source.column import as_objects, make_column, times_to_arrow
 from penstock.source.cutter import cut_columns
 from penstock.source.samples import check_depth
 
@@ -40,7 +40,7 @@ class ArraySource:
         self.name = name
         self.notes = notes
         self.declared: Mapping[str, Field] = declared or {}
-        self.forms: Mapping[str, Form] = {}
+        self.forms: Mapping[str, Representation] = {}
         self._kind = kind
         self._columns = columns
         first = next(iter(columns), None)
@@ -168,7 +168,7 @@ def _read_numpy(array: np.ndarray[Any, Any]) -> RawColumn:
     if array.dtype.kind in "USO":
         return make_column(array.tolist())
     if array.ndim == 1 and array.dtype.kind in "mM":
-        times = arrange(array)
+        times = times_to_arrow(array)
         return as_objects(list(array)) if times is None else times
     return _native_order(array)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 
 RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
@@ -91,7 +91,7 @@ class Source(Protocol):
     name: str
     is_repeatable: bool
     declared: Mapping[str, Field]
-    forms: Mapping[str, Form]
+    forms: Mapping[str, Representation]
 
     @property
     def num_rows(self) -> int | None:
@@ -121,7 +121,7 @@ HEAD_BYTES: Final = 64 << 20
 """The head ends with the block that reaches either: it follows from the data alone, as the plan must."""
 
 
-class Peeked:
+class PeekedSource:
     """A source with its first blocks at hand; a `Source` itself.
 
     Attributes:
@@ -137,7 +137,7 @@ class Peeked:
         self.num_rows = source.num_rows
         self.num_bytes = source.num_bytes
         self.declared: Mapping[str, Field] = source.declared
-        self.forms: Mapping[str, Form] = source.forms
+        self.forms: Mapping[str, Representation] = source.forms
         self._source = source
         self._absent: tuple[str, ...] = ()
         self._rest: Iterator[Block] | None = source.blocks()

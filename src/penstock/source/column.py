@@ -32,7 +32,7 @@ def read_times(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any] |
     """
     kinds = set(map(type, present))
     if all(issubclass(kind, np.timedelta64) for kind in kinds):
-        return arrange(_gather(values, "m8"))
+        return times_to_arrow(_gather(values, "m8"))
     if any(issubclass(kind, np.datetime64) or hasattr(kind, "to_datetime64") for kind in kinds):
         if all(issubclass(kind, (np.datetime64, datetime.date)) for kind in kinds):
             return _read_moments(values, present)
@@ -46,7 +46,7 @@ def read_times(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any] |
     return pa.array(times, pa.timestamp("us", "UTC" if True in zones else None))
 
 
-def arrange(times: NDArray[Any] | None) -> pa.Array[Any] | None:
+def times_to_arrow(times: NDArray[Any] | None) -> pa.Array[Any] | None:
     """Return NumPy's times as Arrow has them; None where Arrow has no such unit, or they are too far."""
     if times is None:
         return None
@@ -68,10 +68,10 @@ def arrange(times: NDArray[Any] | None) -> pa.Array[Any] | None:
 def _read_moments(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any] | None:
     if any(getattr(value, "tzinfo", None) is not None for value in present):
         values = [_without_zone(value) for value in values]
-        array = arrange(_gather(values, "M8"))
+        array = times_to_arrow(_gather(values, "M8"))
         is_time = array is not None and pa.types.is_timestamp(array.type)
         return array.cast(pa.timestamp(array.type.unit, "UTC")) if array is not None and is_time else array
-    return arrange(_gather(values, "M8"))
+    return times_to_arrow(_gather(values, "M8"))
 
 
 def _gather(values: Sequence[Any], kind: str) -> NDArray[Any] | None:
@@ -171,7 +171,7 @@ def may_be_missing(kind: type) -> bool:
     return kind.__name__ in _MARKERS or issubclass(kind, (float, np.floating, np.datetime64, np.timedelta64))
 
 
-def drop_words(column: RawColumn, words: Sequence[str]) -> RawColumn:
+def drop_missing_texts(column: RawColumn, words: Sequence[str]) -> RawColumn:
     """Return a plain column without texts that mean a missing value; white space around them is ignored."""
     if isinstance(column, np.ndarray):
         if column.dtype != object or column.ndim != 1:

@@ -15,7 +15,7 @@ from penstock.source.arrow_schema import plain_table, to_column
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, RawColumn
 
 
-class Piece(NamedTuple):
+class BlockRows(NamedTuple):
     """The rows of one block.
 
     Attributes:
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     is_copy: bool
 
 
-def cut_tables(tables: Iterable[tuple[pa.Table, int]]) -> Iterator[Piece]:
+def cut_tables(tables: Iterable[tuple[pa.Table, int]]) -> Iterator[BlockRows]:
     """Cut a stream of tables, each with the bytes of the source that it stands for.
 
     A piece has BLOCK_ROWS rows, or a half, a quarter, … of that where those would be too many bytes: then it
@@ -68,7 +68,7 @@ class _Pending:
         self._table = pa.concat_tables([self._table, table]) if self._table and self.num_rows else table
         self.num_rows = self._table.num_rows
 
-    def take(self) -> Piece:
+    def take(self) -> BlockRows:
         table = self._table or pa.table({})
         if self._size <= BLOCK_BYTES:
             num_rows = min(self.num_rows, BLOCK_ROWS)
@@ -77,7 +77,7 @@ class _Pending:
         columns = {name: table.column(i).slice(0, num_rows) for i, name in enumerate(table.column_names)}
         is_copy = self._is_copy or any(column.num_chunks != 1 for column in columns.values())
         arrays = {name: to_column(column) for name, column in columns.items()}
-        piece = Piece(arrays, num_rows, self._num_bytes, is_copy)
+        piece = BlockRows(arrays, num_rows, self._num_bytes, is_copy)
         self.num_rows -= num_rows
         self._num_bytes = 0
         self._is_copy &= self.num_rows > 0
@@ -86,7 +86,7 @@ class _Pending:
         return piece
 
 
-def cut_columns(columns: Mapping[str, RawColumn], num_rows: int) -> Iterator[Piece]:
+def cut_columns(columns: Mapping[str, RawColumn], num_rows: int) -> Iterator[BlockRows]:
     """Cut whole columns, without copying."""
     typed = [column for column in columns.values() if not _is_objects(column)]
     # Objects are asked for their sizes once, not once for every block that they might be in.
@@ -104,7 +104,7 @@ def cut_columns(columns: Mapping[str, RawColumn], num_rows: int) -> Iterator[Pie
 
         rows = fit_rows(rest, measure)
         pieces = {name: slice_rows(column, start, rows) for name, column in columns.items()}
-        yield Piece(pieces, rows, 0, is_copy=False)
+        yield BlockRows(pieces, rows, 0, is_copy=False)
         start += rows
 
 

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from penstock.errors import OptionError, OutOfMemoryError, SourceError
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.source.arrow_files import IpcFile, ParquetFile
 from penstock.source.arrow_schema import check_names, declare_schema, plain_schema, read_carried
 from penstock.source.block import Block
 from penstock.source.csv import CsvFile
-from penstock.source.cutter import Piece, cut_tables
+from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
@@ -111,12 +111,12 @@ class FilesSource:
         options: SourceOptions,
         name: str | None = None,
         declared: Mapping[str, Field] | None = None,
-        forms: Mapping[str, Form] | None = None,
+        forms: Mapping[str, Representation] | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
         self.name = name or (paths[0].name if len(paths) == 1 else f"{len(paths)} files")
         self.declared: Mapping[str, Field] = declared or {}
-        self.forms: Mapping[str, Form] = forms or {}
+        self.forms: Mapping[str, Representation] = forms or {}
         self._identities = [OpenFile(path).identity for path in paths]
         self._files = [open_file(path, options) for path in paths]
         self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
@@ -240,7 +240,7 @@ class FilesSource:
         return self._digests[path]
 
 
-def _name_exhausted(path: Path, pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _name_exhausted(path: Path, pieces: Iterator[BlockRows]) -> Iterator[BlockRows]:
     """Yield the pieces of a file; where the next does not fit into memory, the error names its first row."""
     num_rows = 0
     try:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import ChangedFileError, SourceError
 from penstock.foundation.wording import count
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import MAX_CATEGORIES, Bytes, Category, Image
 from penstock.source.block import BLOCK_ROWS, Block, RawColumn, Source
@@ -66,7 +66,7 @@ class ImageFolderSource:
         self.num_rows: int | None
         self.num_bytes: int | None = sum(self._block_bytes)
         self.declared: Mapping[str, Field] = {"image": Image()}
-        self.forms: Mapping[str, Form] = {"image": "path"}
+        self.forms: Mapping[str, Representation] = {"image": "path"}
         if "label" in self._columns:
             values = tuple(classes) if len(classes) <= MAX_CATEGORIES else None
             self.declared = {**self.declared, "label": Category(values=values, role="target")}
@@ -195,7 +195,7 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
     if tables and not metadata and not num_images and not num_others:
         return FilesSource(tables, options, folder.resolve().name)
     if len(tables) == 1:
-        return CaptionedSource(tables[0], options)
+        return AnnotatedFolderSource(tables[0], options)
     if tables:
         raise SourceError(
             "tables beside other files",
@@ -241,7 +241,7 @@ def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
     return tables, others, num_others, num_images
 
 
-class CaptionedSource(FilesSource):
+class AnnotatedFolderSource(FilesSource):
     """A table in the folder of the files that it names; the files that it does not name are counted."""
 
     def __init__(self, table: Path, options: SourceOptions) -> None:
@@ -284,7 +284,9 @@ class CaptionedSource(FilesSource):
         self._unnamed = sum(_count_unknown(batch, known) for batch in _batches(files, 1 << 16))
 
 
-def _find_paths(columns: Mapping[str, RawColumn], folder: Path) -> tuple[dict[str, Field], dict[str, Form]]:
+def _find_paths(
+    columns: Mapping[str, RawColumn], folder: Path
+) -> tuple[dict[str, Field], dict[str, Representation]]:
     declared: dict[str, Field] = {}
     for name, column in columns.items():
         if not isinstance(column, pa.Array) or not _is_text(column.type):

@@ -31,7 +31,7 @@ _HUGE = 2.0**63
 _GZIP = (".gz", ".gzip")
 
 
-class Piece(NamedTuple):
+class LineChunk(NamedTuple):
     """Some whole lines: their bytes, and the numbers of the first line and its byte."""
 
     data: bytes
@@ -82,7 +82,7 @@ class JsonlFile:
             reported += share
             yield self._parse(piece, schema), share
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[LineChunk]:
         pending = b""
         line, offset = 1, 0
         for chunk in self._text.chunks():
@@ -91,7 +91,7 @@ class JsonlFile:
                 continue
             end = pending.rfind(b"\n") + 1
             if end:
-                yield Piece(pending[:end], line, offset)
+                yield LineChunk(pending[:end], line, offset)
                 line, offset = line + pending.count(b"\n", 0, end), offset + end
                 pending = pending[end:]
             elif len(pending) > MAX_LINE_BYTES:
@@ -104,9 +104,9 @@ class JsonlFile:
                     advice="Write one JSON object per line.",
                 )
         if pending:
-            yield Piece(pending, line, offset)
+            yield LineChunk(pending, line, offset)
 
-    def _parse(self, piece: Piece, schema: pa.Schema | None) -> pa.Table:
+    def _parse(self, piece: LineChunk, schema: pa.Schema | None) -> pa.Table:
         data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else piece.data
         if not data.strip():
             return pa.schema([] if schema is None else schema).empty_table()
@@ -122,7 +122,7 @@ class JsonlFile:
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._explain(piece, str(error)) from None
 
-    def _explain(self, piece: Piece, reason: str) -> SourceError:
+    def _explain(self, piece: LineChunk, reason: str) -> SourceError:
         """Find the first line that is no JSON object, or else the one that pyarrow means."""
         for line, text in _lines(piece):
             if fault := self._check_line(text, line):
@@ -161,7 +161,7 @@ class JsonlFile:
             "a line", path=self.path, line=line, expected="a JSON object", got=got, advice=advice
         )
 
-    def _refuse_array(self, piece: Piece) -> None:
+    def _refuse_array(self, piece: LineChunk) -> None:
         """Refuse a file that is one JSON array, over one line or many."""
         data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else b""
         start = data.lstrip()
@@ -181,7 +181,7 @@ class JsonlFile:
             advice=f"Turn it into lines: {unpack} > {made}; in Python pass json.load(file).",
         )
 
-    def _check_text(self, piece: Piece) -> None:
+    def _check_text(self, piece: LineChunk) -> None:
         try:
             piece.data.decode()
         except UnicodeDecodeError as error:
@@ -189,7 +189,7 @@ class JsonlFile:
             got = piece.data[error.start : error.start + 4]
             raise self._text.encoding_error(piece.offset + error.start, got, line=line) from None
 
-    def _check_depth(self, piece: Piece) -> None:
+    def _check_depth(self, piece: LineChunk) -> None:
         num_before = find_deep(piece.data)
         if num_before is None:
             return
@@ -206,7 +206,7 @@ class JsonlFile:
             advice="Flatten what it holds.",
         )
 
-    def _check_ints(self, table: pa.Table, piece: Piece) -> None:
+    def _check_ints(self, table: pa.Table, piece: LineChunk) -> None:
         """Refuse an int of more than 64 bits: pyarrow would make all ints of its column floats."""
         for name in table.column_names:
             if not any(_holds_huge(chunk) for chunk in table.column(name).chunks):
@@ -226,7 +226,7 @@ class JsonlFile:
                     )
 
 
-def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
+def _lines(piece: LineChunk) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers."""
     data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else piece.data
     for line, text in enumerate(data.split(b"\n"), piece.line):

@@ -19,7 +19,7 @@ from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.foundation.wording import show
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
-from penstock.source.column import drop_words
+from penstock.source.column import drop_missing_texts
 from penstock.source.files import FilesSource
 from penstock.source.folder import ImageFolderSource, find_tables, open_folder
 from penstock.source.options import SourceOptions
@@ -41,7 +41,7 @@ class _WordSource:
     def blocks(self) -> Iterator[Block]:
         """Yield the rows from the first to the last."""
         for block in self._source.blocks():
-            columns = {name: drop_words(raw, self._words) for name, raw in block.columns.items()}
+            columns = {name: drop_missing_texts(raw, self._words) for name, raw in block.columns.items()}
             yield replace(block, columns=columns)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.errors import OptionError, SourceError
 from penstock.foundation.json_text import MAX_DEPTH
 from penstock.foundation.wording import find_nearest, show
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block, RawColumn
 from penstock.source.column import make_column
@@ -31,7 +31,7 @@ _FIXED: Final = frozenset(
 )
 
 
-def own_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
+def copy_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
     """Return a sample that shares nothing with its maker that can change.
 
     Args:
@@ -46,7 +46,7 @@ def own_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
         if type(value) in _FIXED:
             continue
         try:
-            owned[name] = own(value)
+            owned[name] = copy_value(value)
         except RecursionError:
             raise _too_deep(name, row) from None
     return owned
@@ -83,7 +83,7 @@ def _too_deep(name: object, row: int) -> SourceError:
     )
 
 
-def own(value: Any, depth: int = 0) -> Any:
+def copy_value(value: Any, depth: int = 0) -> Any:
     """Return a value, or a copy of it where it can change.
 
     Raises:
@@ -96,28 +96,28 @@ def own(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, (list, tuple)):
-        return _own_items(value, depth)
+        return _copy_items(value, depth)
     if isinstance(value, Mapping):
-        return {key: own(inner, depth + 1) for key, inner in value.items()}
-    return _own_array(value, depth)
+        return {key: copy_value(inner, depth + 1) for key, inner in value.items()}
+    return _copy_array(value, depth)
 
 
-def _own_items(value: list[Any] | tuple[Any, ...], depth: int) -> Any:
+def _copy_items(value: list[Any] | tuple[Any, ...], depth: int) -> Any:
     is_fixed = _FIXED.issuperset(map(type, value))
     if type(value) is not list and is_fixed:
         return value
     if is_fixed:
         return list(value)
-    items = [own(item, depth + 1) for item in value]
+    items = [copy_value(item, depth + 1) for item in value]
     return items if isinstance(value, list) else tuple(items)
 
 
-def _own_array(value: Any, depth: int) -> Any:
+def _copy_array(value: Any, depth: int) -> Any:
     if isinstance(value, np.ndarray):
         owned = value.copy()
         if value.dtype == object and not _FIXED.issuperset(map(type, _flat(value))):
             for place in np.ndindex(value.shape):
-                owned[place] = own(value[place], depth + 1)
+                owned[place] = copy_value(value[place], depth + 1)
         return owned
     # Arrow's arrays have the method too, and cannot change; so have the single values of NumPy.
     if hasattr(value, "__array__") and not isinstance(value, (np.generic, pa.Array, pa.ChunkedArray)):
@@ -152,7 +152,7 @@ class SampleSource:
         self.is_repeatable = is_repeatable
         self.num_rows = num_rows
         self.declared: Mapping[str, Field] = {}
-        self.forms: Mapping[str, Form] = {}
+        self.forms: Mapping[str, Representation] = {}
         self.notes: tuple[str, ...] = ()
         self._begin = begin
         self._has_begun = False
@@ -238,7 +238,7 @@ def _gather(samples: Iterator[Any], source: str) -> Iterator[list[Mapping[str, A
                 got=show(sample),
                 advice="Yield {'name': value, …} for each row.",
             )
-        owned = own_sample(sample, row)
+        owned = copy_sample(sample, row)
         size = sum(map(estimate_bytes, owned.values()))
         if gathered and (len(gathered) == BLOCK_ROWS or num_bytes + size > BLOCK_BYTES):
             yield gathered

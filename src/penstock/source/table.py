@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.source.arrow_schema import check_names, declare_coded, is_coded, read_carried
@@ -45,7 +45,7 @@ class TableSource:
         self.num_bytes: int | None = None
         self.is_repeatable = is_repeatable
         self.declared: Mapping[str, Field] = declared or {}
-        self.forms: Mapping[str, Form] = {}
+        self.forms: Mapping[str, Representation] = {}
         self.notes: tuple[str, ...] = ()
         self._kind = kind
         self._begin = begin

@@ -8,7 +8,7 @@ from penstock.cli.convert import read_overrides
 from penstock.cli.option_groups import add_columns
 from penstock.errors import NoSuchPathError, OptionError, SchemaError
 from penstock.plan.planner import PlanOverrides
-from penstock.schema.declaration import Told
+from penstock.schema.declaration import ColumnDeclaration
 from raising import containing, mentions, raises_with
 
 
@@ -41,12 +41,15 @@ def test_every_plain_type_has_its_flag(type_name):
 @pytest.mark.parametrize(
     ("text", "types"),
     [
-        ("embedding", {"embedding": Told("tensor")}),
-        ("a:64x64", {"a": Told("tensor", {"shape": [64, 64]})}),
-        ("a:8:uint8", {"a": Told("tensor", {"shape": [8], "dtype": "uint8"})}),
-        ("a:b:8", {"a:b": Told("tensor", {"shape": [8]})}),
-        ("a:8:uint8:raw", {"a": Told("tensor", {"shape": [8], "dtype": "uint8", "encoding": "raw"})}),
-        ("a:8,b", {"a": Told("tensor", {"shape": [8]}), "b": Told("tensor")}),
+        ("embedding", {"embedding": ColumnDeclaration("tensor")}),
+        ("a:64x64", {"a": ColumnDeclaration("tensor", {"shape": [64, 64]})}),
+        ("a:8:uint8", {"a": ColumnDeclaration("tensor", {"shape": [8], "dtype": "uint8"})}),
+        ("a:b:8", {"a:b": ColumnDeclaration("tensor", {"shape": [8]})}),
+        (
+            "a:8:uint8:raw",
+            {"a": ColumnDeclaration("tensor", {"shape": [8], "dtype": "uint8", "encoding": "raw"})},
+        ),
+        ("a:8,b", {"a": ColumnDeclaration("tensor", {"shape": [8]}), "b": ColumnDeclaration("tensor")}),
     ],
 )
 def test_tensor_takes_a_shape_and_a_dtype(text, types):

@@ -10,7 +10,7 @@ from penstock.cli.main import main
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.jobs.stored_data import Declaration, open_as_trained, open_declared
-from penstock.schema.declaration import Told
+from penstock.schema.declaration import ColumnDeclaration
 from raising import containing, raises_with
 from record_files import example, write_plain
 
@@ -106,11 +106,14 @@ def test_type_leaves_the_rest_to_the_records(foreign, given, field):
 
 
 def test_shape_and_dtype_of_a_tensor_are_taken_from_the_records_where_they_show_them(foreign):
-    opened = open_declared(foreign, Declaration(types={"vector": Told("tensor"), "legs": Told("tensor")}))
+    opened = open_declared(
+        foreign,
+        Declaration(types={"vector": ColumnDeclaration("tensor"), "legs": ColumnDeclaration("tensor")}),
+    )
     assert opened.schema["vector"] == Tensor((3,), "float32", "list")
     assert opened.schema["legs"] == Tensor((1,), "int64", "list")
     with pytest.raises(OptionError) as caught:
-        open_declared(foreign, Declaration(types={"pixels": Told("tensor")}))
+        open_declared(foreign, Declaration(types={"pixels": ColumnDeclaration("tensor")}))
     assert caught.value.field == "pixels"
 
 

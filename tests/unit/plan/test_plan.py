@@ -21,7 +21,7 @@ FIELDS = {
 
 def plan_of(**fields):
     columns = tuple(ColumnPlan(name, name, field, form) for name, (field, form) in fields.items())
-    return Plan(columns, {"left": "told"})
+    return Plan(columns, {"left": "declared"})
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -92,8 +92,8 @@ def test_form_that_does_not_fit_its_field_is_refused(field, form, facts):
         ({"columns": {"a": {"type": "tensor"}}}, "columns.a.shape array"),
         ({"columns": {"a": {"type": "text", "from": "paht"}}}, "'paht' 'path'"),
         ({"columns": {"a": {"type": "text", "name": 3}}}, "columns.a.name 3"),
-        ({"drop": "name"}, "list columns 'name'"),
-        ({"columns": {"a": {"type": "text"}}, "drop": ["a"]}, "Keep it or drop it."),
+        ({"drop": "name"}, "drop list 'name'"),
+        ({"columns": {"a": {"type": "text"}}, "drop": ["a"]}, "drop `columns` 'a'"),
     ],
 )
 def test_form_that_is_no_plan_is_refused_with_its_place(form, facts):
@@ -114,7 +114,7 @@ def test_settled_schema_requires_what_was_optional_out_of_caution_and_never_miss
             ColumnPlan("c", "c", Text(optional=True)),
         )
     )
-    schema = plan.settle({"a": 0, "b": 2, "c": 0})
+    schema = plan.finalize_schema({"a": 0, "b": 2, "c": 0})
     assert [schema[name].optional for name in "abc"] == [False, True, True]
 
 

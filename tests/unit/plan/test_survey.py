@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.plan.profile import ColumnFacts
+from penstock.plan.profile import ColumnProfile
 from penstock.plan.survey import survey_blocks, survey_column
-from penstock.source.block import HEAD_ROWS, Block, Peeked
+from penstock.source.block import HEAD_ROWS, Block, PeekedSource
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
 
 
-def look(values, *, type=None, folder=None) -> ColumnFacts:
+def look(values, *, type=None, folder=None) -> ColumnProfile:
     """Survey a column that is cut into two blocks."""
     array = values if isinstance(values, np.ndarray) else pa.array(values, type)
     half = (len(array) + 1) // 2
-    return survey_column([array[:half], array[half:]] if len(array) > 1 else [array], folder).facts
+    return survey_column([array[:half], array[half:]] if len(array) > 1 else [array], folder).profile
 
 
 def objects(*values):
@@ -188,20 +188,20 @@ def test_codes_that_all_differ_are_known_to_do_so():
     ],
 )
 def test_kind_is_found_whatever_library_holds_the_values(array, kind):
-    assert survey_column([array]).facts.kind == kind
+    assert survey_column([array]).profile.kind == kind
 
 
 def test_dictionary_of_the_source_is_noted():
-    assert survey_column([pa.array(["a", "b"]).dictionary_encode()]).facts.is_coded
+    assert survey_column([pa.array(["a", "b"]).dictionary_encode()]).profile.is_coded
 
 
 def test_blocks_of_missing_values_take_the_type_of_the_others():
-    facts = survey_column([pa.array([None, None]), pa.array([1, 2]), pa.array([0.5])]).facts
+    facts = survey_column([pa.array([None, None]), pa.array([1, 2]), pa.array([0.5])]).profile
     assert (facts.kind, facts.num_rows, facts.num_missing, facts.low) == ("float", 5, 2, 0.5)
 
 
 def test_blocks_of_types_that_do_not_go_together_are_mixed():
-    facts = survey_column([pa.array([1]), pa.array(["a"])]).facts
+    facts = survey_column([pa.array([1]), pa.array(["a"])]).profile
     assert (facts.kind, facts.type_text, facts.num_rows) == ("mixed", "int64, string", 2)
 
 
@@ -222,7 +222,7 @@ def test_blocks_of_types_that_do_not_go_together_are_mixed():
     ],
 )
 def test_lists_and_arrays_have_a_shape_where_all_share_it(values, kind, dtype, shape, step):
-    facts = survey_column([values]).facts
+    facts = survey_column([values]).profile
     wanted = "float64" if dtype == "double" else dtype
     assert (facts.kind, facts.items.dtype, facts.items.shape, facts.items.step) == (kind, wanted, shape, step)
 
@@ -332,7 +332,7 @@ class Rows:
 @pytest.mark.parametrize(("num_rows", "is_whole", "num_head"), [(50_000, True, 4), (300_000, False, 4)])
 def test_head_is_read_once_and_passed_on(num_rows, is_whole, num_head):
     source = Rows(num_rows)
-    peeked = Peeked(source)
+    peeked = PeekedSource(source)
     assert (peeked.is_whole, len(peeked.head)) == (is_whole, num_head)
     blocks = list(peeked.blocks())
     assert [block.first_row for block in blocks] == list(range(0, num_rows, 16_384))
@@ -343,7 +343,7 @@ def test_head_is_read_once_and_passed_on(num_rows, is_whole, num_head):
 
 
 def test_head_ends_with_the_block_that_has_enough_rows():
-    assert len(Peeked(Rows(HEAD_ROWS + 1, HEAD_ROWS)).head) == 1
+    assert len(PeekedSource(Rows(HEAD_ROWS + 1, HEAD_ROWS)).head) == 1
 
 
 def test_a_hundred_thousand_rows_are_surveyed_in_a_moment():

@@ -16,7 +16,7 @@ from penstock.shards.content import read_content
 from penstock.shards.options import ConvertOptions
 from penstock.shards.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
 from penstock.shards.split import SplitOptions
-from penstock.source.block import Peeked
+from penstock.source.block import PeekedSource
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 
@@ -72,7 +72,7 @@ def plan_table(table, told, options):
         rename={**told.rename, **options.rename},
         form=told.form or options.plan,
     )
-    peeked = Peeked(open_source(table, options.source))
+    peeked = PeekedSource(open_source(table, options.source))
     return peeked, *prepare(make_plan(peeked, told), options, peeked.head)
 
 

@@ -202,7 +202,7 @@ def test_buffer_that_is_filled_again_gives_each_row_its_own(read, buffer, rows):
 
 def test_value_that_cannot_change_is_not_copied():
     text, numbers, image = "x" * 1000, (1, 2), Image.new("L", (2, 2))
-    owned = samples.own_sample({"t": text, "n": numbers, "i": image}, 0)
+    owned = samples.copy_sample({"t": text, "n": numbers, "i": image}, 0)
     assert owned["t"] is text
     assert owned["n"] is numbers
     assert owned["i"] is image

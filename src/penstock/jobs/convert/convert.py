@@ -25,7 +25,7 @@ from penstock.jobs.convert.stored_source import StoredSource, is_orderable, open
 from penstock.jobs.stored_data import is_stored
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
-from penstock.plan.planner import ASKED_FOR, PlanOverrides, make_plan
+from penstock.plan.planner import REQUESTED_DROPS, PlanOverrides, make_plan
 from penstock.plan.survey import survey_column
 from penstock.read.opening import open_files
 from penstock.read.options import ReadOptions
@@ -55,7 +55,7 @@ from penstock.shards.request import (
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
 from penstock.shards.staging import Staging, clear_leftover
-from penstock.source.block import LARGE_BYTES, Block, Peeked, Source
+from penstock.source.block import LARGE_BYTES, Block, PeekedSource, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
 from penstock.statistics.statistics import Statistics, measure_block
@@ -244,7 +244,7 @@ def _prepare_raw(
     options: ConvertOptions,
     on_plan: Callable[[Plan], None] | None = None,
 ) -> _Prepared:
-    peeked = Peeked(source)
+    peeked = PeekedSource(source)
     plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
     if on_plan is not None:
         on_plan(plan)
@@ -255,7 +255,7 @@ def _prepare_raw(
         split=split,
         blocks=lambda: (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
         num_bytes=peeked.num_bytes,
-        settle=plan.settle,
+        settle=plan.finalize_schema,
         describe_source=peeked.provenance,
         list_notes=lambda: (*peeked.notes, *list_losses(plan), *plan.warnings),
         plan=plan,
@@ -319,7 +319,7 @@ def _confirm(
 def list_losses(plan: Plan) -> Iterator[str]:
     """Yield a note for each column that nobody asked to leave out."""
     for column, why in plan.dropped.items():
-        if why not in (*ASKED_FOR, _NAMES_SPLITS):
+        if why not in (*REQUESTED_DROPS, _NAMES_SPLITS):
             yield f"{show(column)} is left out: {why}"
 
 
@@ -336,7 +336,7 @@ def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions
             got="TFRecords, whose fields are known",
             advice="See 'penstock inspect'.",
         )
-    return make_plan(Peeked(open_source(source, options.source)), _override(told, options))
+    return make_plan(PeekedSource(open_source(source, options.source)), _override(told, options))
 
 
 def _override(told: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
@@ -412,7 +412,7 @@ def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> 
     if field is None:
         column = _find_column(name, plan, [*(each.column for each in plan), *plan.dropped])
         parts = [block.columns[column] for block in head if block.num_rows]
-        reads_as = survey_column(parts).facts.reads_as
+        reads_as = survey_column(parts).profile.reads_as
         if reads_as == "int":
             return [ColumnPlan(column, name, Number("int64", optional=True))]
         if reads_as == "float":

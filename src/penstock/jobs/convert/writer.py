@@ -23,7 +23,7 @@ from penstock.foundation.wording import show, unknown_name
 from penstock.jobs.convert.convert import measure_shards, prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.array import Tensor
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, ManifestDetails
@@ -33,7 +33,7 @@ from penstock.shards.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
-from penstock.source.samples import own_sample
+from penstock.source.samples import copy_sample
 from penstock.storage.paths import PathLike
 
 _LISTS: Final = (list, tuple, dict, set)
@@ -178,7 +178,7 @@ class Writer:
                 raise unknown_name(name, self.schema)
         if self._options.on_error == "raise":
             check_sample(self.schema, sample, self.num_samples)
-        sample = own_sample(sample, self.num_samples)
+        sample = copy_sample(sample, self.num_samples)
         size = sum(map(estimate_bytes, sample.values()))
         if len(self._samples) == BLOCK_ROWS or (self._samples and self._num_bytes + size > BLOCK_BYTES):
             self._flush()
@@ -238,7 +238,7 @@ class Writer:
                     name,
                     field,
                     forms.get(name, "value") if _may_be_path(field) else "value",
-                    "told",
+                    "declared",
                     nan=self._options.nan,
                 )
                 for name, field in self.schema.items()
@@ -286,7 +286,7 @@ def _may_be_path(field: Any) -> bool:
     return field.type_name in ("image", "bytes")
 
 
-def _find_form(raw: Any) -> Form:
+def _find_form(raw: Any) -> Representation:
     """Tell by the first value whether a column names files."""
     first = next((value for value in raw if value is not None), None)
     value: Any = first

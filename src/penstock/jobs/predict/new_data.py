@@ -30,7 +30,7 @@ from penstock.jobs.predict.raw_layout import IMAGE, Recipe, Wanted
 from penstock.jobs.predict.raw_rows import NewRawRows
 from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.read.rows import Rows
-from penstock.schema.declaration import Form
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.source.arrays import open_dict
@@ -110,7 +110,7 @@ class NoRows:
     def __init__(self, name: str) -> None:
         self.name = name
         self.declared: Mapping[str, Field] = {}
-        self.forms: Mapping[str, Form] = {}
+        self.forms: Mapping[str, Representation] = {}
 
     def blocks(self) -> Iterator[Block]:
         """Yield nothing."""

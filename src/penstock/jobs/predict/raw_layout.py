@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 from penstock.errors import PenstockError, SchemaError
 from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.predict.data_columns import Keeping, can_lack, find_absent
-from penstock.plan.inference import find_form
+from penstock.plan.inference import find_representation
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.survey import survey_column
-from penstock.schema.declaration import Form, NanMeaning, Told, load_form
+from penstock.schema.declaration import ColumnDeclaration, NanMeaning, Representation, load_plan_declaration
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
@@ -43,7 +43,7 @@ class Recipe:
 
     schema: Schema
     columns: Mapping[str, str] = field(default_factory=dict)
-    forms: Mapping[str, Form] = field(default_factory=dict)
+    forms: Mapping[str, Representation] = field(default_factory=dict)
     resize: int | None = None
     missing: tuple[str, ...] = ("",)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         raise SchemaError(
             "plan of the run", field="$.plan.resize", expected="a number of pixels", got=show(resize)
         )
-    told = load_form({key: plan[key] for key in ("columns", "drop") if key in plan})
+    told = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
     named = {each.name or column: (column, each) for column, each in told.columns.items()}
     return Recipe(
         whole,
@@ -124,7 +124,7 @@ IMAGE: Final = "image"
 _HEAVY: Final = ("image", "bytes")
 _TYPED: Final = ("number", "category", "text")
 _OPEN: Final = ("text", "empty")  # what columns hold that can be read in several ways
-_TIMES: Final[tuple[Form, ...]] = ("date", "time")
+_TIMES: Final[tuple[Representation, ...]] = ("date", "time")
 _MOST_NAMED: Final = 3
 
 
@@ -175,7 +175,7 @@ class RawLayout:
         self.keeping = self._find_kept(there)
         fed = [name for name in wanted.inputs.fields if name not in self.absent]
         read = [name for name in dict.fromkeys([*fed, *self.keeping.fields]) if name in self.columns]
-        self._guessed: list[tuple[str, Form]] = []
+        self._guessed: list[tuple[str, Representation]] = []
         self.plans = tuple(map(self._plan, read))
         used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
         extra = [column for column in there or () if column not in used]
@@ -249,7 +249,7 @@ class RawLayout:
             nan=recipe.nans.get(name, "missing"),
         )
 
-    def _find_form(self, name: str, field: Field) -> Form:
+    def _find_form(self, name: str, field: Field) -> Representation:
         """Return how a column holds its field: as the source says, as in training, or as its values look."""
         column = self.columns[name]
         declared = self._source.forms.get(column)
@@ -257,12 +257,12 @@ class RawLayout:
             return declared
         if self._first is None:
             return "value"
-        facts = survey_column([self._first.columns[column]], self._first.folder).facts
+        facts = survey_column([self._first.columns[column]], self._first.folder).profile
         told = self._wanted.recipe.forms.get(name)
         if told is not None and (facts.kind in _OPEN or {told, facts.kind} <= {*_TIMES}):
             return told
-        attributes = Told.from_field(field, is_whole=True).attributes
-        found = find_form(cast("Any", field.type_name), attributes, facts)
+        attributes = ColumnDeclaration.from_field(field, is_whole=True).attributes
+        found = find_representation(cast("Any", field.type_name), attributes, facts)
         if found in _TIMES:
             self._guessed.append((column, found))
         return found
