@@ -84,6 +84,17 @@ class StreamBatch(NamedTuple, Generic[_B]):
     chosen: NDArray[np.int64]
     faults: Faults
 
+    def by_block(self) -> Iterator[tuple[BlockRange[_B], NDArray[np.int64], Faults]]:
+        """Yield each range with its rows that are in the arrays, and its faults, as numbers in the block."""
+        first = 0
+        for each in self.ranges:
+            past = first + each.stop - each.start
+            shift = each.start - first
+            chosen = self.chosen[np.searchsorted(self.chosen, first) : np.searchsorted(self.chosen, past)]
+            faults = {at + shift: error for at, error in self.faults.items() if first <= at < past}
+            yield each, chosen + shift, faults
+            first = past
+
 
 def stream_batches(
     blocks: Iterator[Callable[[], _B]],

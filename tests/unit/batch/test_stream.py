@@ -113,6 +113,23 @@ def test_rows_that_do_not_fit_are_left_out_and_numbered_in_their_batch():
     assert (second.chosen.tolist(), sorted(second.faults)) == ([0, 1, 3], [2])
 
 
+def test_rows_and_faults_of_a_batch_are_found_in_their_blocks():
+    pipeline = Doubling(prepare=[6], apply=[3, 8])
+    first, second = stream_batches(calls(make_blocks(2, 0, 3, 5)), pipeline, 7, 2, NO_FAULTS)
+    found = [
+        (each.start, each.stop, chosen.tolist(), sorted(faults))
+        for batch in (first, second)
+        for each, chosen, faults in batch.by_block()
+    ]
+    assert found == [
+        (0, 2, [0, 1], []),
+        (0, 0, [], []),
+        (0, 3, [0, 2], [1]),
+        (0, 2, [0], [1]),
+        (2, 5, [2, 4], [3]),
+    ]
+
+
 @pytest.mark.parametrize(("most_faults", "num_faults", "num_applied"), [(0, 1, 1), (2, 3, 3), (8, 8, 8)])
 def test_batch_is_given_up_when_more_rows_do_not_fit_than_may(most_faults, num_faults, num_applied):
     pipeline = Doubling(apply=range(8))

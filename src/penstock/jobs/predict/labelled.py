@@ -7,6 +7,7 @@ columns that a prediction on that data would use, and notes about it. Rows witho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import CodedColumn, take_rows
+from penstock.batch.maker import Arrays
+from penstock.batch.stream import stream_batches
+from penstock.columns import CodedColumns, take_rows
 from penstock.dataset import Split
 from penstock.dataset import open as open_dataset
 from penstock.encode.records import RecordEncoder
@@ -24,7 +27,7 @@ from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.foundation.wording import count, show
 from penstock.jobs.predict.data_columns import can_lack
 from penstock.jobs.predict.new_data import open_new_data
-from penstock.jobs.predict.new_rows import DataBlock, Locate, Refusal, RefusalLog, choose_batch_size
+from penstock.jobs.predict.new_rows import DataBlock, Locate, RefusalLog, choose_batch_size, list_refusals
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.finite import find_faults
@@ -35,6 +38,8 @@ from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.storage.atomic import write_failure
 from penstock.transform.assembly import Faults
+from penstock.transform.draws import Draws
+from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 
 _FILE: Final = "rows.tfrecord"
@@ -114,7 +119,14 @@ def store_labelled(
     open_ended = {name: replace(recipe.schema[name], optional=True) for name in targets}
     recipe = replace(recipe, schema=Schema({**recipe.schema, **open_ended}))
     rows = open_new_data(data, pipeline, recipe, options, choose_batch_size(pipeline))
-    checker = _RowChecker(pipeline, tasks, options)
+    is_strict = options.on_error == "raise"
+    batches = stream_batches(
+        (partial(_choose_labelled, make, pipeline, targets) for make in rows.blocks()),
+        _LabelCheck(pipeline, tasks, is_strict=is_strict),
+        choose_batch_size(pipeline),
+        options.num_workers,
+        0 if is_strict else options.max_rejects,
+    )
     log = RefusalLog(options.on_error, options.max_rejects)
     kept: list[NDArray[np.int64]] = []
     locate: dict[int, Locate] = {}
@@ -122,23 +134,20 @@ def store_labelled(
     encoder: RecordEncoder | None = None
     path = folder / _FILE
     try:
-        with path.open("wb") as file:
-            for make in rows.blocks():
-                block = make()
-                block = block.without(find_faults(block.columns, pipeline))
-                has_label = _find_labelled(block, targets)
-                num_unlabelled += int((~has_label).sum())
-                chosen, refusals = checker.check(block, np.flatnonzero(has_label))
-                for refusal in sorted([*block.refusals, *refusals], key=lambda each: each.row):
+        with path.open("wb") as file, closing(batches):
+            for batch in batches:
+                for refusal in list_refusals(batch):
                     log.add(refusal)
-                if not len(chosen):
-                    continue
-                columns = take_rows(block.columns, chosen)
-                encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
-                file.write(_frame(encoder, columns, len(chosen)))
-                locate[num_kept] = block.locate
-                kept.append(block.rows[chosen])
-                num_kept += len(chosen)
+                for (block, _, stop), chosen, _ in batch.by_block():
+                    num_unlabelled += block.num_unlabelled if stop == len(block) else 0
+                    if not len(chosen):
+                        continue
+                    columns = take_rows(block.columns, chosen)
+                    encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
+                    file.write(_frame(encoder, columns, len(chosen)))
+                    locate[num_kept] = block.locate
+                    kept.append(block.rows[chosen])
+                    num_kept += len(chosen)
     except OSError as error:
         raise write_failure(path, error) from error
     name = _name_data(data)
@@ -161,49 +170,79 @@ def store_labelled(
     return LabelledRows(dataset["all"], tuple(notes), name, np.concatenate(kept), locate)
 
 
-class _RowChecker:
-    """Finds labelled rows that the pipeline refuses, such as those with a class that the run does not know.
+@dataclass(frozen=True)
+class _LabelledBlock(DataBlock):
+    """The rows of a block that have a label.
 
-    Inputs are checked only where such rows are left out: elsewhere, the evaluation itself raises the error.
+    Attributes:
+        num_unlabelled: How many have none.
     """
 
-    def __init__(self, pipeline: Pipeline, tasks: Mapping[str, Task], options: PredictOptions) -> None:
-        is_strict = options.on_error == "raise"
-        self._pipeline = pipeline.without_inputs() if is_strict else pipeline
+    num_unlabelled: int = 0
+
+
+def _choose_labelled(make: Callable[[], DataBlock], pipeline: Pipeline, targets: list[str]) -> _LabelledBlock:
+    """Return the finite rows of a block that have a value of every target."""
+    block = make()
+    block = block.without(find_faults(block.columns, pipeline))
+    has_label = np.ones(len(block), np.bool_)
+    for name in targets:
+        has_label &= block.columns[name].mask()
+    chosen = np.flatnonzero(has_label)
+    return _LabelledBlock(
+        take_rows(block.columns, chosen),
+        block.rows[chosen],
+        block.kept.take(chosen),
+        block.refusals,
+        block.locate,
+        block.num_bytes,
+        len(block) - len(chosen),
+    )
+
+
+class _LabelCheck:
+    """A pipeline that also refuses classes that the run does not know.
+
+    Inputs are checked only if such rows are left out: otherwise the evaluation itself raises the error.
+    """
+
+    def __init__(self, pipeline: Pipeline, tasks: Mapping[str, Task], *, is_strict: bool) -> None:
+        self._labels = pipeline.without_inputs()
+        self._pipeline = self._labels if is_strict else pipeline
         self._tasks = tasks
-        self._most = 0 if is_strict else options.max_rejects
-        self._batch_size = choose_batch_size(pipeline)
+        self.targets = pipeline.targets
+        self.weights: dict[str, Output] = {}
 
-    def check(self, block: DataBlock, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Refusal]]:
-        """Return which of the chosen rows of a block fit, and why the others do not."""
-        fitting: list[NDArray[np.int64]] = []
-        refusals: list[Refusal] = []
-        for start in range(0, len(chosen), self._batch_size):
-            rest = chosen[start : start + self._batch_size]
-            while len(rest) and len(refusals) <= self._most:
-                faults = self._find_faults(take_rows(block.columns, rest), len(rest))
-                if not faults:
-                    break
-                for at, error in faults.items():
-                    row = int(block.rows[rest[at]])
-                    refusals.append(Refusal(row, partial(block.locate, row, self._reword(error))))
-                rest = np.delete(rest, list(faults))
-            fitting.append(rest)
-        return np.concatenate(fitting) if fitting else chosen, refusals
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Return prepared columns, and faults of rows: all that are found at once."""
+        prepared, faults = self._pipeline.prepare(columns, draws)
+        if not faults:
+            num_rows = len(next(iter(columns.values())))
+            with suppress(FieldError):  # `apply` raises it again, for one row at a time
+                faults = self._find_unknown(self._labels.apply(prepared, num_rows, draws)[1])
+        return prepared, {at: self._reword(error) for at, error in faults.items()}
 
-    def _find_faults(self, columns: Mapping[str, CodedColumn], num_rows: int) -> Faults:
-        """Return errors by row: all that are found at once, or the first."""
-        prepared, faults = self._pipeline.prepare(columns)
-        if faults:
-            return faults
+    def apply(
+        self, columns: CodedColumns, num_rows: int, draws: Draws | None
+    ) -> tuple[Arrays, Arrays, Arrays]:
+        """Return the arrays of rows.
+
+        Raises:
+            FieldError: A row does not fit.
+        """
         try:
-            targets = self._pipeline.apply(prepared, num_rows)[1]
+            parts = self._pipeline.apply(columns, num_rows, draws)
         except FieldError as error:
-            if error.record is None or not 0 <= error.record < num_rows:
-                raise
-            return {error.record: error}
+            raise self._reword(error) from error.__cause__
+        faults = self._find_unknown(parts[1])
+        if faults:
+            raise self._reword(faults[min(faults)])
+        return parts
+
+    def _find_unknown(self, targets: Arrays) -> Faults:
+        """Return errors of rows whose class is not one of the run's."""
         return {
-            int(at): FieldError("class", field=name, got=show(targets[name][at].item()))
+            int(at): FieldError("class", field=name, record=int(at), got=show(targets[name][at].item()))
             for name, task in self._tasks.items()
             if task.kind in ("binary", "multiclass")
             for at in np.flatnonzero(~np.isin(targets[name], np.arange(len(task.labels))))
@@ -217,17 +256,9 @@ class _RowChecker:
         more = ", …" if len(labels) > _MOST_SHOWN else ""
         shown = ", ".join(show(label) for label in labels[:_MOST_SHOWN])
         expected = f"one of {shown}{more} (the classes of the run)"
-        return FieldError(error.what, field=error.field, expected=expected, got=error.got)
-
-
-def _find_labelled(block: DataBlock, targets: list[str]) -> NDArray[np.bool_]:
-    """Return which rows have a value of every target."""
-    found = np.ones(len(block.rows), np.bool_)
-    for name in targets:
-        present = block.columns[name].present
-        if present is not None:
-            found &= present
-    return found
+        return FieldError(
+            error.what, field=error.field, record=error.record, expected=expected, got=error.got
+        )
 
 
 def _name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping[str, Field]) -> Schema:

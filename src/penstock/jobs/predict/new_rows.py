@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.batch.stream import BlockRange, StreamBatch, stream_batches
+from penstock.batch.stream import StreamBatch, stream_batches
 from penstock.columns import CodedColumn, CodedColumns, take_rows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
@@ -239,25 +239,21 @@ class _FiniteInputs:
 
 
 def _finish(batch: StreamBatch[DataBlock]) -> ModelBatch:
-    refusals: list[Refusal] = []
-    num_bytes = first = 0
-    for block, start, stop in batch.ranges:
-        refusals += block.refusals_within(start, stop)
-        refusals += [
-            block.refuse(start + at - first, error)
-            for at, error in batch.faults.items()
-            if first <= at < first + stop - start
-        ]
-        first += stop - start
+    kept = []
+    num_bytes = 0
+    for (block, start, stop), chosen, _ in batch.by_block():
+        is_whole = len(chosen) == stop - start
+        kept.append(block.kept.slice(start, stop - start) if is_whole else block.kept.take(chosen))
         num_bytes += block.num_bytes if stop == len(block) else 0
-    refusals.sort(key=lambda each: each.row)
-    kept = _join_kept(batch.ranges)
-    if len(batch.chosen) < kept.num_rows:
-        kept = kept.take(batch.chosen)
-    return ModelBatch(batch.inputs, len(batch.chosen), kept, tuple(refusals), num_bytes)
+    kept = [part for part in kept if part.num_rows] or kept[:1]
+    joined = kept[0] if len(kept) == 1 else pa.Table.from_batches(kept).combine_chunks().to_batches()[0]
+    return ModelBatch(batch.inputs, len(batch.chosen), joined, list_refusals(batch), num_bytes)
 
 
-def _join_kept(ranges: tuple[BlockRange[DataBlock], ...]) -> pa.RecordBatch:
-    parts = [block.kept.slice(start, stop - start) for block, start, stop in ranges]
-    parts = [part for part in parts if part.num_rows] or parts[:1]
-    return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+def list_refusals(batch: StreamBatch[Any]) -> tuple[Refusal, ...]:
+    """Return the rows of data blocks that were left out of a batch, in order."""
+    refusals: list[Refusal] = []
+    for (block, start, stop), _, faults in batch.by_block():
+        refusals += block.refusals_within(start, stop)
+        refusals += [block.refuse(at, error) for at, error in faults.items()]
+    return tuple(sorted(refusals, key=lambda each: each.row))
