@@ -1,6 +1,6 @@
-"""The transform stage: columns as they are stored become columns as a model takes them, fitted once.
+"""The transform stage: stored columns become the input arrays of models, by transforms fitted once.
 
-In: columns. Out: arrays by name, of a type and a shape that are known before the first batch.
+In: columns. Out: arrays by name, whose types and shapes are known before the first batch.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Augment", "Draws", "Encode", "Image", "Keep", "Output", "Pad", "Scale", "Tokenize"]
 
-# Loaded with the first use: importing a file of this folder must not load the others, nor the core.
-_FILES = {
+# Loaded on first use: importing one module of this folder must not load the others or the core.
+_MODULES = {
     "Augment": "augment",
     "Draws": "draws",
     "Encode": "category",
@@ -33,8 +33,8 @@ _FILES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _FILES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'penstock.transform' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - see above
 
-    return getattr(import_module(f"penstock.transform.{_FILES[name]}"), name)
+    return getattr(import_module(f"penstock.transform.{_MODULES[name]}"), name)

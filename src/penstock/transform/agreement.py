@@ -1,6 +1,6 @@
-"""Whether a pipeline can take the data that it is given.
+"""Checks that data match a pipeline.
 
-In: a field as it was when the pipeline was fitted and as it is now, or what a transform is to be fitted on.
+In: a field of the fitted pipeline and the same field of the data, or the records to fit a transform on.
 Out: an error that names the difference.
 """
 
@@ -13,16 +13,16 @@ from penstock.transform.base import FitSource, Transform
 
 
 def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) -> None:
-    """Refuse a field that is not what the pipeline was fitted to.
+    """Refuse a field that differs from the one that the pipeline was fitted to.
 
     Args:
-        name: Of the field.
-        fitted: As it was.
-        given: As it is.
-        takes_missing: Whether its transform takes records that lack the field.
+        name: Name of the field.
+        fitted: The field in the fitted pipeline.
+        given: The field in the data.
+        takes_missing: Whether its transform accepts records without a value.
 
     Raises:
-        SchemaError: Its type is another one, or records may lack it as none could before.
+        SchemaError: The type differs, or the field is now optional and its transform needs a value.
     """
     same = type(given) is type(fitted) and all(
         getattr(given, attribute, None) == getattr(fitted, attribute, None)
@@ -34,7 +34,7 @@ def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) 
             field=name,
             expected=f"type {fitted.type_name} ({fitted.describe()}), as when the pipeline was fitted",
             got=f"type {given.type_name} ({given.describe()})",
-            advice="Open the data with the schema of the other data set, or fit a pipeline to this one.",
+            advice="Open the data with the schema of the fitted pipeline, or fit a new pipeline to the data.",
         )
     if _can_lack(given) and not _can_lack(fitted) and not takes_missing:
         raise SchemaError(
@@ -42,15 +42,15 @@ def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) 
             field=name,
             expected="a value in each record, as when the pipeline was fitted",
             got="an optional field",
-            advice="Give it a default, or fit a pipeline to this data set.",
+            advice="Give the field a default, or fit a new pipeline to the data.",
         )
 
 
 def refuse_gaps(transform: Transform, name: str, source: FitSource, advice: str) -> None:
-    """Refuse a field of which values are missing, before the first batch does.
+    """Refuse a field with missing values during fitting, before the first batch fails.
 
     Raises:
-        OptionError: Records lack it; the message says how many.
+        OptionError: Records have no value; the message gives their number.
     """
     statistics = source.statistics(name)
     if statistics.missing:
@@ -58,7 +58,7 @@ def refuse_gaps(transform: Transform, name: str, source: FitSource, advice: str)
             f"{type(transform).__name__} for field {name!r}",
             field=name,
             expected="a value in each record",
-            got=f"{statistics.missing} of {statistics.count + statistics.missing} without one",
+            got=f"{statistics.missing} of {statistics.count + statistics.missing} records without a value",
             advice=advice,
         )
 

@@ -1,7 +1,7 @@
-"""What is random about the images of a training batch, and in which order it is done.
+"""`Augment`: random changes to the images of a training batch.
 
-In: images of one size, and the batch's draws. Out: the images, each changed by numbers that depend on seed,
-epoch and record alone.
+In: images of one size, and the draws of the batch. Out: augmented images, which depend only on seed, epoch
+and record.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from penstock.foundation.wording import find_nearest, show
 from penstock.transform.cast import convert
 from penstock.transform.draws import Draws
 
-ColourMaps: TypeAlias = NDArray[np.float64]
+ColorMaps: TypeAlias = NDArray[np.float64]
 
 GREY: Final = np.array([0.299, 0.587, 0.114])
-"""How bright red, green and blue are, as in JPEG."""
+"""Weights of red, green and blue in the brightness, as in JPEG."""
 
 
-def scaled_maps(factors: NDArray[np.float64], added: NDArray[np.float64], channels: int) -> ColourMaps:
-    """Return maps that multiply each channel, and add to it; both are (rows,)."""
+def scaled_maps(factors: NDArray[np.float64], added: NDArray[np.float64], channels: int) -> ColorMaps:
+    """Return color maps that multiply all channels by a factor and add a number; both are (rows,)."""
     maps = np.zeros((len(factors), channels, channels + 1))
     maps[:, range(channels), range(channels)] = factors[:, None]
     maps[:, :, channels] = added[:, None]
     return maps
 
 
-def combine(first: ColourMaps, second: ColourMaps) -> ColourMaps:
-    """Return the maps that do what `first` does, and then what `second` does."""
+def combine(first: ColorMaps, second: ColorMaps) -> ColorMaps:
+    """Return the color maps that apply `first`, then `second`."""
     channels = first.shape[1]
-    # Written out: products of matrices may be added up in any order, and so differ from machine to machine.
+    # Written out: a matrix product may sum in any order, and so differ from machine to machine.
     maps = np.zeros_like(first)
     for inner in range(channels):
         maps += second[:, :, inner, None] * first[:, None, inner, :]
@@ -48,27 +48,27 @@ def combine(first: ColourMaps, second: ColourMaps) -> ColourMaps:
 
 
 def brightness_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how bright images are, by the means of their channels; (rows,)."""
+    """Return the brightness of images from the means of their channels, (rows,)."""
     if means.shape[1] == 1:
         return means[:, 0]
     grey: NDArray[np.float64] = means[:, 0] * GREY[0] + means[:, 1] * GREY[1] + means[:, 2] * GREY[2]
     return grey
 
 
-def brightness(most: float, channels: int, draws: Draws) -> ColourMaps:
-    """Make each image brighter or darker, by up to the share `most` of the whole range."""
+def brightness(most: float, channels: int, draws: Draws) -> ColorMaps:
+    """Change the brightness of each image by up to the fraction `most` of the full range."""
     added = (2 * draws.uniform("brightness") - 1) * most * 255
     return scaled_maps(np.ones(len(draws)), added, channels)
 
 
-def contrast(most: float, channels: int, middles: NDArray[np.float64], draws: Draws) -> ColourMaps:
-    """Multiply the distance of each pixel from its image's mean brightness, by 1 − `most` to 1 + `most`."""
+def contrast(most: float, channels: int, middles: NDArray[np.float64], draws: Draws) -> ColorMaps:
+    """Multiply the difference of each pixel from the mean brightness by 1 − `most` to 1 + `most`."""
     factors = 1 + (2 * draws.uniform("contrast") - 1) * most
     return scaled_maps(factors, (1 - factors) * middles, channels)
 
 
 def cut_out(images: NDArray[np.uint8], side: float, colour: NDArray[np.uint8], draws: Draws) -> None:
-    """Paint over a square as long as the share `side` of the shorter side, its middle anywhere."""
+    """Paint over a square at a random position; `side` is its size as a fraction of the shorter side."""
     height, width = images.shape[1:3]
     length = round(side * min(height, width))
     if length:
@@ -79,14 +79,14 @@ def cut_out(images: NDArray[np.uint8], side: float, colour: NDArray[np.uint8], d
 
 
 def flip(images: NDArray[np.uint8], across: float, down: float, draws: Draws) -> None:
-    """Mirror each image left to right with probability `across`, and top to bottom with `down`."""
+    """Mirror each image horizontally with probability `across`, and vertically with `down`."""
     if across or down:
         chances = draws.uniform("flip", (2,))
         _native.flip(images, chances[:, 0] < across, chances[:, 1] < down)
 
 
-def saturation(most: float, draws: Draws) -> ColourMaps:
-    """Multiply the distance of each pixel from its grey, by 1 − `most` to 1 + `most`."""
+def saturation(most: float, draws: Draws) -> ColorMaps:
+    """Multiply the difference of each pixel from its gray value by 1 − `most` to 1 + `most`."""
     factors = 1 + (2 * draws.uniform("saturation") - 1) * most
     maps = scaled_maps(factors, np.zeros(len(draws)), 3)
     maps[:, :, :3] += (1 - factors)[:, None, None] * GREY
@@ -94,7 +94,7 @@ def saturation(most: float, draws: Draws) -> ColourMaps:
 
 
 def shift(images: NDArray[np.uint8], most: float, draws: Draws) -> NDArray[np.uint8]:
-    """Move each image by up to the share `most` of each side, any way."""
+    """Move each image by up to the fraction `most` of each side, in any direction."""
     reach = np.minimum(np.rint(np.array(images.shape[1:3]) * most), np.array(images.shape[1:3]) - 1)
     offsets = np.floor(draws.uniform("crop", (2,)) * (2 * reach + 1)) - reach
     moved = _native.empty(images.shape, "uint8")
@@ -103,27 +103,29 @@ def shift(images: NDArray[np.uint8], most: float, draws: Draws) -> NDArray[np.ui
 
 
 _SHARES: Final = ("flip", "flip_down", "brightness", "contrast", "saturation", "crop", "cutout")
-_RANGES: Final = ("area", "aspect")  # of the parts that resize="random" takes
+_RANGES: Final = ("area", "aspect")  # of the crops of resize="random"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Augment:
-    """Random changes to images, each from 0 (none) to 1, but for the ranges of `resize="random"`.
+    """Random augmentation of images in training.
 
-    They are made in this order, after the image has its size: crop, flips, colours, cut-out.
+    Each option is a number from 0 (off) to 1, except the ranges `area` and `aspect`. The changes are applied
+    to resized images in this order: crop, flips, colors, cutout.
 
     Attributes:
-        flip: How likely an image is mirrored left to right.
-        flip_down: How likely it is mirrored top to bottom.
-        crop: By what share of its sides an image is moved at most, any way: a random crop of the image, which
-            is padded by its own reflection.
-        brightness: How much brighter or darker it gets at most, of the whole range.
-        contrast: By how much the distance from its mean brightness grows or shrinks at most.
-        saturation: By how much the distance from grey does.
-        cutout: How long a square is painted over, of the shorter side.
-        area: With `resize="random"`, the least and the greatest share of an image that is taken. Without it,
-            another range than the usual one is refused.
-        aspect: Likewise its width over its height.
+        flip: Probability to mirror an image horizontally (left to right).
+        flip_down: Probability to mirror an image vertically (top to bottom).
+        crop: Maximum shift of an image in each direction, as a fraction of its sides. This is a random crop
+            of the image padded by reflection.
+        brightness: Maximum change of the brightness, as a fraction of the full range.
+        contrast: Maximum relative change of the contrast, the difference from the mean brightness.
+        saturation: Maximum relative change of the saturation, the difference from gray.
+        cutout: Side of a square that is painted over, as a fraction of the shorter side.
+        area: Minimum and maximum area of the random crop, as a fraction of the image. Only with
+            `resize="random"`.
+        aspect: Minimum and maximum aspect ratio (width / height) of the random crop. Only with
+            `resize="random"`.
 
     Example:
         >>> Augment(flip=0.5, brightness=0.2)
@@ -151,20 +153,20 @@ class Augment:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is done to images that have their size."""
+        """Whether resized images are changed."""
         return any(getattr(self, name) for name in _SHARES)
 
-    def find_told(self) -> dict[str, Any]:
-        """Return the options that are not the usual ones."""
+    def changed_options(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
         values = {each.name: (getattr(self, each.name), each.default) for each in dataclasses.fields(self)}
-        return {name: value for name, (value, usual) in values.items() if value != usual}
+        return {name: value for name, (value, default) in values.items() if value != default}
 
     def __repr__(self) -> str:
-        return f"Augment({', '.join(f'{name}={value!r}' for name, value in self.find_told().items())})"
+        return f"Augment({', '.join(f'{name}={value!r}' for name, value in self.changed_options().items())})"
 
     @classmethod
     def usual(cls) -> Augment:
-        """Return what suits photos of most things: mirrored, moved by a tenth, in a slightly other light."""
+        """Return options that suit most photos: mirroring, shifts by a tenth, small changes of the colors."""
         return cls(flip=0.5, crop=0.1, brightness=0.1, contrast=0.1, saturation=0.1)
 
     @classmethod
@@ -181,12 +183,12 @@ class Augment:
             raise value.refuse(error.expected, error.got, error.advice, at=f".{error.field}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options as JSON has them."""
+        """Return the JSON form."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> NDArray[np.uint8]:
-        """Return the images of a batch with everything done to them; those given stay as they are."""
+        """Return the augmented images of a batch; the given images are not modified."""
         if not self.changes:
             return images
         images = shift(images, self.crop, draws) if self.crop else convert(images, "uint8")
@@ -198,9 +200,9 @@ class Augment:
             cut_out(images, self.cutout, fill, draws)
         return images
 
-    def _draw_colours(self, images: NDArray[np.uint8], draws: Draws) -> ColourMaps | None:
+    def _draw_colours(self, images: NDArray[np.uint8], draws: Draws) -> ColorMaps | None:
         channels = min(images.shape[3], 3)  # alpha is no colour
-        maps: list[ColourMaps] = []
+        maps: list[ColorMaps] = []
         if self.brightness:
             maps.append(brightness(self.brightness, channels, draws))
         if self.contrast:
@@ -230,7 +232,7 @@ def load_augment(owner: str, given: object, resize: str = "random") -> Augment |
         OptionError: It is something else, or has ranges that nothing would use.
     """
     augment = _load(owner, given)
-    told = {} if augment is None or resize == "random" else augment.find_told()
+    told = {} if augment is None or resize == "random" else augment.changed_options()
     for name in _RANGES:
         if name in told:
             expected, advice = 'resize="random" beside it', "Say so, or leave it out."

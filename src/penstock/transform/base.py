@@ -1,6 +1,7 @@
-"""What every transform is: options and, once fitted, what was learned from the train split; both are JSON.
+"""Base classes of transforms: options and, once fitted, the state learned from the train split.
 
-In: a field's columns. Out: arrays as they were promised. A transform is frozen: fitting returns another one.
+In: columns of a field. Out: arrays with a declared type and shape. Options and state have a JSON form. A
+transform is frozen: fitting returns a new one.
 """
 
 from __future__ import annotations
@@ -29,31 +30,31 @@ Arrays: TypeAlias = dict[str, NDArray[Any] | Ragged]
 
 
 class FitSource(Protocol):
-    """What transforms are fitted on: the records of one split."""
+    """The records of one split, as data to fit transforms on."""
 
     @property
     def num_rows(self) -> int:
-        """How many records there are."""
+        """Number of records."""
 
     def knows(self, name: str) -> bool:
-        """Whether what is told of a field is at hand, without a pass."""
+        """Whether the statistics of a field are available without a pass over the data."""
 
     def statistics(self, name: str) -> FieldStatistics:
-        """Return what is told of a field."""
+        """Return the statistics of a field."""
 
     def columns(self, name: str) -> Iterator[Column]:
-        """Yield a field's values in order, block by block: a pass over the split."""
+        """Yield the values of a field in order, block by block, in a pass over the split."""
 
 
 PIPELINE: Final = Document("pipeline")
-"""What errors name where the JSON form of a transform is not valid."""
+"""Name of the document in errors about the JSON form of a transform."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Base of what transforms learn: a frozen dataclass of scalars and tuples.
+    """Base class of fitted states: a frozen dataclass of scalars and tuples.
 
-    `LOADERS` has, for each attribute, the function that reads it from JSON.
+    `LOADERS` maps each attribute to the function that reads it from JSON.
     """
 
     LOADERS: ClassVar[Mapping[str, Load]]
@@ -64,21 +65,21 @@ class Fitted:
 
     @classmethod
     def load(cls, value: JsonValue) -> Self:
-        """Read the form that `to_json` makes.
+        """Read the JSON form that `to_json` returns.
 
         Raises:
-            SchemaError: The form is not such a one; the message says where.
+            SchemaError: The JSON form is not valid; the message gives the path of the fault.
         """
         value.object(*cls.LOADERS)
         return cls(**{name: load(value.child(name)) for name, load in cls.LOADERS.items()})
 
 
 class Prepared(NamedTuple):
-    """A column after the part of a transform that is dear.
+    """A column after the expensive part of a transform.
 
     Attributes:
-        column: With a row for each that was given.
-        faults: What is wrong with rows, by their numbers; what the column holds there means nothing.
+        column: The prepared column, with the same number of rows.
+        faults: Errors by row number; the values of these rows are undefined.
     """
 
     column: CodedColumn
@@ -90,41 +91,41 @@ _F = TypeVar("_F", bound=Fitted)
 
 @dataclass(frozen=True, repr=False)
 class Transform(ABC):
-    """Base of the transforms: a frozen dataclass of options, with what was fitted, or None, in `fitted`.
+    """Base class of transforms: a frozen dataclass of options, with the fitted state or None in `fitted`.
 
-    A subclass declares its options and `fitted`, checks the options in `__post_init__` (`OptionError`s whose
-    `field` is the option), and prepares there what `apply` needs of the fitted state, so that a batch costs
-    as little Python as can be.
+    A subclass declares its options and `fitted`. In `__post_init__` it checks the options, with an
+    `OptionError` whose `field` names the option, and precomputes what `apply` needs of the fitted state, to
+    keep the cost of Python per batch low.
     """
 
     kind: ClassVar[str]
-    """The name in JSON and YAML."""
+    """Name of the transform in JSON and YAML."""
     fitted_type: ClassVar[type[Fitted]]
-    """The class of `fitted`."""
+    """Class of `fitted`."""
 
     @abstractmethod
     def fit(self, name: str, field: Field, source: FitSource) -> Transform:
-        """Return the transform as fitted to a field.
+        """Return the transform fitted to a field.
 
         Raises:
-            OptionError: The transform does not fit such a field.
+            OptionError: The transform does not support the field.
         """
 
     @abstractmethod
     def outputs(self, name: str) -> tuple[Output, ...]:
-        """Return what `apply` will give for the field `name`; only a fitted transform knows."""
+        """Return the outputs of `apply` for the field `name`; the transform must be fitted."""
 
     @abstractmethod
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:
-        """Return the arrays of a batch by output name, aligned and contiguous, a row a record.
+        """Return the arrays of a batch by output name, aligned and contiguous, with one row per record.
 
         Raises:
             FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of
-                the row in the batch: who read the rows knows which record of which file that is.
+                the row in the batch, from which the caller finds the record and its file.
         """
 
     def prepare(self, name: str, column: CodedColumn, draws: Draws | None) -> Prepared:  # noqa: ARG002
-        """Do what is dear, and name all bad rows at once; `apply` takes what comes out, without them."""
+        """Run the expensive part and report all bad rows at once; pass the result without them to `apply`."""
         return Prepared(column, {})
 
     def prepare_to_keep(
@@ -135,29 +136,29 @@ class Transform(ABC):
         augments: bool,  # noqa: ARG002
         room_bytes: int,  # noqa: ARG002
     ) -> Prepared:
-        """Do of it what is the same in every epoch, for keeping; `prepare` takes what comes out.
+        """Run the part of `prepare` that is the same in every epoch; its result can be cached.
 
         Args:
-            name: Of the field.
+            name: Name of the field.
             column: As for `apply`.
-            augments: Whether it is for training.
-            room_bytes: How much will be kept at most; what is beyond it may stay as it is.
+            augments: Whether the column is for training.
+            room_bytes: Maximum size of the result; rows beyond it may stay unprepared.
         """
         return Prepared(column, {})
 
     @abstractmethod
     def derive(self, name: str, field: Field) -> dict[str, Any]:
-        """Return what of the fitted state the field alone decides, by name.
+        """Return the part of the fitted state that depends only on the field, by attribute name.
 
         Raises:
-            OptionError: The transform does not fit such a field.
+            OptionError: The transform does not support the field.
         """
 
     def check_fitted(self, name: str, field: Field, value: JsonValue) -> None:
-        """Refuse a fitted state that is not that of such a field; `place` is where the form was found.
+        """Refuse a fitted state that does not belong to the field; `value` is its JSON form.
 
         Raises:
-            SchemaError: It is another one's, or the transform does not fit such a field at all.
+            SchemaError: The state belongs to another field, or the transform does not support the field.
         """
         try:
             derived = self.derive(name, field)
@@ -170,24 +171,24 @@ class Transform(ABC):
             if got != expected:
                 raise value.refuse(f"{show(expected)}, as the field has", show(got), at=f".fitted.{key}")
 
-    def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002 - most have nothing to say
-        """Return what a user should know of the numbers of such a field, or nothing."""
+    def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002 - most have no warning
+        """Return a warning about the values of the field, or an empty string."""
         return ""
 
-    def is_measured(self, field: Field) -> bool:  # noqa: ARG002 - of most kinds no field is
-        """Whether fitting to such a field asks for its statistics: those of all are taken in one pass."""
+    def is_measured(self, field: Field) -> bool:  # noqa: ARG002 - most need none
+        """Whether fitting to a field needs its statistics, which are computed for all fields in one pass."""
         return False
 
     def measure(self) -> MeasureLengths | None:
-        """Return what gives the length of each row of a column, as the output will have it.
+        """Return a function that gives the length of each row of a column in the output.
 
-        None, where that is the stored length. Batches of rows of like length are formed by it.
+        Return None if that is the stored length. It is used to form batches of rows of similar length.
         """
         return None
 
     @property
     def takes_missing(self) -> bool:
-        """Whether records may lack the field, even if no record could when the transform was fitted."""
+        """Whether records without a value are accepted, even if the field was required during fitting."""
         return True
 
     @property
@@ -197,12 +198,12 @@ class Transform(ABC):
 
     @property
     def augments(self) -> bool:
-        """Whether training batches differ from others."""
+        """Whether training batches are augmented."""
         return False
 
     @property
     def dictionary(self) -> _native.Vocabulary | None:
-        """The table against which the core can code the strings of the field while it decodes."""
+        """Lookup table with which the core encodes the strings of the field while decoding, or None."""
         return None
 
     @property
@@ -216,24 +217,24 @@ class Transform(ABC):
         return tuple(item.name for item in dataclasses.fields(cls) if item.init and item.name != "fitted")
 
     @classmethod
-    def load_option(cls, name: str, value: JsonValue) -> Any:  # noqa: ARG003 - most are alike
+    def load_option(cls, name: str, value: JsonValue) -> Any:  # noqa: ARG003 - most need no name
         """Read one option from JSON or YAML.
 
         Raises:
-            SchemaError: It has another form; the message says where.
+            SchemaError: The value is not valid; the message gives its path.
         """
         return value.any_value()
 
     def to_json(self) -> dict[str, Any]:
         """Return options and fitted state as dicts, lists and scalars, for `json.dumps`."""
-        # All options, not only those that were given: a default may be another one day.
+        # All options, not only those that were given: a later version may have other defaults.
         form = {"kind": self.kind, **{name: dump_value(getattr(self, name)) for name in self.option_names()}}
         fitted: Fitted | None = getattr(self, "fitted", None)
         return form if fitted is None else {**form, "fitted": fitted.to_json()}
 
     @classmethod
     def from_json(cls, form: object) -> Self:
-        """Return the transform that `to_json` has described, or one with some of its options.
+        """Return the transform of a JSON form; options that are left out have their defaults.
 
         Raises:
             SchemaError: The JSON form is not valid; the message gives the path of the fault.
@@ -258,7 +259,7 @@ class Transform(ABC):
             raise value.refuse(error.expected, error.got, error.advice, at=inner) from None
 
     def _keep(self, **attributes: object) -> None:
-        # Frozen is what the object is to others; __post_init__ alone normalises what was given.
+        # Frozen for users; only __post_init__ sets attributes, to normalize options.
         self.__dict__.update(attributes)
 
     def __repr__(self) -> str:
@@ -274,20 +275,20 @@ class Transform(ABC):
 
 
 def need_fitted(transform: Transform, name: str, fitted: _F | None) -> _F:
-    """Return what was fitted.
+    """Return the fitted state.
 
     Raises:
-        OptionError: Nothing was.
+        OptionError: The transform is not fitted.
     """
     if fitted is None:
-        advice = "Fit a Pipeline, which fits its transforms."
+        advice = "Call Pipeline.fit(data), which fits all transforms."
         what = f"{type(transform).__name__} for field {name!r}"
         raise OptionError(what, field=name, expected="a fitted transform", got=repr(transform), advice=advice)
     return fitted
 
 
 def misfit(transform: Transform, name: str, field: Field, expected: str, advice: str = "") -> OptionError:
-    """Make the error for a transform that cannot take such a field."""
+    """Return the error for a field that a transform does not support."""
     return OptionError(
         f"{type(transform).__name__} for field {name!r}",
         field=name,

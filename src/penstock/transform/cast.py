@@ -1,6 +1,6 @@
-"""Numbers in another element type, without changing what they are.
+"""Casts of numbers to another element type, and aligned copies.
 
-In: arrays. Out: arrays of the type asked for; a number that it cannot hold is an error, never another number.
+In: arrays. Out: aligned arrays of the requested type; a number out of range is an error.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from penstock import _native
 from penstock.errors import FieldError
 
 ALIGNMENT: Final = 64
-"""Bytes: what TensorFlow asks for to alias memory, and XLA; a 39 MB batch costs 33 ms more without."""
+"""Alignment in bytes that TensorFlow and XLA need to share memory; a copy of a 39 MB batch takes 33 ms."""
 
 
 def is_aligned(array: NDArray[Any]) -> bool:
-    """Say whether an array is contiguous and begins at a multiple of `ALIGNMENT`."""
+    """Whether an array is contiguous and starts at a multiple of `ALIGNMENT`."""
     address: int = array.__array_interface__["data"][0]
     return array.flags.c_contiguous and address % ALIGNMENT == 0
 
 
 def align(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it is if it lies well, and else a copy that does."""
+    """Return the array itself if it is aligned and in native byte order, else an aligned copy."""
     if is_aligned(array) and array.dtype.isnative:
         return array
     return convert(array, array.dtype.name)
 
 
 def convert(array: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return a copy of an array in another element type, aligned."""
+    """Return an aligned copy of an array with another element type."""
     copy = _native.empty(array.shape, dtype)
     np.copyto(copy, array, casting="unsafe")
     return copy
 
 
 def can_cast(stored: str, wanted: str) -> bool:
-    """Whether numbers of a type may be asked for in another: floats do not become ints, nor bools."""
+    """Whether a cast is allowed: floats do not become integers, nor numbers booleans."""
     kinds = "biuf"
     old, new = np.dtype(stored).kind, np.dtype(wanted).kind
     return kinds.index(old) <= kinds.index(new) or (old == "u" and new == "i") or (old == "i" and new == "u")
@@ -47,16 +47,16 @@ def can_cast(stored: str, wanted: str) -> bool:
 def cast(
     name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int64] | None = None
 ) -> NDArray[Any]:
-    """Return numbers in another type, aligned; floats are rounded.
+    """Cast numbers to another type, in an aligned array; floats are rounded.
 
     Args:
-        name: Of the field.
-        values: Its numbers, a row a record, or those of lists.
-        dtype: The type wanted.
-        offsets: Where the numbers of each record begin, if they are those of lists.
+        name: Name of the field.
+        values: Numbers, one row per record, or the concatenated items of lists.
+        dtype: Type of the result.
+        offsets: Offsets of the records in `values`, for lists.
 
     Raises:
-        FieldError: A number does not fit.
+        FieldError: A number is out of the range of the type.
     """
     is_whole = values.dtype.kind in "iu" and dtype.lstrip("u").startswith("int")
     if is_whole and values.size and not _fits(values, dtype):
@@ -74,14 +74,14 @@ def _fits(values: NDArray[Any], dtype: str) -> bool:
 
 
 def _refuse(name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int64] | None) -> FieldError:
-    """Return the error for the first number that does not fit."""
+    """Return the error for the first number that is out of range."""
     flat = values.reshape(-1)
     if np.dtype(dtype).kind == "f":
         with np.errstate(over="ignore"):
             is_bad = np.isinf(flat.astype(dtype)) & np.isfinite(flat)
     else:
         limits = np.iinfo(dtype)
-        # Compared as Python ints: the bounds of a wide type are beyond those of a narrow one.
+        # Compared as Python integers: the limits of a wide type exceed those of a narrow one.
         is_bad = np.array([not limits.min <= number <= limits.max for number in flat.tolist()])
     at = int(np.argmax(is_bad))
     row = at // max(1, values[:1].size)
@@ -91,7 +91,7 @@ def _refuse(name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int
         f"value of field {name!r}",
         field=name,
         record=row,
-        expected=f"a number that {dtype} holds",
+        expected=f"a number in the range of {dtype}",
         got=str(flat[at]),
-        advice="Ask for a wider dtype.",
+        advice="Choose a wider dtype.",
     )

@@ -1,7 +1,7 @@
-"""Which part of an image is taken, and which part of the output it fills.
+"""Crops: which part of an image is used, and which part of the output it fills.
 
-In: the size of an image, the size wanted. Out: a `Frame`. Nothing here is random but `draw_boxes`, whose
-numbers come from the batch's draws.
+In: sizes of the image and of the output. Out: a `Frame`. Only `draw_boxes` is random; its random numbers come
+from the draws of the batch.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Size: TypeAlias = tuple[int, int]
 Box: TypeAlias = tuple[float, float, float, float]
 
 DRAFTS: Final = (8, 4, 2)
-"""How much smaller libjpeg can decode at little cost."""
+"""Denominators of the reduced sizes at which libjpeg decodes quickly."""
 
 DRAFT_MARGIN: Final = 1.5
-"""How much larger than the output a draft must still be, each way: the rest is filtered as ever."""
+"""Minimum ratio of a reduced image to the output in each direction; the rest is resized as usual."""
 
-_TRIES = 10
+_NUM_ATTEMPTS = 10
 
 
 class Frame(NamedTuple):
-    """What becomes of one image.
+    """Crop of an image, and its position in the output.
 
     Attributes:
-        box: The part that is taken: top, left, height, width, in its pixels.
-        window: The part of the output that it fills, likewise.
+        box: Part of the image: top, left, height, width, in pixels of the image.
+        window: Part of the output that it fills: top, left, height, width, in pixels of the output.
     """
 
     box: Box
@@ -40,12 +40,12 @@ class Frame(NamedTuple):
 
 
 def stretch(image: Size, size: Size) -> Frame:
-    """Take all of an image, whatever becomes of its proportions."""
+    """Use the whole image, with a change of its aspect ratio."""
     return Frame((0.0, 0.0, float(image[0]), float(image[1])), (0, 0, *size))
 
 
 def fit(image: Size, size: Size) -> Frame:
-    """Take all of an image, in its proportions, in the middle of what is padded."""
+    """Use the whole image with its aspect ratio, centered in a padded output."""
     scale = min(size[0] / image[0], size[1] / image[1])
     height, width = (max(1, min(most, round(side * scale))) for side, most in zip(image, size, strict=True))
     window = ((size[0] - height) // 2, (size[1] - width) // 2, height, width)
@@ -53,21 +53,21 @@ def fit(image: Size, size: Size) -> Frame:
 
 
 def cover(image: Size, size: Size) -> Frame:
-    """Take the largest part of an image, from its middle, that has the proportions of the output."""
+    """Use the largest centered part of the image that has the aspect ratio of the output."""
     scale = max(size[0] / image[0], size[1] / image[1])
     height, width = (min(float(side), want / scale) for side, want in zip(image, size, strict=True))
     return Frame(((image[0] - height) / 2, (image[1] - width) / 2, height, width), (0, 0, *size))
 
 
 def frame(image: Size, size: Size, resizing: Resizing) -> Frame:
-    """Return what becomes of an image where nothing is random."""
+    """Return the frame of an image without random crops."""
     if resizing == "stretch":
         return stretch(image, size)
     return fit(image, size) if resizing == "pad" else cover(image, size)
 
 
 def choose_draft(frame: Frame) -> int:
-    """Return how much smaller than it is an image may be decoded: 1, 2, 4 or 8."""
+    """Return the denominator of the reduced size at which to decode an image: 1, 2, 4 or 8."""
     room = min(frame.box[2] / frame.window[2], frame.box[3] / frame.window[3])
     return next((each for each in DRAFTS if room >= each * DRAFT_MARGIN), 1)
 
@@ -79,20 +79,20 @@ def draw_boxes(
     area: tuple[float, float],
     aspect: tuple[float, float],
 ) -> NDArray[np.float64]:
-    """Draw a part of each image, whole pixels, of random size, proportions and place.
+    """Draw a crop of each image in whole pixels, of random size, aspect ratio and position.
 
     Args:
-        draws: Of the batch.
-        purpose: Of these numbers.
+        draws: Draws of the batch.
+        purpose: Purpose of the random numbers.
         images: Height and width of each image, (rows, 2).
-        area: The least and the greatest share of the image's area.
-        aspect: The least and the greatest width over height; what lies between is drawn by its logarithm.
+        area: Minimum and maximum fraction of the area of the image.
+        aspect: Minimum and maximum ratio of width to height; its logarithm is uniformly distributed.
 
     Returns:
-        Top, left, height and width, (rows, 4). Where ten tries all reach beyond an image, the largest part
-        from its middle that keeps within `aspect`.
+        Top, left, height and width, (rows, 4). If ten attempts all exceed the image, the largest centered
+        part whose aspect ratio is within `aspect`.
     """
-    numbers = draws.uniform(purpose, (_TRIES, 4))
+    numbers = draws.uniform(purpose, (_NUM_ATTEMPTS, 4))
     heights, widths = images[:, :1].astype(np.float64), images[:, 1:].astype(np.float64)
     shares = area[0] + numbers[..., 0] * (area[1] - area[0])
     ratios = aspect[0] * _power(aspect[1] / aspect[0], numbers[..., 1])
@@ -112,15 +112,15 @@ def draw_boxes(
 
 
 def _power(base: float, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return base to the power of numbers in [0, 1), by 16 bits of them.
+    """Return base to the power of numbers in [0, 1), using 16 bits of them.
 
-    Of roots and products alone, which every machine rounds alike; logarithms differ in their last bit.
+    Only square roots and products are used, which round identically on every machine; logarithms do not.
     """
     bits = np.floor(exponents * 2**16).astype(np.int64)
     powers = np.ones_like(exponents)
-    for place in range(15, -1, -1):
+    for bit in range(15, -1, -1):
         base = math.sqrt(base)
-        powers = np.where(bits >> place & 1, powers * base, powers)
+        powers = np.where(bits >> bit & 1, powers * base, powers)
     return powers
 
 

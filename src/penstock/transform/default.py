@@ -1,6 +1,6 @@
-"""Records that lack a field, counted with the default that they get.
+"""Statistics of a field with a default: records without a value count with the default.
 
-In: what is told of the records that have the field. Out: what is told of all, as a model sees them.
+In: statistics of the records that have a value. Out: statistics of all records, as a model sees them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.transform.measuring import measure_columns
 
 
 class FilledSource:
-    """A source whose records have the default of a field where they lack it.
+    """Records to fit on, in which missing values of a field are replaced by its default.
 
     Args:
-        source: The records as they are.
+        source: The records as stored.
         field: The field, which has a default.
-        needs_quantiles: Whether those are asked for: they take a pass, as no other number tells them.
+        needs_quantiles: Whether quantiles are needed, which take a pass over the data.
     """
 
     def __init__(self, source: FitSource, field: Field, *, needs_quantiles: bool) -> None:
@@ -34,15 +34,15 @@ class FilledSource:
 
     @property
     def num_rows(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return self._source.num_rows
 
     def knows(self, name: str) -> bool:
-        """Whether what is told of a field is at hand, without a pass."""
+        """Whether the statistics of a field are available without a pass over the data."""
         return self._source.knows(name)
 
     def statistics(self, name: str) -> FieldStatistics:
-        """Return what is told of a field, defaults included."""
+        """Return the statistics of a field, including defaults."""
         found = self._source.statistics(name)
         if not found.missing:
             return found
@@ -53,12 +53,12 @@ class FilledSource:
         return measure_columns(Schema({name: self._field}), blocks)[name]
 
     def columns(self, name: str) -> Iterator[Column]:
-        """Yield a field's values block by block, all of them present: decoding has put the default in."""
+        """Yield the values of a field block by block; decoding has filled in the default."""
         return (column.without_mask() for column in self._source.columns(name))
 
 
 def _add_equal(known: Distribution, number: float, count: int) -> Distribution:
-    """Return what is told of numbers and of `count` equal ones more; without the quantiles."""
+    """Return the distribution with `count` further copies of a number; without quantiles."""
     total = replace(known, num_values=known.num_values + count, quantiles=None, num_sampled=0)
     if not math.isfinite(number):
         is_nan = math.isnan(number)
@@ -71,7 +71,7 @@ def _add_equal(known: Distribution, number: float, count: int) -> Distribution:
     num_finite = known.num_values - known.num_nan - known.num_inf
     share = count / (num_finite + count)
     gap = number - mean
-    # The variance of two parts: that within the first, the second having none, and that between their means.
+    # Variance of two groups: within the first (it is 0 within the second) plus between their means.
     variance = deviation * deviation * (1 - share) + gap * gap * share * (1 - share)
     return replace(
         total,

@@ -1,7 +1,7 @@
-"""The randomness of a batch, a pure function of seed, epoch, record and purpose.
+"""Random numbers of a batch: a pure function of seed, epoch, record and purpose.
 
-In: the keys of the records of a batch. Out: `Draws`, which gives random numbers a row a record. Who draws
-when, in which thread or beside whom changes nothing.
+In: the keys of the records of a batch. Out: `Draws`, which returns one row of random numbers per record. The
+result does not depend on threads, order of calls or other records of the batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LN_2 = 0.6931471805599453
 
 
 def normal_quantile(shares: _Doubles) -> _Doubles:
-    """Return the numbers below which a standard normal one lies with these probabilities, in (0, 1)."""
+    """Return quantiles of the standard normal distribution for probabilities in (0, 1)."""
     distance = shares - 0.5
     found = distance * _ratio(_CENTRE, 0.180625 - distance * distance)
     is_tail = np.abs(distance) > 0.425
@@ -65,7 +65,7 @@ def _polynomial(powers: tuple[float, ...], at: _Doubles) -> _Doubles:
 
 
 def _logarithm(values: _Doubles) -> _Doubles:
-    """Return natural logarithms of positive numbers, right to some units of the last place."""
+    """Return natural logarithms of positive numbers, exact to a few units in the last place."""
     fractions, exponents = np.frexp(values)
     # From 0.5…1 to 0.71…1.41, where the series is short: 11 terms are below 2^-54 of the first.
     is_low = fractions < 0.7071067811865476
@@ -75,21 +75,21 @@ def _logarithm(values: _Doubles) -> _Doubles:
     return 2.0 * part * series + (exponents - is_low) * _LN_2
 
 
-_MOST_WORDS = 4 << 16  # of a record and purpose: the counter has 16 bits for blocks of four words
+_MAX_WORDS = 4 << 16  # per record and purpose: the counter has 16 bits for blocks of four words
 _WIDEST_RANGE = 1 << 53
 
 
 class Draws:
     """Random numbers for the records of one batch.
 
-    A purpose is a name such as "crop" or "noise". It gets numbers of its own, which another purpose does not
-    change; asking twice for one purpose gives the same numbers twice.
+    A purpose is a name such as "crop" or "noise". Each purpose has its own random numbers, independent of
+    other purposes; a second call with the same purpose returns the same numbers.
 
     Attributes:
-        seed: Of the loader.
-        epoch: Counted from 0; the same record gets other numbers in the next one.
-        records: A key a row, which names its record in the data set.
-        augments: Whether the batch is for training, where images and the like are changed at random.
+        seed: Random seed of the loader.
+        epoch: Epoch, counted from 0; a record gets other numbers in each epoch.
+        records: One key per row, which identifies the record in the data set.
+        augments: Whether the batch is for training, in which images are augmented.
 
     Example:
         >>> import numpy as np
@@ -113,41 +113,41 @@ class Draws:
         return len(self.records)
 
     def within(self, scope: str) -> Draws:
-        """Return draws for the same records whose purposes are others: those of one map, say."""
+        """Return draws for the same records with separate purposes, such as those of one map."""
         return Draws(self.seed, self.epoch, self.records, f"{self._scope}{scope}/", augments=self.augments)
 
     def words(self, purpose: str, count: int) -> NDArray[np.uint32]:
-        """Return `count` random words of 32 bits a record, as (rows, count).
+        """Return `count` random 32-bit words per record, in the shape (rows, count).
 
         Raises:
-            OptionError: These are more than a record has for one purpose.
+            OptionError: `count` exceeds the maximum for one purpose.
         """
-        if not 0 <= count <= _MOST_WORDS:
-            expected = f"at most {_MOST_WORDS} words of 32 bits a record, a number takes two"
-            advice = "Draw them for several purposes."
+        if not 0 <= count <= _MAX_WORDS:
+            expected = f"at most {_MAX_WORDS} 32-bit words per record (a number takes two)"
+            advice = "Divide them among several purposes."
             raise OptionError(f"draw {purpose!r}", expected=expected, got=show(count), advice=advice)
         return _native.random_words(self.seed, self.epoch, self._number(purpose), self.records, count)
 
     def uniform(self, purpose: str, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:
-        """Return numbers in [0, 1), an array of `shape` a record."""
-        # 53 bits of two words, as many as a double holds in that range.
+        """Return uniform random numbers in [0, 1), one array of `shape` per record."""
+        # 53 bits of two words: the precision of a double.
         pairs = self._pairs(purpose, shape)
         return (pairs >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def integers(self, purpose: str, low: int, high: int, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
-        """Return whole numbers from `low` to below `high`, an array of `shape` a record.
+        """Return random integers from `low` to `high` (exclusive), one array of `shape` per record.
 
         Raises:
-            OptionError: There is no number between them, or more than 2^53.
+            OptionError: The range is empty or has more than 2^53 integers.
         """
         if not 0 < high - low <= _WIDEST_RANGE:
-            expected = "1 to 2^53 numbers from low to below high"
+            expected = "a range of 1 to 2^53 integers"
             raise OptionError(f"draw {purpose!r}", expected=expected, got=f"{show(low)} to {show(high)}")
-        # The product is below the range however it is rounded, as a uniform number ends 2^-53 below 1.
+        # A uniform number is at most 1 - 2^-53, so that the rounded product stays below the range.
         return np.floor(self.uniform(purpose, shape) * float(high - low)).astype(np.int64) + low
 
     def normal(self, purpose: str, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:
-        """Return numbers of the standard normal distribution, an array of `shape` a record."""
+        """Return standard normal random numbers, one array of `shape` per record."""
         # The middle of each of 2^52 intervals: neither 0 nor 1, whose quantiles are infinite.
         pairs = self._pairs(purpose, shape)
         return normal_quantile(((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
@@ -158,5 +158,5 @@ class Draws:
         return pairs.reshape((len(self.records), *shape))
 
     def _number(self, purpose: str) -> int:
-        # 16 bits: two purposes of one batch share their numbers once in 65 536.
+        # 16 bits: two purposes share their numbers with a probability of 1 in 65,536.
         return _native.crc32c(f"{self._scope}{purpose}".encode()) & 0xFFFF

@@ -1,6 +1,6 @@
-"""What a pipeline is fitted on: the train split, by its manifest where that tells enough, else by a pass.
+"""The split that a pipeline is fitted on: its statistics from the manifest, else from a pass over it.
 
-In: a data set, or a split of one. Out: `SplitFit`, the statistics and the columns of its fields.
+In: a data set or a split. Out: `SplitFit`: the statistics and the columns of its fields.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ from penstock.transform.measuring import measure_columns
 _BLOCK_ROWS: Final = 1 << 14
 _BLOCK_BYTES: Final = 16 << 20
 
-# What may be said of a field without its values being others.
+# Attributes of a field that do not change its stored values.
 _NOT_VALUES: Final = ("role", "default", "optional", "values", "format", "key")
 
 
-class Source(Protocol):
-    """What fitting needs to know of a split."""
+class FitData(Protocol):
+    """A split, as far as fitting needs it."""
 
     @property
     def name(self) -> str:
-        """Of the split."""
+        """Name of the split."""
 
     @property
     def rows(self) -> Rows:
-        """Its records."""
+        """Records of the split."""
 
     @property
     def schema(self) -> Schema:
-        """What they hold."""
+        """Schema of the records."""
 
     @property
     def losses(self) -> Losses:
-        """What becomes of bad ones."""
+        """What to do with bad records."""
 
     @property
     def strict(self) -> bool:
-        """Whether to refuse what no sound writer makes."""
+        """Whether to refuse records that no valid writer produces."""
 
 
 class SplitFit:
-    """The records of one split, as transforms are fitted on them.
+    """The records of one split, as data to fit transforms on.
 
     Args:
         source: The split.
-        known: The statistics that its manifest has.
-        names: Fields whose statistics will be asked for: those that are not known are taken in one pass.
-        rows: Which records to fit on; all of them if not given.
+        known: Statistics from the manifest, by field name.
+        names: Fields whose statistics will be needed; those that are not known are measured in one pass.
+        rows: Records to fit on; all by default.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: FitData,
         known: Mapping[str, FieldStatistics],
         names: Collection[str] = (),
         rows: Bitmap | None = None,
@@ -78,24 +78,24 @@ class SplitFit:
 
     @property
     def schema(self) -> Schema:
-        """What the records hold."""
+        """Schema of the records."""
         return self._source.schema
 
     @property
     def num_rows(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return len(self._source.rows if self._rows is None else self._rows)
 
     def expect(self, names: Collection[str]) -> None:
-        """Say which fields' statistics will be asked for, so that one pass gives them all."""
+        """Set the fields whose statistics will be needed, so that one pass measures them all."""
         self._names = names
 
     def knows(self, name: str) -> bool:
-        """Whether a field's statistics are at hand, without a pass."""
+        """Whether the statistics of a field are available without a pass over the data."""
         return name in self._known
 
     def statistics(self, name: str) -> FieldStatistics:
-        """Return what is told of a field."""
+        """Return the statistics of a field."""
         if name not in self._known:
             wanted = [
                 other for other in {name: None, **dict.fromkeys(self._names)} if other not in self._known
@@ -104,7 +104,7 @@ class SplitFit:
         return self._known[name]
 
     def columns(self, name: str) -> Iterator[Column]:
-        """Yield a field's values in order, block by block."""
+        """Yield the values of a field in order, block by block."""
         return (columns[name] for columns in self._blocks((name,)))
 
     def _blocks(self, names: Collection[str]) -> Iterator[Columns]:
@@ -119,19 +119,20 @@ class SplitFit:
 
 
 def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:
-    """Return what to fit on: the split "train" of a data set, or its only one; or the split that is given.
+    """Return the split to fit on: the given split, or the split "train" or only split of a data set.
 
     Args:
         data: A data set or a split.
-        part: Two shares, as a loader takes them: fit on that part of the records alone.
+        part: Two fractions, as for a loader: fit only on that part of the records.
 
     Raises:
-        OptionError: It is neither, the data set has several splits and none is called so, or has no records.
+        OptionError: `data` is neither a data set nor a split, has several splits but no "train", or has no
+            records.
     """
     if hasattr(data, "splits"):
         data = data[_choose_split(data.splits)]
     if not hasattr(data, "as_source"):
-        advice = "Open one: ps.open('pets/')."
+        advice = "Open a data set: ps.open('pets/')."
         raise OptionError("data", expected="a Dataset or a Split", got=show(data), advice=advice)
     source = data.as_source()
     if part is None:
@@ -139,7 +140,8 @@ def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:
     else:
         found = SplitFit(source, {}, rows=choose_part(len(source.rows), part))
     if not found.num_rows:
-        raise OptionError("data", expected="a record at least", got="none", advice="Fit on another split.")
+        got = "an empty split"
+        raise OptionError("data", expected="at least one record", got=got, advice="Fit on another split.")
     return found
 
 
@@ -148,29 +150,29 @@ def _choose_split(names: Collection[str]) -> str:
         return "train"
     if len(names) == 1:
         return next(iter(names))
-    advice = f"Name one: Pipeline.fit(data[{next(iter(names), 'train')!r}])."
+    advice = f"Choose a split: Pipeline.fit(data[{next(iter(names), 'train')!r}])."
     got = ", ".join(map(show, names)) or "none"
-    raise OptionError("splits", expected="one that is called 'train', or only one", got=got, advice=advice)
+    raise OptionError("splits", expected="a split 'train', or only one split", got=got, advice=advice)
 
 
 def _find_known(split: Any) -> dict[str, FieldStatistics]:
-    """Return what the manifest tells of the fields, as far as they are read as they were measured."""
+    """Return the statistics of the manifest for the fields that are read as they were measured."""
     manifest = split.manifest
     if manifest is None or not manifest.statistics:
         return {}
     measured = "train" if "train" in manifest.splits else next(iter(manifest.splits), None)
-    # A part of the shards may have been opened alone.
+    # Only some of the shards may have been opened.
     if measured != split.name or manifest.statistics.get("num_rows") != len(split):
         return {}
     known = load_statistics(manifest.statistics, "$.statistics")
     return {
         field_name: known[field_name]
         for field_name, field in split.schema.items()
-        if field_name in known and _holds_same(field_name, field, manifest.schema)
+        if field_name in known and _has_same_values(field_name, field, manifest.schema)
     }
 
 
-def _holds_same(name: str, field: Field, measured: Schema) -> bool:
+def _has_same_values(name: str, field: Field, measured: Schema) -> bool:
     if name not in measured:
         return False
     other = measured[name]

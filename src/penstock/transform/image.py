@@ -37,7 +37,7 @@ from penstock.transform.base import Arrays, FitSource, Fitted, Prepared, Transfo
 from penstock.transform.cast import align
 from penstock.transform.crop import Resizing, Size
 from penstock.transform.draws import Draws
-from penstock.transform.image_pixels import Drawing
+from penstock.transform.image_pixels import ImageResizer
 from penstock.transform.output import Output
 
 _DEFAULT_SIZE: Final = 224
@@ -150,7 +150,7 @@ class Image(Transform):
         self._keep(max_pixels=check_count("Image", "max_pixels", self.max_pixels, 1, 2**40))
         self._keep(_fill=np.array(fill, np.uint8))
         if self.fitted is not None:
-            self._keep(_drawing=self._make_drawing(self.fitted))
+            self._keep(_resizer=self._make_resizer(self.fitted))
 
     @classmethod
     def load_option(cls, name: str, value: JsonValue) -> Any:
@@ -221,14 +221,14 @@ class Image(Transform):
         if isinstance(column, Dense):
             return Prepared(column, {})
         drawn = draws.within(name) if draws is not None and draws.augments else None
-        return self._fitted_drawing(name).draw(name, column, self._present(column), drawn)
+        return self._fitted_resizer(name).resize_batch(name, column, self._present(column), drawn)
 
     def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool, room_bytes: int) -> Prepared:
         """Return images for a cache: resized, or whole where random crops follow."""
         column = Bytes.of(column)
         is_whole = self.resize == "random" and augments
-        drawing, present = self._fitted_drawing(name), self._present(column)
-        return drawing.hold(name, column, present, room_bytes, is_whole=is_whole)
+        resizer, present = self._fitted_resizer(name), self._present(column)
+        return resizer.resize_for_cache(name, column, present, room_bytes, is_whole=is_whole)
 
     def apply(self, name: str, column: CodedColumn, draws: Draws | None) -> Arrays:
         """Return the pixels of a batch."""
@@ -246,10 +246,10 @@ class Image(Transform):
             return {name: _native.scale_pixels(pixels, *self.__dict__["_scaling"])}
         return {name: align(pixels)}
 
-    def _fitted_drawing(self, name: str) -> Drawing:
+    def _fitted_resizer(self, name: str) -> ImageResizer:
         need_fitted(self, name, self.fitted)
-        drawing: Drawing = self.__dict__["_drawing"]
-        return drawing
+        resizer: ImageResizer = self.__dict__["_resizer"]
+        return resizer
 
     def _present(self, column: CodedColumn) -> list[bool] | None:
         """Return which rows have an image; None if all have one or get the default of the field."""
@@ -293,14 +293,14 @@ class Image(Transform):
         self._keep(**{name: numbers})
         return tuple(map(float, numbers))
 
-    def _make_drawing(self, fitted: ImageFit) -> Drawing:
+    def _make_resizer(self, fitted: ImageFit) -> ImageResizer:
         if len(fitted.size) != 2 or not all(1 <= side <= _MAX_SIDE for side in fitted.size):
             raise refuse_option("Image", "fitted.size", "height and width", show(fitted.size))
         if self.size not in (None, tuple(fitted.size)):
             raise refuse_option("Image", "fitted.size", f"{self.size}, the option size", show(fitted.size))
         formats = _check_formats(fitted.formats)
         chosen = self.augment if isinstance(self.augment, Augment) else Augment()
-        return Drawing(
+        return ImageResizer(
             rules=PixelRules(self.channels, formats, self.max_pixels, self.orient),
             size=(fitted.size[0], fitted.size[1]),
             resize=self.resize,

@@ -1,7 +1,7 @@
-"""Images into the slots of a batch: decoded, the part that is taken, in the size that is wanted.
+"""Decode, crop and resize the images of a batch.
 
-In: a column of encoded images, or of pictures that a cache holds. Out: pixels of one size, or whole pictures,
-and all images that have none, by row.
+In: a column of encoded or cached images. Out: pixels of one size, or whole images for a cache, and the errors
+of images that cannot be decoded, by row.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from penstock.transform.draws import Draws
 
 
 class Images(Protocol):
-    """Images that can be asked for one by one."""
+    """Images that are decoded one by one."""
 
     def held(self, row: int) -> NDArray[np.uint8] | None:
-        """Return the pixels that a cache holds, if it does."""
+        """Return the cached pixels, or None."""
 
     def size(self, row: int) -> Size:
         """Return height and width."""
 
     def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
-        """Return the pixels; in `out`, if they are of its shape."""
+        """Return the pixels, written to `out` if its shape matches."""
 
 
-class PartlyHeld:
+class PartlyCachedImages:
     """Images of which a cache holds some."""
 
     def __init__(self, column: Pictures, rules: PixelRules) -> None:
@@ -43,7 +43,7 @@ class PartlyHeld:
         self._rest = None if column.encoded is None else EncodedImages(column.encoded, rules)
 
     def held(self, row: int) -> NDArray[np.uint8] | None:
-        """Return the pixels that a cache holds, if it does."""
+        """Return the cached pixels, or None."""
         return self._images[row]
 
     def size(self, row: int) -> Size:
@@ -54,7 +54,7 @@ class PartlyHeld:
         return image.shape[0], image.shape[1]
 
     def decode(self, row: int, denominator: int = 1, out: NDArray[np.uint8] | None = None) -> Pixels:
-        """Return the pixels; in `out`, if they are of its shape and not held."""
+        """Return the pixels, written to `out` if its shape matches and they are not cached."""
         image = self._images[row]
         if image is None:
             return self._encoded().decode(row, denominator, out)
@@ -62,23 +62,23 @@ class PartlyHeld:
 
     def _encoded(self) -> EncodedImages:
         if self._rest is None:
-            raise ValueError("a row has no image")
+            raise ValueError("the row is neither cached nor encoded")
         return self._rest
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """How images become pixels.
+class ImageResizer:
+    """How images are decoded, cropped and resized.
 
     Attributes:
-        rules: Which images are decoded, and to what.
-        size: Height and width wanted.
-        resize: How an image of other proportions gets there.
-        antialias: Whether all pixels count when it shrinks.
-        draft: Whether a JPEG may be decoded at a part of its size.
-        fill: What stands where no image is, a number a channel.
-        area: The shares of an image that may be drawn at random.
-        aspect: The proportions of such a part.
+        rules: Which images are decoded, and to which channels.
+        size: Height and width of the output.
+        resize: How to resize an image of another aspect ratio.
+        antialias: Whether to average all pixels when an image is reduced.
+        draft: Whether to decode large JPEGs at a reduced size.
+        fill: Pixel value where there is no image, one number per channel.
+        area: Range of the area of random crops.
+        aspect: Range of the aspect ratio of random crops.
     """
 
     rules: PixelRules
@@ -90,10 +90,10 @@ class Drawing:
     area: tuple[float, float]
     aspect: tuple[float, float]
 
-    def draw(
+    def resize_batch(
         self, name: str, column: CodedColumn, present: list[bool] | None, draws: Draws | None
     ) -> Prepared:
-        """Return the pixels of a batch: of random parts, if there are draws and that is how to resize."""
+        """Return the resized pixels of a batch; with `draws` and `resize="random"`, of random crops."""
         images = self._open(column)
         faults: dict[int, FieldError] = {}
         sizes = _measure(name, images, len(column), present, faults)
@@ -107,19 +107,19 @@ class Drawing:
                 continue
             held = None if boxes is not None else images.held(row)
             if held is not None:
-                out[row] = held  # in its size already
+                out[row] = held  # already resized
             elif row not in faults:
                 box = None if boxes is None else tuple(boxes[row].tolist())
                 try:
-                    self._draw(images, row, size, box, out[row])
+                    self._resize(images, row, size, box, out[row])
                 except PixelError as error:
                     faults[row] = _fault(name, row, error)
         return Prepared(Dense(out, column.present), faults)
 
-    def hold(
+    def resize_for_cache(
         self, name: str, column: Bytes, present: list[bool] | None, room_bytes: int, *, is_whole: bool
     ) -> Prepared:
-        """Return images for keeping, whole or in their size, as long as there is room; the rest encoded."""
+        """Return images for a cache, whole or resized, up to `room_bytes`; the rest stays encoded."""
         images = self._open(column)
         faults: dict[int, FieldError] = {}
         sizes = _measure(name, images, len(column), present, faults)
@@ -133,22 +133,24 @@ class Drawing:
             if room_bytes < 0:
                 is_full = True
                 break
-            place = np.empty(shape, np.uint8)  # of its very size, as blocks of the pool are not
+            pixels = np.empty(shape, np.uint8)  # of the exact size, unlike blocks of the memory pool
             try:
                 if is_whole:
-                    held[row] = images.decode(row, 1, place).values
+                    held[row] = images.decode(row, 1, pixels).values
                 else:
-                    self._draw(images, row, size, None, place)
-                    held[row] = place
+                    self._resize(images, row, size, None, pixels)
+                    held[row] = pixels
             except PixelError as error:
                 faults[row] = _fault(name, row, error)
         return Prepared(Pictures(held, column.present, column if is_full else None), faults)
 
     def _open(self, column: CodedColumn) -> Images:
-        return PartlyHeld(Pictures.wrap(column), self.rules)
+        return PartlyCachedImages(Pictures.wrap(column), self.rules)
 
-    def _draw(self, images: Images, row: int, size: Size, part: Box | None, slot: NDArray[np.uint8]) -> None:
-        """Put one image, or a part of it, into its slot of the batch."""
+    def _resize(
+        self, images: Images, row: int, size: Size, part: Box | None, slot: NDArray[np.uint8]
+    ) -> None:
+        """Write one image, or a part of it, to its slot of the batch."""
         if size == self.size and part is None:
             pixels, _ = images.decode(row, 1, slot)
             if pixels is not slot:
@@ -175,7 +177,7 @@ class Drawing:
 def _measure(
     name: str, images: Images, count: int, present: list[bool] | None, faults: dict[int, FieldError]
 ) -> list[Size]:
-    """Return the size of each image, (1, 1) where there is none."""
+    """Return the size of each image; (1, 1) for a row without an image."""
     sizes = []
     for row in range(count):
         size = (1, 1)
@@ -195,5 +197,5 @@ def _fault(name: str, row: int, error: PixelError) -> FieldError:
         record=row,
         expected=error.expected,
         got=error.got,
-        advice=error.advice or "Open the data with on_error='skip' to leave such records out.",
+        advice=error.advice or "Open the data with on_error='skip' to skip such records.",
     )

@@ -1,6 +1,6 @@
-"""The kinds of transform by name, the one that a field gets by default, and what may be said instead.
+"""The transforms by name, the default transform of a field, and overrides by the user.
 
-In: a field, and what a user gave for it: a transform, options, a name, None. Out: a transform, not fitted.
+In: a field, and its override: a transform, options, a name or None. Out: a transform that is not fitted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
 IDENTIFIES: Final = "it identifies records"
-"""Why an id is not fed."""
+"""Reason why an id is not an input."""
 
 KINDS: Final[Mapping[str, type[Transform]]] = {
     cls.kind: cls for cls in (Scale, Encode, Tokenize, Image, Pad, Keep)
@@ -34,15 +34,15 @@ KINDS: Final[Mapping[str, type[Transform]]] = {
 
 
 def choose_transform(name: str, field: Field) -> Transform | str:
-    """Return the transform that a field gets by default, or why it gets none.
+    """Return the default transform of a field, or the reason why it has none.
 
-    Inputs: numbers are standardised, categories coded, texts tokenised, sequences of numbers padded, those of
-    strings coded and padded, tensors kept, images decoded. Targets: numbers are kept as float32, categories
-    coded from 0 on without slots, sets of strings become multi-hot rows. A weight is a number. An id and
-    opaque bytes are not fed.
+    Inputs: numbers are standardized, categories encoded, texts tokenized, sequences of numbers padded,
+    sequences of strings encoded and padded, tensors kept, images decoded. Targets: numbers are kept as
+    float32, categories encoded from 0 without reserved slots, lists of strings become multi-hot vectors. A
+    weight is a number. Ids and opaque bytes have no transform.
 
     Raises:
-        OptionError: The field cannot have its role.
+        OptionError: The field does not suit its role.
     """
     if field.role == "id":
         return IDENTIFIES
@@ -51,10 +51,10 @@ def choose_transform(name: str, field: Field) -> Transform | str:
     found = (TARGETS if field.role == "target" else INPUTS)[type(field)](field)
     if found is None and isinstance(field, ImageField):
         return (
-            "an image that is a target has no transform by default, as a mask of classes would be blurred; "
-            "say Image() for it, or take its bytes by Pipeline.map"
+            "a target image has no default transform, as resizing would blur a mask of classes; "
+            "use Image() for it, or read its bytes with Pipeline.map"
         )
-    return found or f"fields of type {field.type_name} have no transform by default; Pipeline.map takes them"
+    return found or f"fields of type {field.type_name} have no default transform; use Pipeline.map"
 
 
 def _choose_sequence(field: Field) -> Transform | None:
@@ -82,23 +82,23 @@ INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     BytesField: _choose_nothing,
 }
 TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
-    # Losses take floats. An int beyond 2^24 is rounded: give Keep() to have it as it is.
+    # Losses expect floats. An integer beyond 2^24 is rounded: Keep() keeps it exact.
     Number: lambda _: Keep("float32"),
     Category: lambda _: Encode(),
     Text: lambda _: Tokenize(),
     Tensor: lambda _: Keep(),
     Sequence: _choose_set,
     BytesField: _choose_nothing,
-    # A mask of classes would be blurred: whoever predicts pixels says Image(), and how to resize.
+    # Resizing would blur a mask of classes: to predict pixels, choose Image() and how to resize.
     ImageField: _choose_nothing,
 }
 
 
 def load_override(name: str, field: Field, given: object) -> Transform | None:
-    """Return the transform that was given for a field, in any of its forms; None leaves the field out.
+    """Return the transform that a user gave for a field; None leaves the field out.
 
     Raises:
-        OptionError: It is no transform, or has an option that it cannot have.
+        OptionError: The value is not a transform, or an option is not valid.
     """
     if given is None or isinstance(given, Transform):
         return given
@@ -106,28 +106,28 @@ def load_override(name: str, field: Field, given: object) -> Transform | None:
         given = {"kind": given}
     if not isinstance(given, Mapping):
         is_class = isinstance(given, type) and issubclass(given, Transform)
-        advice = f"Make one: {given.__name__}()." if is_class else ""  # type: ignore[attr-defined]
+        advice = f"Use an instance: {given.__name__}()." if is_class else ""  # type: ignore[attr-defined]
         got = show(given)
         if isinstance(given, Field):
-            usual = choose_transform(name, given)
+            default = choose_transform(name, given)
             got = f"{got}, a field of the schema"
-            advice = "" if isinstance(usual, str) else f"Say penstock.transform.{usual!r}."
-        expected = "a transform, its options, or None to leave it out"
+            advice = "" if isinstance(default, str) else f"Use penstock.transform.{default!r}."
+        expected = "a transform, its options, or None to leave the field out"
         raise OptionError(f"field {name!r}", field=name, expected=expected, got=got, advice=advice)
     try:
         return _load_options(name, field, given)
     except SchemaError as error:
-        place = (error.field or "$").removeprefix("$").lstrip(".")
-        what = f"{place} of field {name!r}" if place else f"field {name!r}"
-        facts = {"expected": error.expected, "got": error.got, "advice": error.advice}
-        raise OptionError(what, field=name, **facts) from None  # type: ignore[arg-type]
+        option = (error.field or "$").removeprefix("$").lstrip(".")
+        what = f"{option} of field {name!r}" if option else f"field {name!r}"
+        details = {"expected": error.expected, "got": error.got, "advice": error.advice}
+        raise OptionError(what, field=name, **details) from None  # type: ignore[arg-type]
 
 
 def load_transform(value: JsonValue) -> Transform:
-    """Read the form that a transform's `to_json` makes.
+    """Read the JSON form that `to_json` of a transform returns.
 
     Raises:
-        SchemaError: The form is not such a one; the message says where.
+        SchemaError: The JSON form is not valid; the message gives the path of the fault.
     """
     return KINDS[value.child("kind").choice(KINDS)].load(value)
 
@@ -136,14 +136,15 @@ def _load_options(name: str, field: Field, given: Mapping[str, object]) -> Trans
     value = JsonValue(given, PIPELINE)
     if "kind" in given:
         return load_transform(value)
-    usual = choose_transform(name, field)
-    if isinstance(usual, str):
+    default = choose_transform(name, field)
+    if isinstance(default, str):
         raise value.child("kind").refuse(list_choices(KINDS))
     options = {
-        key: usual.load_option(key, option) for key, option in value.children(*usual.option_names()).items()
+        key: default.load_option(key, option)
+        for key, option in value.children(*default.option_names()).items()
     }
     try:
-        return dataclasses.replace(usual, **options)
+        return dataclasses.replace(default, **options)
     except OptionError as error:
         raise value.refuse(error.expected, error.got, error.advice, at=f".{error.field}") from None
 

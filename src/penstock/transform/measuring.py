@@ -1,7 +1,6 @@
-"""What the manifest does not tell: statistics and counts that a pass over the columns gives.
+"""Statistics and counts from a pass over the columns, where the manifest does not have them.
 
-In: blocks of columns. Out: `FieldStatistics`, distributions of elements, counted values. All measuring is
-that of the schema stage and of the core.
+In: blocks of columns. Out: `FieldStatistics`, distributions of elements, counts of values.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
 
-MOST_MEASURED: Final = 1024
-"""Elements that are measured one by one: the samples of so many take 80 MB."""
+MAX_MEASURED: Final = 1024
+"""Maximum number of elements that are measured separately; their samples take 80 MB."""
 
-MOST_COUNTED: Final = 1 << 22
-"""Distinct values that a vocabulary is made from: more take gigabytes, and are no categories."""
+MAX_COUNTED: Final = 1 << 22
+"""Maximum number of distinct values of a vocabulary; more take gigabytes and are not categories."""
 
-_SAMPLE_SEED: Final = 0  # decides which rows the quantiles come from
+_SAMPLE_SEED: Final = 0  # selects the rows that quantiles are computed from
 
 
 def measure_columns(schema: Schema, blocks: Iterable[Mapping[str, Column]]) -> dict[str, FieldStatistics]:
-    """Return the statistics of fields, given block by block in order."""
+    """Return the statistics of fields from blocks of columns in order."""
     statistics, row = Statistics(schema), 0
     for columns in blocks:
         num_rows = len(next(iter(columns.values())))
@@ -41,7 +40,7 @@ def measure_columns(schema: Schema, blocks: Iterable[Mapping[str, Column]]) -> d
 
 
 def measure_elements(name: str, source: FitSource, size: int) -> list[Distribution | None]:
-    """Return what is told of each element of arrays, or of steps, of `size` elements; None where none is."""
+    """Return the distribution of each of the `size` elements of arrays or steps; None without values."""
     schema = Schema({str(i): Number("float64") for i in range(size)})
 
     def split(column: Column) -> dict[str, Column]:
@@ -53,14 +52,14 @@ def measure_elements(name: str, source: FitSource, size: int) -> list[Distributi
     return [measured[str(i)].values for i in range(size)]
 
 
-class Counted(NamedTuple):
-    """Values of a field.
+class ValueCounts(NamedTuple):
+    """Counts of the distinct values of a field.
 
     Attributes:
-        values: Strings or ints, in the order in which they were met.
-        counts: How often each was.
-        is_complete: Whether these are all: there were no more than `MOST_COUNTED`.
-        num_missing: How many records have none.
+        values: Strings or integers in the order of their first occurrence.
+        counts: Number of occurrences of each value.
+        is_complete: Whether all values were counted: there are at most `MAX_COUNTED` distinct ones.
+        num_missing: Number of records without a value.
     """
 
     values: list[bytes] | list[int]
@@ -69,26 +68,26 @@ class Counted(NamedTuple):
     num_missing: int
 
 
-def count_values(name: str, source: FitSource) -> Counted:
-    """Count the values of strings or ints, or of lists of them."""
-    tally = _native.ValueCounter(MOST_COUNTED)
+def count_values(name: str, source: FitSource) -> ValueCounts:
+    """Count the distinct values of a field of strings or integers, or of lists of them."""
+    counter = _native.ValueCounter(MAX_COUNTED)
     num_missing = 0
     for column in source.columns(name):
         if column.present is not None:
             num_missing += len(column) - int(np.count_nonzero(column.present))
         values, keep = column.items()
         if isinstance(values, np.ndarray):
-            tally.add_ints(np.ascontiguousarray(values), keep)
+            counter.add_ints(np.ascontiguousarray(values), keep)
         else:
             arena, starts, stops = values.spans()
-            tally.add_strings(arena, starts, stops, keep)
-    found, counts, num_overflowed = tally.take()
+            counter.add_strings(arena, starts, stops, keep)
+    found, counts, num_overflowed = counter.take()
     known = found if isinstance(found, list) else found.tolist()
-    return Counted(known, counts.tolist(), not num_overflowed, num_missing)
+    return ValueCounts(known, counts.tolist(), not num_overflowed, num_missing)
 
 
 def _present_items(column: Column) -> NDArray[Any]:
     values, keep = column.items()
     if not isinstance(values, np.ndarray):
-        raise TypeError(f"{values!r} holds no numbers")
+        raise TypeError(f"expected a column of numbers, got {values!r}")
     return values if keep is None else values[keep]

@@ -1,6 +1,6 @@
-"""What a transform promises before it runs: the name, the element type and the shape of an array.
+"""Declaration of an output before any batch is made: name, element type and shape of an array.
 
-In: declarations. Out: `Output`, checked when made, and the words for it in tables and errors.
+In: declarations. Out: `Output`, checked when made, with a description for tables and errors.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ DTYPES: Final = (
     "uint64",
     "bool",
 )
-"""The element types that a batch can have: those that every framework takes without a copy."""
+"""Element types of batches: those that every framework accepts without a copy."""
 
 STRINGS: Final = ("string", "bytes")
-"""What stored values may be besides, where no transform says otherwise; no transform gives them."""
+"""Further types of stored values, in batches without a pipeline; no transform returns them."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Output:
     """One array of a batch.
 
     Attributes:
-        name: By which the model knows it.
-        dtype: Of its elements.
-        shape: Of one record; None where a dimension varies from batch to batch.
-        is_ragged: Whether it is a `Ragged`, whose rows have lengths of their own: the first dimension of
-            `shape` is None then, and those behind it are the shape of an item.
+        name: Name of the array, which matches the name of the model's input.
+        dtype: Element type.
+        shape: Shape of one record; None for a dimension that varies from batch to batch.
+        is_ragged: Whether it is a `Ragged`, whose rows vary in length. The first dimension of `shape` is then
+            None, and the others are the shape of an item.
 
     Example:
         >>> Output("tokens", "int64", (None,)).describe()
@@ -57,7 +57,7 @@ class Output:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise OptionError("name of an Output", expected="a text", got=show(self.name))
+            raise OptionError("name of an Output", expected="a non-empty string", got=show(self.name))
         owner = f"output {self.name!r}"
         dtype = self.dtype
         if isinstance(dtype, (np.dtype, type)):
@@ -66,22 +66,22 @@ class Output:
             raise OptionError(f"dtype of {owner}", expected=list_choices(DTYPES), got=show(self.dtype))
         object.__setattr__(self, "dtype", dtype)
         if not isinstance(self.shape, list | tuple) or not all(map(_is_dim, self.shape)):
-            expected = "a tuple of positive ints, with None for what varies"
+            expected = "a tuple of positive integers, with None for a varying dimension"
             raise OptionError(f"shape of {owner}", expected=expected, got=show(self.shape))
         object.__setattr__(self, "shape", tuple(self.shape))
         if not isinstance(self.is_ragged, bool):
             raise OptionError(f"is_ragged of {owner}", expected="True or False", got=show(self.is_ragged))
         if self.is_ragged and self.shape[:1] != (None,):
-            expected = "None as the first dimension of what is ragged"
+            expected = "None as the first dimension of a ragged output"
             raise OptionError(f"shape of {owner}", expected=expected, got=show(self.shape))
 
     def describe(self) -> str:
-        """Say in a few words what the array is: `float32 (n, 4)`, with ? for what varies."""
+        """Return a short description such as `float32 (n, 4)`, with ? for a varying dimension."""
         dims = ["n", *("?" if dim is None else str(dim) for dim in self.shape)]
         return f"{self.dtype} {'ragged ' if self.is_ragged else ''}({', '.join(dims)}{',' * (len(dims) < 2)})"
 
     def accepts(self, value: object, num_rows: int) -> bool:
-        """Say whether an array, or a Ragged, of so many rows is what was promised."""
+        """Whether an array or a `Ragged` of `num_rows` rows matches the declaration."""
         if self.is_ragged:
             if not isinstance(value, Ragged) or len(value) != num_rows:
                 return False
@@ -109,7 +109,7 @@ class Output:
 
 
 def describe_value(value: object) -> str:
-    """Say in a few words what an array is, or that it is none."""
+    """Return a short description of an array, or of a value that is not an array."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape}"
     return repr(value) if isinstance(value, Ragged) else show(value)

@@ -17,7 +17,7 @@ from penstock.foundation.wording import show
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import Distribution, Elements
 from penstock.transform.base import FitSource
-from penstock.transform.measuring import MOST_MEASURED, measure_elements
+from penstock.transform.measuring import MAX_MEASURED, measure_elements
 
 SMALLEST_SPREAD: Final = float(np.finfo(np.float32).tiny)
 """Numbers with a smaller spread count as equal: their scale factor is out of the range of float32."""
@@ -79,8 +79,8 @@ def find_span(name: str, source: FitSource, method: str, size: int, levels: tupl
         if method == "standard":
             return _standardize_each(name, elements)
         return Span(mean=_plain(elements.means))
-    if size > MOST_MEASURED:
-        expected = f"per='whole' for more than {MOST_MEASURED} elements"
+    if size > MAX_MEASURED:
+        expected = f"per='whole' for more than {MAX_MEASURED} elements"
         raise _refuse(name, expected, show(size), "Use Scale('minmax', per='whole').")
     each = measure_elements(name, source, size)
     spans = [Span() if part is None else _scale_whole(name, method, part, levels) for part in each]

@@ -1,6 +1,6 @@
-"""Texts cut by a Hugging Face tokenizer: the one file that knows the package `tokenizers`.
+"""Hugging Face tokenizers; the only module that imports the package `tokenizers`.
 
-In: texts, and a `tokenizer.json` or its content. Out: ids and where those of each text begin.
+In: texts, and a `tokenizer.json` or its content. Out: token ids, and the offsets of the texts in them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ _PADDING_NAMES: Final = ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>")
 class FileTokenizer:
     """A tokenizer of the package `tokenizers`.
 
-    Texts are cut to `length` by itself, so that the special tokens at both ends stay; not given, the file may
-    have a length of its own. Padding is that of the file, or has the id of the token that is named so, or 0.
+    The tokenizer truncates texts to `length` itself, which keeps the special tokens at both ends; without
+    `length` the file may set one. The padding id is that of the file, else that of a token such as "[PAD]",
+    else 0.
 
     Attributes:
-        content: What the file holds, without its spaces.
-        num_codes: How many ids there are: one more than the greatest.
-        padding: The id of what is no token.
+        content: Content of the file as compact JSON.
+        num_codes: Number of ids: the largest id plus 1.
+        padding: Id of padding.
     """
 
     def __init__(self, given: str | os.PathLike[str], length: int | None, keep: Kept) -> None:
         self.content = _read_content(given)
         try:
             tokenizer = Tokenizer.from_str(self.content)
-        except Exception as error:  # the package raises no narrower one
-            raise _refuse(f"one that cannot be read: {error}") from None
+        except Exception as error:  # the package raises no specific exception
+            raise _refuse(f"a file that cannot be read: {error}") from None
         if length is not None:
             num_added = tokenizer.num_special_tokens_to_add(False)
             if length <= num_added:
@@ -49,22 +50,22 @@ class FileTokenizer:
                 raise refuse_option("Tokenize", "length", expected, str(length))
             tokenizer.enable_truncation(length, direction="right" if keep == "head" else "left")
         self.padding = _find_padding(tokenizer)
-        # Lengths of a batch are found for all kinds of lists in the same way.
+        # Padding is added later, in the same way as for other lists.
         tokenizer.no_padding()
         self.num_codes = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self._tokenizer = tokenizer
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """What each id stands for; '' where it is no token's."""
+        """Token of each id; '' for an unused id."""
         return tuple(self._tokenizer.id_to_token(i) or "" for i in range(self.num_codes))
 
     def tokenize(
         self,
         texts: Bytes,
-        most: int | None,  # noqa: ARG002 - it knows its length
+        most: int | None,  # noqa: ARG002 - the tokenizer truncates
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the ids of the tokens of each text; bytes that are no UTF-8 count as U+FFFD."""
+        """Return the token ids, and the offsets of the texts in them; invalid UTF-8 becomes U+FFFD."""
         found = self._tokenizer.encode_batch_fast([text.decode("utf-8", "replace") for text in texts])
         offsets = np.zeros(len(found) + 1, np.int64)
         np.cumsum([len(each) for each in found], out=offsets[1:])
@@ -74,7 +75,7 @@ class FileTokenizer:
 
 def _read_content(given: str | os.PathLike[str]) -> str:
     if isinstance(given, str) and given.lstrip().startswith("{"):
-        text, where = given, "one"
+        text, where = given, "content"
     elif isinstance(given, str | os.PathLike):
         text, where = _read_file(given), os.fspath(given)
     else:
@@ -82,7 +83,7 @@ def _read_content(given: str | os.PathLike[str]) -> str:
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError) as error:
-        raise _refuse(f"{where} that is no JSON: {error}") from None
+        raise _refuse(f"{where} that is not valid JSON: {error}") from None
 
 
 def _read_file(path: str | os.PathLike[str]) -> str:
@@ -93,8 +94,8 @@ def _read_file(path: str | os.PathLike[str]) -> str:
     except OSError as error:
         raise PathError(f"cannot be read ({error.strerror})", path=path) from None
     except UnicodeDecodeError as error:
-        raise _refuse(f"{os.fspath(path)} that is no UTF-8: {error.reason}") from None
-    except ValueError:  # a path with a NUL, or with characters that no path has
+        raise _refuse(f"{os.fspath(path)} that is not valid UTF-8: {error.reason}") from None
+    except ValueError:  # a path with a NUL or other invalid characters
         raise _refuse(show(os.fspath(path))) from None
 
 

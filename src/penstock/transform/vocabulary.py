@@ -1,6 +1,7 @@
-"""The values that get a code of their own, and the tables that find it.
+"""Vocabularies: the values that have their own code, and lookup tables for the codes.
 
-In: what is told of a field, a pass over it, or a list that a user gave. Out: entries in the order of codes.
+In: statistics of a field, a pass over its values, or a list given by the user. Out: entries in the order of
+codes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.transform.base import FitSource
-from penstock.transform.measuring import MOST_COUNTED, count_values
+from penstock.transform.measuring import MAX_COUNTED, count_values
 
 if TYPE_CHECKING:
     from penstock.statistics.summary import FieldStatistics
@@ -29,19 +30,19 @@ Table: TypeAlias = "_native.Vocabulary | _native.IntVocabulary"
 
 
 def is_counted(field: Field) -> bool:
-    """Whether the statistics of such a field tell how often its values occur."""
+    """Whether the statistics of a field include the frequencies of its values."""
     return isinstance(field, Category) or (
         isinstance(field, Sequence) and field.dtype in ("int64", "string") and field.shape in ((), None)
     )
 
 
 def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entry, int]]:
-    """Return the values of a field with their counts, frequent ones first, equally frequent ones in order.
+    """Return the values of a field with their counts, most frequent first, ties in the order of values.
 
-    Records without a value have the field's default, if it has one.
+    Records without a value count with the default of the field, if it has one.
 
     Raises:
-        OptionError: There are too many of them for a vocabulary.
+        OptionError: There are too many distinct values for a vocabulary.
     """
     statistics: FieldStatistics | None = source.statistics(name) if is_counted(field) else None
     frequencies = None if statistics is None else statistics.frequencies
@@ -57,9 +58,9 @@ def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entr
             raise OptionError(
                 f"vocabulary of field {name!r}",
                 field=name,
-                expected=f"at most {MOST_COUNTED} distinct values",
+                expected=f"at most {MAX_COUNTED} distinct values",
                 got="more",
-                advice="Say Encode('hash', num_bins=…).",
+                advice="Use Encode('hash', num_bins=…).",
             )
         counted = dict(zip(map(as_text, found.values), found.counts, strict=True))
         num_missing = found.num_missing
@@ -70,19 +71,20 @@ def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entr
 
 
 def check_entries(owner: str, given: object, option: str = "vocabulary") -> tuple[Entry, ...]:
-    """Return a vocabulary that a user gave.
+    """Return a vocabulary given by the user as a tuple.
 
     Raises:
-        OptionError: It is none: something else than texts or ints, both, or a value twice.
+        OptionError: The entries are not all strings or all integers, or a value occurs twice.
     """
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise refuse_option(owner, option, "a list of texts or of ints", show(given))
+        raise refuse_option(owner, option, "a list of strings or of integers", show(given))
     entries = tuple(item.item() if isinstance(item, np.generic) else item for item in given)
     is_text = bool(entries) and isinstance(entries[0], str | bytes)
     seen = set()
     for i, entry in enumerate(entries):
         if not (isinstance(entry, str | bytes) if is_text else is_int64(entry)):
-            expected = "texts or ints, not both" if isinstance(entry, str | bytes | int) else "texts or ints"
+            is_mixed = isinstance(entry, str | bytes | int)
+            expected = "strings or integers, not both" if is_mixed else "strings or integers"
             raise refuse_option(owner, f"{option}[{i}]", expected, show(entry))
         key = sort_key(entry)
         if key in seen:
@@ -92,7 +94,7 @@ def check_entries(owner: str, given: object, option: str = "vocabulary") -> tupl
 
 
 def entry_dtype(field: Field) -> str | None:
-    """Return what a field's values are to a vocabulary, "string" or "int64"; None, if they have no codes."""
+    """Return the type of the entries for a field, "string" or "int64"; None if it cannot be encoded."""
     return ENTRY_DTYPES[type(field)](field)
 
 
@@ -113,21 +115,21 @@ ENTRY_DTYPES: dict[type[Field], Callable[[Any], str | None]] = {
 
 
 def check_dtype(owner: str, entries: tuple[Entry, ...], dtype: str, option: str) -> None:
-    """Refuse texts where a field has ints, and ints where it has texts."""
+    """Refuse strings for a field of integers, and integers for a field of strings."""
     if entries and isinstance(entries[0], int) != (dtype == "int64"):
-        expected = "ints, as the field has" if dtype == "int64" else "texts, as the field has"
+        expected = "integers, as in the field" if dtype == "int64" else "strings, as in the field"
         raise refuse_option(owner, option, expected, show(entries[0]))
 
 
 def make_table(entries: tuple[Entry, ...], dtype: str) -> Table:
-    """Return the table that finds the number of an entry."""
+    """Return the lookup table from entries to their index."""
     if dtype == "int64":
         return _native.IntVocabulary(np.array(entries, np.int64))
     return _native.Vocabulary([as_bytes(entry) for entry in entries])
 
 
 def as_text(value: Entry) -> Entry:
-    """Return bytes as a text, if they are one."""
+    """Decode bytes if they are valid UTF-8; return any other value unchanged."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -137,17 +139,17 @@ def as_text(value: Entry) -> Entry:
 
 
 def as_bytes(entry: Entry) -> bytes:
-    """Return a text as records hold it."""
+    """Return a string as stored bytes."""
     if isinstance(entry, int):
-        raise TypeError(f"{entry} is no text")
+        raise TypeError(f"expected a string or bytes, got {entry!r}")
     return entry.encode("utf-8", "surrogatepass") if isinstance(entry, str) else entry
 
 
 def sort_key(entry: Entry) -> bytes | int:
-    """Return what entries are compared by: texts by their bytes, which is the order of their characters."""
+    """Return the sort key of an entry: the bytes of a string, which sort like its code points."""
     return entry if isinstance(entry, int) else as_bytes(entry)
 
 
 def is_int64(value: object) -> bool:
-    """Whether a value is an int that an int64 list can hold."""
+    """Whether a value is an integer in the range of int64."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63

@@ -23,7 +23,7 @@ from loaded_batches import freeze, freeze_all
 from penstock.decode.pixels import EncodedImages
 from penstock.errors import FieldError, OptionError, WriteError
 from penstock.transform import Output
-from penstock.transform.image_pixels import Drawing
+from penstock.transform.image_pixels import ImageResizer
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
@@ -357,14 +357,14 @@ def test_disk_that_is_full_ends_the_keeping_and_not_the_epoch(folder, tmp_path, 
 
 def test_no_more_is_decoded_for_keeping_than_there_is_room_for(folder, monkeypatch):
     sizes = []
-    hold = Drawing.hold
+    hold = ImageResizer.resize_for_cache
 
     def note(self, *arguments, **options):
         found = hold(self, *arguments, **options)
         sizes.append(sum(image.nbytes for image in found.column.images if image is not None))
         return found
 
-    monkeypatch.setattr(Drawing, "hold", note)
+    monkeypatch.setattr(ImageResizer, "resize_for_cache", note)
     image = {"resize": "random", "augment": RANDOM}
     wanted = epochs(load(folder, image=image))
     assert epochs(load(folder, "memory", image=image, cache_bytes=9000)) == wanted

@@ -22,7 +22,7 @@ def test_output_of_numpy_dtype_and_list_shape_is_normalised():
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (("", "float32"), "Output text ''"),
+        (("", "float32"), "Output string ''"),
         (("x", "complex64"), "'x' 'float32'"),
         (("x", "float32", 3), "shape 'x'"),
         (("x", "float32", (0,)), "shape 'x'"),
