@@ -1,7 +1,7 @@
-"""Identical rows belong into one split: what a model was trained on must not test it.
+"""Assigns every row to a split, and keeps identical rows in the same split.
 
-In: a digest of each row's content, and each row's split. Out: how many rows equal one of another split, and
-the split of each of those that may move. Memory is bounded, see `grouping`.
+In: the ledger of all rows, and the options of the splits. Out: `Assignment`: the split of each row, counts of
+identical rows, and notes. Memory is bounded, see `grouping`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Duplicates(NamedTuple):
     """Counts of identical rows.
 
     Attributes:
-        num_equal: Rows that equal an earlier one.
-        num_apart: Those of them that are in another split.
-        num_bound: Those of the latter that may not move.
+        num_equal: Number of rows that equal an earlier row.
+        num_apart: Number of these rows that are in another split.
+        num_bound: Number of rows in another split that may not move.
     """
 
     num_equal: int
@@ -42,12 +42,11 @@ def group_contents(ledger: Ledger) -> Grouping:
 
 
 def find_bound(ledger: Ledger) -> Mask | None:
-    """Return which rows may not follow an identical row, for other rows of their id or group would stay.
+    """Return which rows may not move to the split of an identical row, or None if all rows may move.
 
-    The rows of an id (a group) may move together as long as all of them have the same content. None if that
-    holds for all rows.
+    The rows of one id or group may only move together, which is possible if all have the same content.
     """
-    # The first word is enough for a key: two keys that share it are both taken as bound, which is safe.
+    # The first word is enough for a key: two keys that share it both count as bound, which is safe.
     grouping = _group_by_first_word(ledger, ledger.position_digests)
     with RowUpdates(ledger.folder, ledger.num_rows) as updates:
         for found in grouping.groups(ledger.content_digests.read):
@@ -66,16 +65,16 @@ def compare_duplicates(
     is_bound: Mask | None = None,
     updates: RowUpdates | None = None,
 ) -> Duplicates:
-    """Count the rows that equal another one, and find the split to which those belong that may move.
+    """Count identical rows, and find the new split of those that may move.
 
-    Identical rows follow the first of them that is bound, or else the first of them.
+    Identical rows move to the split of the first row that may not move, otherwise of the first row.
 
     Args:
-        contents: The digest of each row's content.
-        grouping: The groups of rows by the first word of it.
-        codes: The split of each row.
+        contents: Digest of each row's content.
+        grouping: Groups of rows by the first word of the digest.
+        codes: Split of each row.
         is_bound: Which rows may not move; None if all may.
-        updates: Takes the new split of each row that moves.
+        updates: Receives the new split of each row that moves.
     """
     num_equal = num_apart = num_bound = 0
 
@@ -86,7 +85,7 @@ def compare_duplicates(
         return values
 
     for found in grouping.groups(read_values, is_bound):
-        # Rows that share the first word only are different; the first of them stands for itself.
+        # Rows that share only the first word are different.
         is_equal = found.values[:, 0] == found.firsts[:, 0]
         is_apart = is_equal & (found.values[:, 1] != found.firsts[:, 1])
         num_equal += int(np.count_nonzero(is_equal)) - int(np.count_nonzero(found.is_first))
@@ -108,10 +107,10 @@ def _group_by_first_word(ledger: Ledger, column: LedgerColumn) -> Grouping:
 
 
 RANK_BELOW: Final = 10_000
-"""Fewer rows meet their shares by rank; above, the hash alone misses them by one in a hundred or less."""
+"""Fewer rows are divided by rank, to meet the shares exactly; hashes deviate by 1 % or less for more rows."""
 
 _THRESHOLD: Final = "hash threshold"
-_MOST_EQUAL, _FEW_CONTENTS = 0.8, 50  # more rows of fewer contents are equal by chance
+_MAX_EQUAL, _FEW_CONTENTS = 0.8, 50  # above this share, with fewer contents, rows are equal by chance
 
 
 def assign(
@@ -124,26 +123,26 @@ def assign(
     """Assign all rows of a ledger to splits.
 
     Args:
-        ledger: Facts of the rows; `marks` are there where the options name a column for them.
-        options: How to split.
-        names: With `split_by`, the splits that the marks are numbers of.
-        key: Name of the id or group that decides; for the notes.
-        others: Names of the declared keys that do not decide, in the order of `ledger.others`.
+        ledger: Ledger of the rows, with `marks` if the options name a column for them.
+        options: Options of the splits.
+        names: With `split_by`, the names of the splits, in the order of their codes.
+        key: Name of the id or group that decides the split; for the notes.
+        others: Names of the declared keys that do not decide the split, in the order of `ledger.others`.
 
     Raises:
-        OptionError: The names cannot be those of splits.
-        WriteError: The disk is full, or fails.
+        OptionError: A name cannot be the name of a split.
+        WriteError: The disk is full or fails.
     """
     codes = make_row_array(ledger.folder, ledger.num_rows, np.uint8)
     positions = Positions(ledger, options.seed) if options.is_by_key else None
     method = _assign(ledger, options, positions, codes)
     notes: list[str] = []
     if positions is not None and not ledger.has_key and not positions.num_collisions:
-        # Identical rows are those of one hash, which decides.
+        # Identical rows have the same hash, which decides the split.
         found = Duplicates(ledger.num_rows - positions.num_hashes, 0, 0)
     else:
         rule = options.split_by or options.time or key or options.group
-        found, notes = _settle(ledger, positions, codes, rule)
+        found, notes = _unite_duplicates(ledger, positions, codes, rule)
     if options.split_by is not None:
         check_split_names(names or ())
     chosen = options.names if options.split_by is None else tuple(names or ())
@@ -166,7 +165,7 @@ def assign(
 def _assign(
     ledger: Ledger, options: SplitOptions, positions: Positions | None, codes: NDArray[np.uint8]
 ) -> str:
-    """Fill in the codes by what the options say; return how, in words."""
+    """Fill in the codes by the options; return a description of the method."""
     shares = list(options.shares.values())
     if options.split_by is not None:
         for start, stop in slice_rows(ledger.num_rows, codes):
@@ -191,13 +190,13 @@ def _assign(
     return f"{_THRESHOLD}{of_what}"
 
 
-def _settle(
+def _unite_duplicates(
     ledger: Ledger,
     positions: Positions | None,
     codes: NDArray[np.uint8],
     rule: str | None,
 ) -> tuple[Duplicates, list[str]]:
-    """Bring identical rows together where the rule that decides allows it; return how many, and notes."""
+    """Move identical rows to one split where the deciding rule allows it; return counts and notes."""
     contents, grouping = ledger.content_digests, group_contents(ledger)
     if positions is None:
         found = compare_duplicates(contents, grouping, codes)
@@ -205,10 +204,10 @@ def _settle(
     with RowUpdates(ledger.folder, ledger.num_rows) as updates:
         found = compare_duplicates(contents, grouping, codes, None, updates)
         num_distinct = ledger.num_rows - found.num_equal
-        if num_distinct < _FEW_CONTENTS and found.num_equal > _MOST_EQUAL * ledger.num_rows:
-            # A few columns of a few values: moving such rows would empty the splits.
+        if num_distinct < _FEW_CONTENTS and found.num_equal > _MAX_EQUAL * ledger.num_rows:
+            # A few columns with few values: moving such rows would empty the splits.
             return found, _describe_apart(found.num_apart, "left there, for nearly all rows are alike")
-        # Where every row has a key of its own, none is left behind by one that moves.
+        # If every row has a different key, every row may move.
         is_bound = None if not found.num_apart or positions.are_distinct else find_bound(ledger)
         if is_bound is None:
             updates.apply(codes)
@@ -220,13 +219,13 @@ def _settle(
 
 
 def _describe_apart(num_rows: int, what: str) -> list[str]:
-    """Return a note, where there are such rows."""
+    """Return a list with one note, or an empty list if there are no such rows."""
     rows = "1 row" if num_rows == 1 else f"{num_rows} rows"
     return [f"{rows} equal to some of another split: {what}"] if num_rows else []
 
 
 def _count_spread(ledger: Ledger, column: LedgerColumn, codes: NDArray[np.uint8]) -> tuple[int, int]:
-    """Return how many values a key has, and how many of them have rows in several splits."""
+    """Return the number of values of a key, and the number of those with rows in several splits."""
 
     def read_codes(start: int, stop: int) -> NDArray[np.uint8]:
         found = np.array(codes[start:stop])

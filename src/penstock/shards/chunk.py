@@ -1,6 +1,6 @@
-"""Rows of a split on their way into shards.
+"""Encoded rows in chunks, from which shards are written.
 
-In: where the bytes of rows lie. Out: `Chunk`s of about one size, in the order of the split.
+In: blocks of encoded rows. Out: `Chunk`s of similar size, in the order of the split.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from penstock import _native
 
 ByteColumn: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
-"""One byte string a row: an arena, and where each begins and the last ends (rows + 1 offsets)."""
+"""One byte string per row: an arena, and the offsets of the rows (rows + 1 offsets)."""
 
 CHUNK_BYTES = 8 << 20
 
 
 class ChunkColumn(NamedTuple):
-    """One byte string a row: row i is `arenas[arena_of[i]][begins[i] : begins[i] + sizes[i]]`."""
+    """One byte string per row: row i is `arenas[arena_of[i]][begins[i] : begins[i] + sizes[i]]`."""
 
     arenas: list[NDArray[np.uint8]]
     arena_of: NDArray[np.uint32]
@@ -35,23 +35,23 @@ class ChunkColumn(NamedTuple):
         return value
 
     def take(self, rows: NDArray[np.int64] | slice) -> ChunkColumn:
-        """Return some of the rows, in any order; nothing is copied but where they lie."""
+        """Return a selection of rows, in any order; the arenas are not copied."""
         return ChunkColumn(self.arenas, self.arena_of[rows], self.begins[rows], self.sizes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows of a split: their numbers in the source, and their byte columns."""
+    """Rows of a split: their indices in the source, and their byte columns."""
 
     rows: NDArray[np.uint64]
     columns: list[ChunkColumn]
 
     def take(self, rows: NDArray[np.int64] | slice) -> Chunk:
-        """Return some of the rows, in any order."""
+        """Return a selection of rows, in any order."""
         return Chunk(self.rows[rows], [column.take(rows) for column in self.columns])
 
     def cut(self, chunk_bytes: int) -> Iterator[Chunk]:
-        """Yield the same rows in chunks of at most so many bytes; a row that is larger comes alone."""
+        """Yield the rows in chunks of at most `chunk_bytes`; a larger row is a chunk by itself."""
         ends = np.cumsum(sum((column.sizes for column in self.columns), np.zeros(len(self.rows), np.int64)))
         start = 0
         while start < len(self.rows):
@@ -61,7 +61,7 @@ class Chunk:
             start = stop
 
     def gather(self) -> NDArray[np.uint8]:
-        """Return all bytes, row by row, those of one row in the order of the columns."""
+        """Return all bytes, row by row; the bytes of a row are in the order of the columns."""
         arenas = [arena for column in self.columns for arena in column.arenas]
         firsts = np.cumsum([0, *(len(column.arenas) for column in self.columns[:-1])])
         numbers = [column.arena_of + first for column, first in zip(self.columns, firsts, strict=True)]
@@ -74,12 +74,12 @@ class Chunk:
 
 
 def _interleave(columns: list[NDArray[Any]], dtype: type[Any]) -> NDArray[Any]:
-    """Return the first of each column, then the second of each, and so on."""
+    """Return the first value of each column, then the second of each, and so on."""
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype).reshape(-1)
 
 
 def join_blocks(rows: list[NDArray[np.uint64]], blocks: list[list[ByteColumn]]) -> Chunk:
-    """Make one chunk of blocks of rows: their arenas stay where they are."""
+    """Return one chunk of blocks of rows; their arenas are not copied."""
     arena_of = np.repeat(np.arange(len(rows), dtype=np.uint32), [len(each) for each in rows])
     columns = []
     for parts in zip(*blocks, strict=True):
@@ -89,7 +89,7 @@ def join_blocks(rows: list[NDArray[np.uint64]], blocks: list[list[ByteColumn]]) 
     return Chunk(np.concatenate([np.empty(0, np.uint64), *rows]), columns)
 
 
-_STEP_ROWS = 1 << 18  # of which places are taken at a time: a few megabytes
+_STEP_ROWS = 1 << 18  # rows per selection: a few megabytes of offsets
 
 
 class ResidentRows:
@@ -106,11 +106,11 @@ class ResidentRows:
 
     @property
     def counts(self) -> list[int]:
-        """How many rows each split has."""
+        """Number of rows of each split."""
         return [len(order) for order in self._orders]
 
     def chunks(self, split: int, start: int, stop: int, chunk_bytes: int) -> Iterator[Chunk]:
-        """Yield the rows of a split from one position to another."""
+        """Yield the rows of a split from position `start` to `stop`."""
         order = self._orders[split]
         for first in range(start, stop, _STEP_ROWS):
             yield from self._rows.take(order[first : min(first + _STEP_ROWS, stop)]).cut(chunk_bytes)

@@ -1,7 +1,7 @@
 """The content of a source, as one digest over all rows exactly as they are written.
 
-In: worked rows in the order of the source, the rejected rows, and where the rows come from. Out: `Content`,
-which does not depend on where blocks end or on the number of workers, and tells 0.0 from -0.0.
+In: encoded rows in the order of the source, the rejected rows, and the description of the source. Out:
+`Content`, which does not depend on block boundaries or the number of workers, and distinguishes 0.0 and -0.0.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
 
 _PIECE_BYTES: Final = 1 << 20
-_MOST_PIECES: Final = 64  # in flight: they keep the block alive that they are cut from
+_MAX_PIECES: Final = 64  # in flight: they keep the block alive that they are cut from
 
 
 @dataclass(frozen=True)
 class Content:
-    """What was read from a source.
+    """The content of a source.
 
     Attributes:
         num_rows: Number of rows that are written.
@@ -42,7 +42,7 @@ class ContentDigest:
     """Digest of the rows so far; fed by one thread, in the order of the source."""
 
     def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Begin without rows.
+        """Create a digest of no rows.
 
         Args:
             pool: Threads that hash; None hashes in the calling thread. The digest is the same.
@@ -52,7 +52,7 @@ class ContentDigest:
         self._hashes: dict[str, _StreamHash] = {}
 
     def add(self, worked: WorkedRows) -> None:
-        """Add the rows of the next block; the arrays must not change from now on."""
+        """Add the rows of the next block, whose arrays must not change afterwards."""
         self._num_rows += len(worked.rows)
         for name, stream in worked.streams.items():
             if name not in self._hashes:
@@ -65,8 +65,8 @@ class ContentDigest:
         """Return the content.
 
         Args:
-            rejects: The rows that were left out.
-            source: Where the rows come from, as the manifest describes it.
+            rejects: Rejected rows.
+            source: Description of the source in the manifest.
         """
         form = {
             "streams": {name: each.finish() for name, each in sorted(self._hashes.items())},
@@ -81,11 +81,11 @@ class ContentDigest:
 class _StreamHash:
     """SHA-256 of the SHA-256 digests of pieces of equal size, which several threads can hash at once.
 
-    Pieces are cut by their offset in the stream, wherever the bytes that were added end.
+    Pieces are cut by their offset in the stream, independently of the sizes of updates.
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
-        self._pieces = None if pool is None else OrderedResults[bytes](pool, _MOST_PIECES)
+        self._pieces = None if pool is None else OrderedResults[bytes](pool, _MAX_PIECES)
         self._outer = hashlib.sha256()
         self._open = hashlib.sha256()
         self._num_open_bytes = 0
@@ -107,7 +107,7 @@ class _StreamHash:
             start = stop
 
     def finish(self) -> str:
-        """Return the digest in hex; nothing may be added after it."""
+        """Return the digest in hex; no bytes can be added afterwards."""
         self._close_piece()
         return self._outer.hexdigest()
 
@@ -129,17 +129,17 @@ def read_content(
     describe: Callable[[], Sequence[Mapping[str, Any]]],
     on_rows: Callable[[int, int, int], None],
 ) -> tuple[Content, Sequence[Mapping[str, Any]]]:
-    """Read a source to its end, with the work of a conversion on all rows, and write nothing.
+    """Read a source completely and encode all rows as in a conversion, without writing them.
 
     Args:
-        work: What is done to each block.
-        blocks: The blocks of the source.
-        options: The policy for rows that do not fit, and the number of workers.
-        describe: Returns where the rows come from; called when all were read.
-        on_rows: Called after each block with the numbers of rows, of bytes and of rejected rows so far.
+        work: Encodes a block.
+        blocks: Blocks of the source.
+        options: Options for rows that do not fit, and the number of workers.
+        describe: Returns the description of the source; called after the last row.
+        on_rows: Called after each block with the numbers of rows, bytes and rejected rows so far.
 
     Returns:
-        The content, and where the rows come from.
+        The content, and the description of the source.
 
     Raises:
         PenstockError: A row does not fit, or the source cannot be read.

@@ -1,7 +1,7 @@
-"""What a manifest says of one shard, and of one split.
+"""The entries of a manifest for one shard and for one split.
 
-In: the facts of files that were written, or parsed JSON. Out: frozen entries, and their JSON. Names of shards
-cannot leave their folder.
+In: name, size and hash of written files, or parsed JSON. Out: frozen entries, and their JSON form. File names
+of shards cannot point outside their folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.foundation.json_form import JsonValue
 
-# Whole words of a name; the canonical name first.
+# Words for each split in file names and values; the canonical name first.
 SPLIT_WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "val", "valid", "dev", "eval"),
@@ -27,10 +27,10 @@ class ShardEntry:
     """One file of a split.
 
     Attributes:
-        name: Of the file, in the folder of the manifest.
-        num_records: How many records it holds.
-        num_bytes: Its size on disk.
-        sha256: Of its bytes on disk, in hex.
+        name: Name of the file, in the folder of the manifest.
+        num_records: Number of records.
+        num_bytes: Size on disk.
+        sha256: SHA-256 of the file, in hex.
     """
 
     name: str
@@ -40,10 +40,10 @@ class ShardEntry:
 
     @classmethod
     def from_json(cls, value: JsonValue) -> ShardEntry:
-        """Read what `to_json` makes.
+        """Return the entry of a JSON form by `to_json`.
 
         Raises:
-            ManifestError: It is something else.
+            ManifestError: The value is not a valid entry.
         """
         name = value.child("file")
         if not is_file_name(name.text()):
@@ -52,7 +52,7 @@ class ShardEntry:
         return cls(name.text(), value.child("records").count(), value.child("bytes").count(), sha256)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry for `json.dumps`."""
+        """Return the JSON form of the entry."""
         return {
             "file": self.name,
             "records": self.num_records,
@@ -63,26 +63,26 @@ class ShardEntry:
 
 @dataclass(frozen=True)
 class SplitEntry:
-    """The files of one split, in their order."""
+    """The files of one split, in order."""
 
     shards: tuple[ShardEntry, ...]
 
     @property
     def num_records(self) -> int:
-        """The records of all its shards."""
+        """Number of records in all shards."""
         return sum(shard.num_records for shard in self.shards)
 
     @property
     def num_bytes(self) -> int:
-        """What all its shards take on disk."""
+        """Size of all shards on disk, in bytes."""
         return sum(shard.num_bytes for shard in self.shards)
 
     @classmethod
     def from_json(cls, value: JsonValue) -> SplitEntry:
-        """Read what `to_json` makes.
+        """Return the entry of a JSON form by `to_json`.
 
         Raises:
-            ManifestError: It is something else, or its sums are not those of its shards.
+            ManifestError: The value is not a valid entry, or its sums differ from those of its shards.
         """
         split = cls(tuple(ShardEntry.from_json(each) for each in value.child("shards").elements()))
         for key, total in (("records", split.num_records), ("bytes", split.num_bytes)):
@@ -92,7 +92,7 @@ class SplitEntry:
         return split
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry for `json.dumps`."""
+        """Return the JSON form of the entry."""
         return {
             "records": self.num_records,
             "bytes": self.num_bytes,
@@ -101,12 +101,12 @@ class SplitEntry:
 
 
 def is_file_name(text: str) -> bool:
-    """Tell whether a text can be the name of a file of a data set: it leads nowhere else, on any system."""
+    """Return whether a text is a valid file name of a data set: it stays in its folder on any system."""
     return _NAME.fullmatch(text) is not None
 
 
 def canonical_split(word: str) -> str:
-    """Return the usual name of a split that is called by another word; else the word itself.
+    """Return the canonical name of a split for a synonym such as "val"; otherwise the word itself.
 
     Example:
         >>> canonical_split("Val"), canonical_split("fold_3")

@@ -86,7 +86,7 @@ class Grouping:
             num_rows: Number of rows.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         self.num_rows = num_rows
         self.num_keys = 0
@@ -130,7 +130,7 @@ class Grouping:
                 in source order.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         if self.are_distinct:
             return

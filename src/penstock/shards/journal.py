@@ -1,7 +1,7 @@
-"""What an unfinished data set has reached so far, so that it can be resumed.
+"""The journal of an unfinished data set, by which a conversion can be resumed.
 
-In: what was asked for, how many rows were read, each shard that is complete, and the failure. Out: a line of
-JSON each in `journal.jsonl`, on the disk before the call returns, and the same read back.
+In: the request, the number of rows, each complete shard, and the failure. Out: one line of JSON for each in
+`journal.jsonl`, on disk before the call returns; a resumed run reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JOURNAL_NAME: Final = "journal.jsonl"
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run ended, and at which row of its source; None where it was at none."""
+    """The error that ended a run, and the row of the source, or None if no row was involved."""
 
     row: int | None
     error: str
@@ -43,25 +43,25 @@ class _Contents:
 
 
 class Journal:
-    """The journal of a folder; any number of threads may add to it.
+    """The journal of a folder; any number of threads can add to it.
 
     Attributes:
-        path: Its file.
-        begun: What was asked for, or None if nothing has begun.
-        shards: What is complete, by its name.
-        failure: Why the last run ended, or None.
+        path: Path of the file.
+        begun: Request of the conversion, or None if it has not begun.
+        shards: Entries of complete shards, by name.
+        failure: Failure of the last run, or None.
     """
 
     def __init__(self, folder: Path, *, resume: bool) -> None:
-        """Open the journal of a folder, or begin one.
+        """Open the journal of a folder, or create one.
 
         Args:
-            folder: Where it lies.
-            resume: Whether to go on with what is there. A journal that is damaged before its last line is
-                not believed at all: a new one begins.
+            folder: Folder of the journal.
+            resume: Whether to continue an existing journal. One that is damaged before its last line is
+                replaced by a new one.
 
         Raises:
-            WriteError: It cannot be written.
+            WriteError: The file cannot be written.
         """
         self.path = folder / JOURNAL_NAME
         self._lock = threading.Lock()
@@ -73,66 +73,66 @@ class Journal:
         self._num_bytes = contents.num_bytes
         try:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            os.ftruncate(self._fd, contents.num_bytes)  # a line that a crash has torn would spoil the next
+            os.ftruncate(self._fd, contents.num_bytes)  # removes a line that a crash left incomplete
         except OSError as error:
             raise write_failure(self.path, error) from error
 
     def begin(self, request: Mapping[str, Any]) -> None:
-        """Record the request: everything that affects the output. On a resumed journal it must be the same.
+        """Record the request: everything that affects the output. In a resumed journal it must be the same.
 
         Raises:
-            OptionError: It differs; the error names the option.
+            OptionError: The request differs; the error names the option.
         """
         if self.begun is not None:
             refuse_difference(
                 self.begun,
                 json.loads(json.dumps(request)),
-                what="what is to be resumed was begun with another",
+                what="the conversion to resume was started with a different",
                 path=self.path.parent,
-                advice="Ask for the same again, or leave out --resume (in Python resume=True) to start anew.",
+                advice="Use the same options, or remove --resume (in Python resume=True) to start again.",
             )
             return
         self._append({"begin": request})
         self.begun = request
 
     def add_rows(self, num_rows: int, digest: str) -> None:
-        """Record that the source was read to its end; on a resumed journal its content must be the same.
+        """Record that the source was read completely; in a resumed journal its content must be the same.
 
         Args:
             num_rows: Number of rows that are written.
             digest: Digest of the content of the source, in hex.
 
         Raises:
-            OptionError: The source has changed since.
+            OptionError: The source has changed.
         """
         if self._rows is not None:
             if self._rows != (num_rows, digest):
                 raise OptionError(
-                    "the source has changed since what is to be resumed was begun",
+                    "the source has changed since the conversion to resume was started",
                     path=self.path.parent,
                     field="source",
                     expected=f"{self._rows[0]} rows (digest {self._rows[1]})",
                     got=f"{num_rows} rows (digest {digest})",
-                    advice="Leave out --resume (in Python resume=True) to start anew.",
+                    advice="Remove --resume (in Python resume=True) to start again.",
                 )
             return
         self._append({"rows": num_rows, "digest": digest})
         self._rows = (num_rows, digest)
 
     def add_shard(self, shard: ShardEntry) -> None:
-        """Note a shard that is complete and on the disk, under its name."""
+        """Record a shard that is complete and on disk."""
         self._append({"shard": shard.to_json()})
         self.shards[shard.name] = shard
 
     def add_failure(self, row: int | None, error: BaseException) -> None:
-        """Note why the run ends, and at which row; on a disk that takes no more, not even that."""
+        """Record the error that ends the run, and its row; nothing is recorded on a full disk."""
         failure = Failure(row, f"{type(error).__name__}: {error}")
-        with contextlib.suppress(WriteError):  # it would hide the error that is told here
+        with contextlib.suppress(WriteError):  # it would hide the error that is recorded
             self._append({"failed": {"row": row, "error": failure.error}})
             self.failure = failure
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file. A second call does nothing."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
@@ -142,7 +142,7 @@ class Journal:
         with self._lock:
             rest = line
             try:
-                while rest:  # the write after a short one tells why it was short
+                while rest:  # after an incomplete write, the next one raises the reason
                     num_written = os.write(self._fd, rest)
                     if not num_written:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -150,13 +150,13 @@ class Journal:
                 os.fsync(self._fd)
             except OSError as error:
                 with contextlib.suppress(OSError):
-                    os.ftruncate(self._fd, self._num_bytes)  # the next, a failure, begins a line
-                raise write_failure(self.path, error, f"{len(rest)} bytes are left to write") from error
+                    os.ftruncate(self._fd, self._num_bytes)  # so that the next entry starts a line
+                raise write_failure(self.path, error, f"{len(rest)} bytes were not written") from error
             self._num_bytes += len(line)
 
 
 def _read(path: Path) -> _Contents | None:
-    """Return what a journal says; None for one that is not there, or is damaged before its last line."""
+    """Return the content of a journal; None if it is missing, or damaged before its last line."""
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError:
@@ -165,7 +165,7 @@ def _read(path: Path) -> _Contents | None:
     for number, line in enumerate(lines):
         try:
             if not line.endswith(b"\n"):
-                raise ValueError("torn")
+                raise ValueError("incomplete line")
             _take(contents, json.loads(line))
         except (ValueError, RecursionError):  # ManifestError is a ValueError
             if number < len(lines) - 1:

@@ -1,7 +1,7 @@
-"""What the splits are made from: a few words of every row, kept on disk.
+"""The ledger of a conversion: hashes and codes of every row, on disk, by which splits are made.
 
-In: hashes and marks of the rows, block by block. Out: columns that are read in slices. Memory does not grow
-with the rows.
+In: hashes and codes of the rows, block by block. Out: columns that are read in slices. Memory does not grow
+with the number of rows.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ class LedgerColumn:
         """Add the words of more rows.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         self._scratch.append(np.ascontiguousarray(words, self._dtype))
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the words of rows `start` to `stop`; in columns, where there are several per row."""
+        """Return the words of rows `start` to `stop`, as a matrix if there are several per row."""
         shape = (stop - start,) if self._width == 1 else (stop - start, self._width)
         words = np.empty(shape, self._dtype)
         self._scratch.read(start * 8 * self._width, words)
         return words
 
     def slices(self) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield all words in slices, each with the number of its first row."""
+        """Yield all words in slices, each with the index of its first row."""
         for start in range(0, len(self), SLICE_ROWS):
             yield start, self.read(start, min(start + SLICE_ROWS, len(self)))
 
     def close(self) -> None:
-        """Drop the words."""
+        """Remove the words."""
         self._scratch.close()
 
     def __len__(self) -> int:
@@ -56,11 +56,11 @@ class LedgerColumn:
 
 
 class RowKeys(NamedTuple):
-    """What identifies some rows, or some values of theirs.
+    """Hashes and digests that identify rows, or values of rows.
 
     Attributes:
-        hashes: The 64-bit hash of each, part of the format.
-        digests: The 128-bit digest of each, as two columns; equal only for what is equal.
+        hashes: 64-bit hash of each row; part of the format.
+        digests: 128-bit digest of each row, as two columns; equal only for equal values.
     """
 
     hashes: NDArray[np.uint64]
@@ -68,31 +68,31 @@ class RowKeys(NamedTuple):
 
 
 class Ledger:
-    """Facts of all rows, in source order.
+    """Hashes and codes of all rows, in source order.
 
     Attributes:
-        folder: Where they are kept.
-        positions: A hash of what decides the split: the id, or the group. Of the content, where a row has
-            neither.
-        position_digests: The digest of the same.
-        content_digests: A digest of all of the row but its id and its weight: equal for identical rows. The
-            same column as `position_digests`, where the content decides.
-        marks: The time (see `order_times`), or the number of the stratum or of the split, counted from 0.
-        others: For each declared key that does not decide the split one word of the digest of its value; 0
-            where a row has none.
-        classes: For each categorical target the number of its value, counted from 0; -1 where a row has none.
+        folder: Folder of the temporary files.
+        positions: Hash of the value that decides the split: the id or the group, or the content of a row that
+            has neither.
+        position_digests: Digest of the same value.
+        content_digests: Digest of the row without its id and weight: equal for identical rows. The same
+            column as `position_digests` if the content decides the split.
+        marks: Time (see `order_times`), or code of the stratum or of the split.
+        others: For each declared key that does not decide the split, one word of the digest of its value; 0
+            if it is missing.
+        classes: For each categorical target, the code of its value; -1 if it is missing.
     """
 
     def __init__(
         self, folder: Path, *, has_key: bool = False, num_others: int = 0, num_targets: int = 0
     ) -> None:
-        """Begin a ledger.
+        """Create an empty ledger.
 
         Args:
-            folder: Where to keep it.
-            has_key: Whether an id or a group decides; otherwise the content of a row does.
-            num_others: How many declared keys do not decide.
-            num_targets: How many targets are categorical.
+            folder: Folder for temporary files.
+            has_key: Whether an id or a group decides the split; otherwise the content of a row does.
+            num_others: Number of declared keys that do not decide the split.
+            num_targets: Number of categorical targets.
         """
         self.folder = folder
         self.positions = LedgerColumn(folder, np.uint64)
@@ -104,12 +104,12 @@ class Ledger:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.positions)
 
     @property
     def has_key(self) -> bool:
-        """Whether an id or a group decides, rather than the content of a row."""
+        """Whether an id or a group decides the split, and not the content of a row."""
         return self.content_digests is not self.position_digests
 
     def append(
@@ -120,17 +120,17 @@ class Ledger:
         others: Sequence[NDArray[np.uint64]] = (),
         classes: Sequence[NDArray[np.int64]] = (),
     ) -> None:
-        """Add the facts of more rows.
+        """Add rows.
 
         Args:
-            contents: What identifies the content of each row.
-            keys: What identifies the value that decides; None where the content does.
+            contents: Hash and digest of the content of each row.
+            keys: Hash and digest of the value that decides the split; None if the content does.
             marks: See `Ledger.marks`.
             others: See `Ledger.others`.
             classes: See `Ledger.classes`.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         deciding = contents if keys is None else keys
         self.positions.append(deciding.hashes)
@@ -143,7 +143,7 @@ class Ledger:
             column.append(words)
 
     def close(self) -> None:
-        """Drop all facts."""
+        """Remove all columns."""
         columns = (self.positions, self.position_digests, self.content_digests, self.marks)
         for column in (*columns, *self.others, *self.classes):
             column.close()
@@ -158,9 +158,9 @@ class Ledger:
 
 
 def order_times(times: NDArray[Any]) -> NDArray[np.int64]:
-    """Return integers in the order of times, which are integers or floats that are no NaN."""
+    """Return integers in the order of times, which are integers or floats without NaN."""
     if times.dtype.kind != "f":
         return times.astype(np.int64)
-    # Positive doubles are in the order of their bits; of negative ones, all bits but the sign are inverted.
+    # Positive doubles have the order of their bits; for negative ones, all bits except the sign are inverted.
     bits = (times.astype(np.float64) + 0.0).view(np.int64)  # -0.0 becomes 0.0
     return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)

@@ -1,7 +1,7 @@
-"""Records of a few words, divided on disk so that each part fits into memory.
+"""Partitions of small records on disk, each of which fits into memory.
 
-In: blocks of records, each with the number of its partition. Out: the records of one partition at a time, in
-the order in which they came. Everything is written once and read once; memory does not grow with the records.
+In: blocks of records, each with the index of its partition. Out: the records of one partition at a time, in
+order of arrival. Everything is written once and read once; memory does not grow with the number of records.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from numpy.typing import NDArray
 from penstock.shards import ledger
 from penstock.shards.scratch import Scratch, release_pages
 
-_MOST_RANGES = 1 << 16  # numbers of partitions of 16 bits are sorted by counting, which is fast
+_MAX_RANGES = 1 << 16  # numbers of partitions of 16 bits are sorted by counting, which is fast
 
 
 class Partitions:
     """Records in partitions. A block is written sorted, so that its part of each partition is contiguous."""
 
     def __init__(self, folder: Path, num_words: int, num_partitions: int) -> None:
-        """Begin without records.
+        """Create empty partitions.
 
         Args:
-            folder: Where they are kept, as a file without a name.
+            folder: Folder for an unnamed temporary file.
             num_words: Number of words of 64 bits per record.
             num_partitions: Number of partitions, at most 2**16.
 
         Raises:
-            WriteError: No file can be made in the folder.
+            WriteError: No file can be created in the folder.
         """
         self.counts = np.zeros(num_partitions, np.int64)
         self._scratch = Scratch(folder)
         self._num_words = num_words
-        # Of each block: where the part of each partition begins and, as the last item, where the block ends.
+        # For each block: the offset of the part of each partition, and as last item the end of the block.
         self._bounds: list[NDArray[np.int64]] = []
 
     def append(self, records: NDArray[np.uint64], numbers: NDArray[Any]) -> None:
@@ -45,10 +45,10 @@ class Partitions:
 
         Args:
             records: One row of words per record.
-            numbers: The number of the partition of each.
+            numbers: Index of the partition of each record.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         if not len(records):
             return
@@ -88,7 +88,7 @@ class Partitions:
         return records
 
     def close(self) -> None:
-        """Give the file back to the disk."""
+        """Remove the file."""
         self._scratch.close()
 
     def __enter__(self) -> Partitions:
@@ -103,23 +103,23 @@ class Partitions:
 class RowUpdates:
     """New values for some rows, found in any order and applied in the order of the rows.
 
-    Written one by one, they would bring the whole array into memory, one item per row, again and again.
+    Applied one by one, they would load the whole array, with one item per row, into memory repeatedly.
     """
 
     def __init__(self, folder: Path, num_rows: int) -> None:
-        """Begin without updates; each row may get one.
+        """Create an empty list of updates; each row can get one.
 
         Raises:
-            WriteError: No file can be made in the folder.
+            WriteError: No file can be created in the folder.
         """
-        self._range_rows = max(ledger.SLICE_ROWS, -(-num_rows // _MOST_RANGES))
+        self._range_rows = max(ledger.SLICE_ROWS, -(-num_rows // _MAX_RANGES))
         self._partitions = Partitions(folder, 2, max(1, -(-num_rows // self._range_rows)))
 
     def add(self, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Add a value for each of some rows.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         records = np.empty((len(rows), 2), np.uint64)
         records[:, 0], records[:, 1] = rows, values
@@ -127,7 +127,7 @@ class RowUpdates:
 
     @property
     def count(self) -> int:
-        """How many rows get a value."""
+        """Number of rows that get a value."""
         return int(self._partitions.counts.sum())
 
     def apply(self, array: NDArray[Any]) -> None:
@@ -138,7 +138,7 @@ class RowUpdates:
             release_pages(array)
 
     def close(self) -> None:
-        """Drop the updates."""
+        """Remove the updates."""
         self._partitions.close()
 
     def __enter__(self) -> RowUpdates:

@@ -111,7 +111,7 @@ class RowStore:
         """Put the rows in order; `codes` has the split of each, in the order of arrival.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         if len(codes) != self.num_rows:
             raise ValueError(f"codes of {self.num_rows} rows are needed, not of {len(codes)}")

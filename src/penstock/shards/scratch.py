@@ -1,6 +1,7 @@
-"""A file without a name, for what does not fit into memory; it is gone once it is closed or the process ends.
+"""An unnamed temporary file for data that does not fit into memory.
 
-In: arrays. Out: the same arrays, read back from where they lie.
+In: arrays. Out: the same arrays, read from the file. The file is removed when it is closed or the process
+ends.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from numpy.typing import NDArray
 from penstock.errors import WriteError
 
 RESIDENT_BYTES = 1 << 24
-"""An array with one item per row lies in memory up to this size, and on disk above it."""
+"""Arrays with one item per row are in memory up to this size, and on disk above it."""
 
 
 class Scratch:
-    """An unnamed file in a folder: one thread appends, any number read what was appended.
+    """An unnamed file in a folder: one thread appends, any number of threads read.
 
     Attributes:
-        num_bytes: How many were appended.
+        folder: Folder of the file.
+        num_bytes: Number of bytes that were appended.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Begin a file.
+        """Create a file.
 
         Raises:
-            WriteError: None can be made in the folder.
+            WriteError: No file can be created in the folder.
         """
         self.folder = folder
         self.num_bytes = 0
@@ -42,10 +44,10 @@ class Scratch:
             raise self._failure(error) from error
 
     def append(self, array: NDArray[Any]) -> int:
-        """Write a contiguous array behind what is there; return the place where it begins.
+        """Append a contiguous array; return its offset.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         begin = self.num_bytes
         rest = _as_bytes(array)
@@ -55,14 +57,14 @@ class Scratch:
                 self.num_bytes += num_written
                 rest = rest[num_written:]
         except OSError as error:
-            raise self._failure(error, f"; {len(rest)} of {array.nbytes} bytes are left to write") from error
+            raise self._failure(error, f"; {len(rest)} of {array.nbytes} bytes were not written") from error
         return begin
 
     def read(self, begin: int, array: NDArray[Any]) -> None:
-        """Fill a contiguous array with the bytes from a place on.
+        """Fill a contiguous array with the bytes from an offset on.
 
         Raises:
-            WriteError: They are not all there, or the disk fails.
+            WriteError: The file is too short, or the disk fails.
         """
         rest = _as_bytes(array)
         while rest:
@@ -71,17 +73,17 @@ class Scratch:
             except OSError as error:
                 raise self._failure(error) from error
             if not num_read:
-                raise WriteError("a temporary file is shorter than what was written", path=self.folder)
+                raise WriteError("a temporary file is shorter than expected", path=self.folder)
             begin += num_read
             rest = rest[num_read:]
 
     def map(self, count: int) -> NDArray[np.uint8]:
-        """Return the first `count` bytes as an array that is the file, zero where nothing was appended.
+        """Return the first `count` bytes as a memory-mapped array, zero where nothing was appended.
 
-        It may be written to, and holds the file open by itself.
+        The array is writable, and keeps the file open.
 
         Raises:
-            WriteError: There is no room for them.
+            WriteError: The disk is full.
         """
         try:
             os.posix_fallocate(self._file.fileno(), 0, count)
@@ -90,7 +92,7 @@ class Scratch:
         return np.memmap(self._file, np.uint8, "r+", shape=(count,))
 
     def close(self) -> None:
-        """Give the file back to the disk."""
+        """Remove the file."""
         self._file.close()
 
     def _failure(self, error: OSError, more: str = "") -> WriteError:
@@ -98,7 +100,7 @@ class Scratch:
         return WriteError(
             f"a temporary file cannot be written ({reason}{more})",
             path=self.folder,
-            advice="Make room there, or choose another place.",
+            advice="Free disk space, or choose an output folder on another disk.",
         )
 
     def __enter__(self) -> Scratch:
@@ -111,10 +113,10 @@ class Scratch:
 
 
 def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return an array of zeros, one per row, which lies on disk where there are many rows.
+    """Return an array of zeros, one per row, which is on disk if there are many rows.
 
     Raises:
-        WriteError: There is no room for it.
+        WriteError: The disk is full.
     """
     num_bytes = num_rows * np.dtype(dtype).itemsize
     if num_bytes <= RESIDENT_BYTES:
@@ -124,11 +126,11 @@ def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDAr
 
 
 def release_pages(array: NDArray[Any]) -> None:
-    """Release what is in memory of an array by `make_row_array` that lies on disk; its items stay."""
-    mapping = getattr(array, "_mmap", None)  # the attribute by which a memmap and its views hold the file
+    """Release the memory of an array by `make_row_array` that is on disk; its values are kept."""
+    mapping = getattr(array, "_mmap", None)  # the attribute by which a memmap and its views keep the file
     if isinstance(mapping, mmap.mmap):
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _as_bytes(array: NDArray[Any]) -> memoryview:
-    return array.data.cast("B") if array.size else memoryview(b"")  # a view of nothing cannot be cast
+    return array.data.cast("B") if array.size else memoryview(b"")  # an empty view cannot be cast

@@ -1,7 +1,7 @@
-"""A shard being written: frames in, a file with its hash and its indexes out.
+"""Writes one shard with its indexes, and checks written shards.
 
-In: frames and their sizes, in order. Out: the shard and its indexes, whole and on the disk or not there at
-all, and its `ShardEntry`. The same frames give the same bytes, compressed or not.
+In: frames and their sizes, in order. Out: the shard and its indexes, either complete and on disk or not at
+all, and the `ShardEntry`. The same frames give the same bytes, compressed or not.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _ANY_SIZE = 1 << 62
 
 
 class ShardFile:
-    """One shard, appended to by one thread at a time; `with` removes one that was not committed.
+    """A shard that one thread at a time appends to; `with` removes it unless it was committed.
 
     Attributes:
-        name: Of the file.
-        num_records: How many frames it has so far.
+        name: Name of the file.
+        num_records: Number of records so far.
     """
 
     def __init__(
         self, folder: Path, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
     ) -> None:
-        """Begin a shard.
+        """Create a shard.
 
         Args:
-            folder: Where it comes.
-            name: Of the file.
-            compression: How it is compressed.
-            planned_bytes: The size of all its frames, where that is known: a full disk is told with it.
+            folder: Folder of the shard.
+            name: Name of the file.
+            compression: Compression of the file.
+            planned_bytes: Size of all frames, if known: the error for a full disk reports it.
 
         Raises:
-            PathError: There is such a file.
-            WriteError: It cannot be made.
+            PathError: The file exists.
+            WriteError: The file cannot be created.
         """
         self.name = name
         self.num_records = 0
@@ -73,40 +73,40 @@ class ShardFile:
         self._file = AtomicFile(folder / name, planned_bytes=planned, syncs_folder=False)
 
     def write(self, frames: memoryview | bytes | NDArray[np.uint8], sizes: NDArray[Any]) -> None:
-        """Append whole frames.
+        """Append complete frames.
 
         Args:
-            frames: Their bytes, one frame behind the other.
-            sizes: The size of each.
+            frames: Concatenated bytes of the frames.
+            sizes: Size of each frame.
 
         Raises:
-            WriteError: The disk is full, or fails; the sizes do not add up; or the shard is closed.
+            WriteError: The disk is full or fails, the sizes do not add up, or the shard is closed.
         """
         self._refuse_closed()
         data = frames.data if isinstance(frames, np.ndarray) else memoryview(frames)
         if int(sizes.sum()) != data.nbytes:
             raise WriteError("sum of sizes", path=self._file.path, expected=data.nbytes, got=sizes.sum())
         self._append(data if self._compression == "none" else self._deflate.compress(data))
-        # A copy: the caller's may be a part of much more. Narrow: of short records there are millions.
+        # A copy, because the array may be a view of a larger one; narrow, because there may be millions.
         is_narrow = not len(sizes) or int(sizes.max()) < 1 << 32
         self._sizes.append(np.array(sizes, np.uint32 if is_narrow else np.int64))
         self.num_records += len(sizes)
 
     def _refuse_closed(self) -> None:
         if self._file.is_closed:
-            raise WriteError("is closed already", path=self._file.path)
+            raise WriteError("is already closed", path=self._file.path)
 
     def _append(self, data: bytes | memoryview) -> None:
         self._file.write(data)
         self._hash.update(data)
 
     def commit(self) -> ShardEntry:
-        """Put the shard and its indexes in their places, and return what the manifest says of it.
+        """Give the shard and its indexes their names, and return the entry for the manifest.
 
-        A second time does nothing, and returns the same.
+        A second call only returns the same entry.
 
         Raises:
-            WriteError: The disk is full, or fails; or the shard was discarded.
+            WriteError: The disk is full or fails, or the shard was discarded.
         """
         if self._entry is not None:
             return self._entry
@@ -130,7 +130,7 @@ class ShardFile:
         return entry
 
     def discard(self) -> None:
-        """Remove what was written, unless it was committed."""
+        """Remove the file unless it was committed."""
         self._file.discard()
 
     def __enter__(self) -> ShardFile:
@@ -145,22 +145,22 @@ class ShardFile:
 def _encode_indexes(
     shard: ShardEntry, compression: ManifestCompression, sizes: NDArray[Any]
 ) -> dict[str, Iterable[bytes]]:
-    """Return the bytes of a shard's indexes in parts, by their paths in the folder."""
+    """Return the bytes of the indexes of a shard in parts, by relative path."""
     found: dict[str, Iterable[bytes]] = {
         index_name(shard.name): index_parts(sizes, compression, identify(shard))
     }
-    if compression == "none":  # other programs seek in the file by it
+    if compression == "none":  # other programs use it to seek in the file
         found[tfindex_name(shard.name)] = iter_tfindex(sizes)
     return found
 
 
 def name_files(shard: ShardEntry) -> list[str]:
-    """Return the paths in the folder of a shard and of all indexes that it may have."""
+    """Return the relative paths of a shard and of all indexes that it can have."""
     return [shard.name, index_name(shard.name), tfindex_name(shard.name)]
 
 
 def is_complete(folder: Path, shard: ShardEntry) -> bool:
-    """Tell whether a shard in a folder, and its indexes, are what its entry says, to the last byte."""
+    """Return whether a shard in a folder and its indexes are complete and match the entry."""
     with contextlib.suppress(OSError):
         found = decode_index((folder / index_name(shard.name)).read_bytes(), identify(shard), _ANY_SIZE)
         if found is None or len(found[0]) != shard.num_records + 1:
@@ -175,7 +175,7 @@ def is_complete(folder: Path, shard: ShardEntry) -> bool:
 
 
 def has_bytes(folder: Path, shard: ShardEntry) -> bool:
-    """Return whether a shard has the size and the SHA-256 that its entry says; indexes do not count."""
+    """Return whether a shard has the size and the SHA-256 of its entry; indexes are not checked."""
     path = folder / shard.name
     with contextlib.suppress(OSError):
         return path.stat().st_size == shard.num_bytes and _hash_file(path) == shard.sha256

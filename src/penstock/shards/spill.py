@@ -94,7 +94,7 @@ class Spill:
         """Write rows that arrived one after the other, the first of them as number `first_number`.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         for split in np.unique(likely).tolist():
             found = np.flatnonzero(likely == split)
@@ -121,7 +121,7 @@ class Spill:
         """Write the splits of the next rows of a section; return where they begin, to be read from there.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full or fails.
         """
         return self._scratch.append(splits)
 

@@ -1,7 +1,7 @@
-"""Splits and strata that the rows themselves name: a number for each, in the order of first appearance.
+"""Integer codes of splits, strata and classes, in the order of first appearance.
 
-In: the names of a block's rows. Out: codes for the ledger. Values that mean the usual splits (`val`, `dev`)
-are taken as those.
+In: values of the rows of a block. Out: codes for the ledger. Synonyms of the usual splits (`val`, `dev`) get
+the canonical names.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from penstock.shards.ledger import LedgerColumn
 from penstock.shards.row_keys import BlockClasses, ClassValue
 from penstock.shards.split import Assignment
 
-_MOST_SPLITS: Final = 200
-_MOST_STRATA: Final = 65_536
+_MAX_SPLITS: Final = 200
+_MAX_STRATA: Final = 65_536
 _NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 
 
 class Strata:
-    """Numbers for the values that rows are stratified by."""
+    """Codes of the values that rows are stratified by."""
 
     def __init__(self) -> None:
         self._codes: dict[int, int] = {}
 
     def code(self, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of some values, given by their hashes.
+        """Return the codes of values, given by their hashes.
 
         Raises:
-            OptionError: There are too many.
+            OptionError: There are too many different values.
         """
         distinct, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         for at in np.argsort(firsts).tolist():
             self._codes.setdefault(int(distinct[at]), len(self._codes))
-        if len(self._codes) > _MOST_STRATA:
+        if len(self._codes) > _MAX_STRATA:
             raise OptionError(
                 "stratify",
-                expected=f"a field of at most {_MOST_STRATA} different values",
+                expected=f"a field of at most {_MAX_STRATA} different values",
                 got="more",
-                advice="A number that varies freely has no strata: leave stratify out.",
+                advice="A continuous number cannot be stratified: remove stratify.",
             )
         return np.array([self._codes[value] for value in distinct.tolist()], np.int64)[inverse]
 
 
 class SplitNames:
-    """The names met so far."""
+    """Codes of the names of splits."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
 
     def code(self, names: list[bytes] | str, num_rows: int) -> NDArray[np.int64]:
-        """Return the codes of some rows.
+        """Return the codes of rows.
 
         Raises:
-            OptionError: A value cannot name a split, or there are too many.
+            OptionError: A value cannot be the name of a split, or there are too many different values.
         """
         if isinstance(names, str):
             return np.full(num_rows, self._find(names), np.int64)
@@ -75,7 +75,7 @@ class SplitNames:
         return np.array([found[name] for name in distinct], np.int64)[inverse]
 
     def in_order(self) -> tuple[str, ...]:
-        """Return the names, by their codes."""
+        """Return the names in the order of their codes."""
         return tuple(self._codes)
 
     def _find(self, value: str) -> int:
@@ -84,44 +84,44 @@ class SplitNames:
             if not _NAME.fullmatch(name):
                 raise OptionError(
                     "split_by",
-                    expected="values of at most 100 letters, digits and '_', which name files",
+                    expected="values of at most 100 letters, digits and '_', for file names",
                     got=show(value),
                     advice="Choose another column, or change its values.",
                 )
-            if len(self._codes) == _MOST_SPLITS:
+            if len(self._codes) == _MAX_SPLITS:
                 raise OptionError(
                     "split_by",
-                    expected=f"at most {_MOST_SPLITS} different values",
+                    expected=f"at most {_MAX_SPLITS} different values",
                     got="more",
-                    advice="Is that the column that names the splits?",
+                    advice="Check that this column contains names of splits.",
                 )
             self._codes[name] = len(self._codes)
         return self._codes[name]
 
 
-_MOST_CLASSES: Final = 10_000
-_MOST_SHOWN: Final = 3
+_MAX_CLASSES: Final = 10_000
+_MAX_SHOWN: Final = 3
 
 
 class Classes:
-    """Numbers for the values of one categorical target, in the order of first appearance."""
+    """Codes of the values of one categorical target, in the order of first appearance."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._numbers: dict[ClassValue, int] = {}
 
     def code(self, block: BlockClasses) -> NDArray[np.int64]:
-        """Return the number of each row's class; -1 where it has none, or there are too many to count."""
+        """Return the code of each row's class; -1 if the class is missing, or there are too many classes."""
         for value in block.values:
-            if len(self._numbers) <= _MOST_CLASSES:
+            if len(self._numbers) <= _MAX_CLASSES:
                 self._numbers.setdefault(value, len(self._numbers))
         numbers = [self._numbers.get(value, -1) for value in block.values]
         return np.array([*numbers, -1], np.int64)[block.codes]
 
     def list_absent(self, codes: LedgerColumn, assignment: Assignment, can_stratify: bool) -> Iterator[str]:
-        """Yield a note for each split, with rows that have a class, which lacks some classes."""
+        """Yield a note for each split that contains some classes, but not all."""
         num_classes, num_splits = len(self._numbers), len(assignment.names)
-        if num_classes > _MOST_CLASSES or num_classes < 2:
+        if num_classes > _MAX_CLASSES or num_classes < 2:
             return
         counts = np.zeros((num_splits, num_classes), np.int64)
         for start, stop in slice_rows(len(codes), assignment.codes):
@@ -134,8 +134,8 @@ class Classes:
             absent = np.flatnonzero(row == 0).tolist()
             if not absent or not row.any():
                 continue
-            shown = ", ".join(show(values[number]) for number in absent[:_MOST_SHOWN])
-            more = ", …" if len(absent) > _MOST_SHOWN else ""
+            shown = ", ".join(show(values[number]) for number in absent[:_MAX_SHOWN])
+            more = ", …" if len(absent) > _MAX_SHOWN else ""
             is_frequent = (counts[:, absent].sum(axis=0) >= num_splits).any()
             advice = (
                 f"; 'stratify' spreads {self.name!r} over the splits" if can_stratify and is_frequent else ""

@@ -43,6 +43,6 @@ def test_strata_are_numbered_by_first_appearance_over_all_blocks():
 
 
 def test_too_many_strata_are_refused(monkeypatch):
-    monkeypatch.setattr(split_names, "_MOST_STRATA", 3)
+    monkeypatch.setattr(split_names, "_MAX_STRATA", 3)
     with raises_with(OptionError, "stratify", expected=containing(3)):
         Strata().code(np.arange(4))
