@@ -1,6 +1,8 @@
 """What `penstock evaluate` prints, and what it takes."""
 
 import argparse
+import subprocess
+import sys
 
 import numpy as np
 
@@ -177,3 +179,12 @@ def test_arguments_have_the_defaults_of_the_options() -> None:
     assert (args.folder, args.paths, args.split) == ("runs/pets", [], None)
     assert (args.slice, args.mistakes, args.bootstrap) == (["breed", "age"], 9, 500)
     assert (args.no_importance, args.json, args.model) == (False, False, None)
+
+
+def test_scores_are_computed_without_keras_and_pyarrow():
+    code = (
+        "import sys, penstock.score.engine, penstock.score.evaluation\n"
+        "print(sorted({'keras', 'tensorflow', 'pyarrow', 'jax', 'yaml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
@@ -36,10 +36,12 @@ from penstock.score.judgement import OnProgress
 from penstock.score.options import EvaluateOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
-from penstock.training.run import Run
 from penstock.training.run_files import HELD_OUT, read_trained
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from penstock.training.run import Run  # which imports Keras
 
 USUAL_SPLIT: Final = "test"
 READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
