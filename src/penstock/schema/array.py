@@ -1,4 +1,4 @@
-"""The types of field with several values a record: sequences of any length, tensors of one shape.
+"""The field types with several values per record: sequences of any length, tensors of a fixed shape.
 
 In: declarations. Out: frozen objects, checked when made (`SchemaError`).
 """
@@ -31,13 +31,13 @@ Stored: TypeAlias = Literal["feature", "feature_list"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Sequence(Field):
-    """A list of any length a record.
+    """One list of any length per record.
 
     Attributes:
-        dtype: Type of the values. Strings are UTF-8; bytes are anything.
-        shape: Of one step of a feature list: `()` is one value, `(k,)` is k values, None is any number.
-        stored: As a `feature` of an Example or of a SequenceExample's context, or as a `feature_list` of a
-            SequenceExample.
+        dtype: Element type. Strings are UTF-8; bytes are arbitrary.
+        shape: Shape of one step of a feature list: `()` is one value, `(k,)` is k values, None is any number.
+        stored: Storage in the record: `feature` of an Example, or of the context of a SequenceExample, or
+            `feature_list` of a SequenceExample.
 
     Example:
         >>> Sequence("float32", (3,), "feature_list").describe()
@@ -51,26 +51,26 @@ class Sequence(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record, or in a step."""
+        """Kind of list that stores the field in a record, or in a step."""
         return "float" if self.dtype == "float32" else "int64" if self.dtype == "int64" else "bytes"
 
     @property
     def num_values(self) -> int | None:
-        """How many values a record's list holds: that varies."""
+        """None: the number of values per record varies."""
         return None
 
     @property
     def num_step_values(self) -> int | None:
-        """How many values a step of a feature list holds, or None where that varies."""
+        """Number of values per step of a feature list, or None if it varies."""
         return None if self.shape is None else prod(self.shape)
 
     @property
     def is_feature_list(self) -> bool:
-        """Whether the field is a feature list of a SequenceExample; those have keys of their own."""
+        """Whether the field is a feature list of a SequenceExample; these have a separate set of keys."""
         return self.stored == "feature_list"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         if self.stored == "feature":
             return f"variable {self.dtype}"
         count = "variable " if self.shape is None else "".join(f"{dim} " for dim in self.shape)
@@ -80,9 +80,9 @@ class Sequence(Field):
         self._keep(dtype=check_dtype(owner, self.dtype, get_args(SequenceDtype)))
         check_choice(owner, "stored", self.stored, get_args(Stored))
         if self.stored == "feature":
-            # A list is compared as well: a shape from JSON comes as one.
+            # A shape from JSON is a list.
             if self.shape is None or self.shape not in ((), []):
-                advice = "Only steps have a shape: say stored='feature_list', or declare a Tensor."
+                advice = "Only steps have a shape: pass stored='feature_list', or declare a Tensor."
                 raise refuse(owner, "shape", expected="()", got=show(self.shape), advice=advice)
         elif self.shape is None:
             return
@@ -99,15 +99,15 @@ class Sequence(Field):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Tensor(Field):
-    """An array of one shape a record.
+    """One array of a fixed shape per record.
 
     Attributes:
-        shape: Of the array; `()` is a single element.
-        dtype: Of the array.
-        encoding: `raw` is one bytes value with the elements in little-endian C order; `list` is an int64 list
-            (ints and bools) or a float list (float16, float32) of the elements in C order. `auto` leaves it
-            to the records, and counts as `list` until they were looked at; for float64, which no list holds,
-            it is `raw`.
+        shape: Shape of the array; `()` is a single element.
+        dtype: Element type of the array.
+        encoding: Storage in the record. `raw` is one bytes value with the elements in little-endian C order;
+            `list` is an int64 list (ints and bools) or a float list (float16, float32) of the elements in C
+            order. `auto` detects it from the records, and means `list` before they are read; for float64,
+            which no list can store, it means `raw`.
 
     Example:
         >>> Tensor((64, 64), "uint8", "raw").describe()
@@ -121,27 +121,27 @@ class Tensor(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         kind = list_kind(self.dtype)
         return "bytes" if self.encoding == "raw" or kind is None else kind
 
     @property
     def num_values(self) -> int | None:
-        """How many values a record's list holds."""
+        """Number of values in the list of a record."""
         return 1 if self.encoding == "raw" else self.size
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return prod(self.shape)
 
     @property
     def num_bytes(self) -> int:
-        """The length of the raw form."""
+        """Size of the raw encoding in bytes."""
         return self.size * np.dtype(self.dtype).itemsize
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         dims = " x ".join(str(dim) for dim in self.shape) or "scalar"
         encoding = "" if self.encoding == "auto" else f" ({self.encoding})"
         return f"{dims} {self.dtype}{encoding}"
@@ -153,7 +153,7 @@ class Tensor(Field):
         self._keep(dtype=dtype, shape=shape)
         if list_kind(dtype) is None:
             if self.encoding == "list":
-                advice = "A TFRecord's float lists hold float32."
+                advice = "Float lists of a TFRecord are float32."
                 raise refuse(owner, "encoding", expected=f"'raw' for {dtype}", got="'list'", advice=advice)
             self._keep(encoding="raw")
 

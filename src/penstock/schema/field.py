@@ -1,7 +1,7 @@
-"""What every field of a schema has, whatever its type: a role, a key, and what a record without it gets.
+"""The base class of all field types: role, key, and default for records without the field.
 
 In: declarations by a user or by inference. Out: frozen objects, checked when made (`SchemaError`). The types
-themselves are in `scalar.py` (one value a record) and `array.py` (several).
+themselves are in `scalar.py` (one value per record) and `array.py` (several).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ TensorDtype: TypeAlias = Literal[
 ]
 
 MAX_DIMS: Final = 32
-"""NumPy 1.26, the oldest supported one, has no arrays of more dimensions."""
+"""Maximum number of dimensions in NumPy 1.26, the oldest supported version."""
 
 MAX_TENSOR_BYTES: Final = 2**31 - 1
-"""A protobuf message, and so a record, ends at 2 GiB; no value of a record can be larger."""
+"""Maximum size of a value: a protobuf message, and so a record, is limited to 2 GiB."""
 
 
 def check_dtype(owner: str, dtype: object, choices: Collection[str]) -> str:
@@ -56,19 +56,19 @@ def check_dtype(owner: str, dtype: object, choices: Collection[str]) -> str:
             raise refuse(owner, "dtype", expected=list_choices(choices), got=show(dtype)) from None
         if not found.isnative and found.itemsize > 1:
             got = f"{found.str!r}, byte-swapped"
-            advice = "Records hold little-endian values; the column is always in the machine's own order."
+            advice = "Use the native byte order: records store little-endian values, columns native ones."
             raise refuse(owner, "dtype", expected=list_choices(choices), got=got, advice=advice)
         name = found.name
     if not isinstance(name, str) or name not in choices:
         advice = ""
         if name == "float64" and "float32" in choices:
-            advice = "A TFRecord's float lists hold float32; Tensor(shape, 'float64', 'raw') holds doubles."
+            advice = "Float lists of a TFRecord are float32; Tensor(shape, 'float64', 'raw') stores float64."
         raise refuse(owner, "dtype", expected=list_choices(choices), got=show(name), advice=advice)
     return name
 
 
 def list_kind(dtype: str) -> Kind | None:
-    """Return the kind of list that holds values of a type one by one, or None where none does so exactly."""
+    """Return the kind of list that stores values of a type without loss, or None if there is none."""
     if dtype in ("string", "bytes"):
         return "bytes"
     if dtype == "float64":
@@ -77,9 +77,9 @@ def list_kind(dtype: str) -> Kind | None:
 
 
 def check_shape(owner: str, shape: object, itemsize: int) -> tuple[int, ...]:
-    """Return a shape as a tuple of positive ints, whose array a record can hold at `itemsize` bytes each."""
+    """Return a shape as a tuple of positive ints; its array, at `itemsize` bytes each, must fit a record."""
     if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
-        advice = "A vector's shape is (n,), with the comma." if isinstance(shape, int) else ""
+        advice = "The shape of a vector is (n,), with a comma." if isinstance(shape, int) else ""
         raise refuse(owner, "shape", expected="a tuple of positive ints", got=show(shape), advice=advice)
     dims = tuple(shape)
     if len(dims) > MAX_DIMS:
@@ -99,7 +99,7 @@ def _check_dim(owner: str, axis: int, dim: object) -> int:
     if hasattr(dim, "__index__") and not isinstance(dim, (bool, np.bool_)):
         size = operator.index(dim)
     if size < 1:
-        advice = "A field of varying length is a Sequence." if dim is None or dim == -1 else ""
+        advice = "Use a Sequence for a field of varying length." if dim is None or dim == -1 else ""
         raise refuse(owner, f"shape[{axis}]", expected="a positive int", got=show(dim), advice=advice)
     return size
 
@@ -110,18 +110,18 @@ _ROLES = get_args(Role)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Field(ABC):
-    """Base of the types of field.
+    """Base class of the field types.
 
-    A record lacks a field when its key is not there, or is there with no kind of list set. A required field
-    must not be lacking; an optional one may, and the record then gets the `default` and is marked as not
-    present. An empty list is *not* lacking: it is a list of no values, so the default does not apply to it,
-    and a field of exactly one value refuses it.
+    A field is missing in a record if the record lacks its key, or the key has no list. A required field must
+    not be missing. If an optional field is missing, it has the value `default` and is marked as not present.
+    An empty list is *not* missing: the default does not apply to it, and it is an error for a field with
+    exactly one value.
 
     Attributes:
-        role: What the field is to a model.
-        default: The value of records that lack the field. Giving one makes the field optional.
+        role: Role of the field in a model: "input", "target", "weight" or "id".
+        default: Value for records that lack the field. A default makes the field optional.
         optional: Whether records may lack the field.
-        key: The key in the records, where it is not the field's name.
+        key: Key in the records, if it differs from the name of the field.
     """
 
     _: KW_ONLY
@@ -146,42 +146,42 @@ class Field(ABC):
     @property
     @abstractmethod
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
 
     @property
     def num_values(self) -> int | None:
-        """How many values a record's list holds, or None where that varies."""
+        """Number of values per record, or None if it varies."""
         return 1
 
     @property
     def is_feature_list(self) -> bool:
-        """Whether the field is a feature list of a SequenceExample; those have keys of their own."""
+        """Whether the field is a feature list of a SequenceExample; these have a separate set of keys."""
         return False
 
     def wire_key(self, name: str) -> str:
-        """Return the key in the records of a field that a schema calls `name`."""
+        """Return the key in the records, for a field named `name` in the schema."""
         return name if self.key is None else self.key
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
 
     @classmethod
     @cache
     def attribute_names(cls) -> tuple[str, ...]:
-        """Return the names of the declaration's attributes, those of this type before the common ones."""
+        """Return the names of the attributes, those of this type before the common ones."""
         own = [item.name for item in dataclasses.fields(cls) if not item.kw_only]
         return (*own, "role", "default", "optional", "key")
 
     def _check(self, owner: str) -> None:  # noqa: B027 - a type that adds no attribute has nothing to check
-        """Check and normalise what this type of field adds to the common attributes."""
+        """Check and normalize the attributes that this type adds to the common ones."""
 
     @abstractmethod
     def _check_default(self, owner: str) -> Any:
-        """Return the default as it is kept; called where one is given."""
+        """Return the normalized default; called if one is given."""
 
     def _keep(self, **attributes: object) -> None:
-        # Frozen is what the object is to others; __post_init__ alone normalises what was given.
+        # The object is frozen for its users; only __post_init__ normalizes the arguments.
         self.__dict__.update(attributes)
 
     def _identity(self) -> tuple[object, ...]:
@@ -207,7 +207,7 @@ class Field(ABC):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def check_choice(owner: str, place: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a value that is none of some strings."""
+def check_choice(owner: str, attribute: str, value: object, choices: Collection[str]) -> None:
+    """Reject a value that is not one of some strings."""
     if not isinstance(value, str) or value not in choices:
-        raise refuse(owner, place, expected=list_choices(choices), got=show(value))
+        raise refuse(owner, attribute, expected=list_choices(choices), got=show(value))

@@ -1,6 +1,6 @@
-"""Which name each feature and each feature list gets.
+"""Inference of a schema from a survey of records.
 
-In: a survey. Out: the features and lists by the names of their fields.
+In: a survey. Out: one field per feature and feature list, with a note on the reason for its type.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 
 
 def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
-    """Return what was surveyed by field name: the key, or `context/KEY` where a list has the same key.
+    """Return the entries of a survey by field name: the key, or `context/KEY` if a list has the same key.
 
-    Where that name is a key as well, `context/` is put before it again until the name is free.
+    If that name is also a key, `context/` is prepended until the name is unused.
     """
     taken = {*survey.fields, *survey.lists}
     entries: dict[str, FieldSurvey | ListSurvey] = {}
@@ -36,24 +36,23 @@ def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
 
 
 MIN_RECORDS_PER_VALUE: Final = 10
-"""Values that come back this often on average are drawn from a domain; below that, it may be chance."""
+"""Values that repeat this often on average are a category; fewer repetitions may be chance."""
 
 MAX_INT_CATEGORIES: Final = 64
-"""Ints repeat for many reasons (counts, years, sizes), so that a domain of ints must be smaller than one of
-strings, for which all that the core keeps (256) will do."""
+"""Ints repeat for many reasons (counts, years, sizes), so a category of ints must have fewer values than one
+of strings, which may have as many as the core keeps (256)."""
 
 MAX_INT_SPAN_PER_VALUE: Final = 2
-"""Codes of categories lie close together, {0, 1, 2}; sizes and amounts, {224, 480, 1080}, do not."""
+"""Codes of categories are close together, such as {0, 1, 2}; sizes and amounts, {224, 480, 1080}, are not."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """Fields that were guessed.
+    """Inferred fields.
 
     Attributes:
-        fields: By name. What cannot be decoded at all is left out.
-        notes: By name, for every feature and list of the survey: what speaks for the type, or why the field
-            was left out.
+        fields: Fields by name, without those that cannot be decoded.
+        notes: Reason for the type, or for leaving out the field, by name of each feature and list.
     """
 
     fields: Mapping[str, Field]
@@ -61,9 +60,9 @@ class Inference:
 
 
 def infer_fields(survey: Survey) -> Inference:
-    """Guess a field for every feature and feature list; roles are not guessed, all are inputs.
+    """Infer a field for every feature and feature list; roles are not inferred, all fields are inputs.
 
-    Records that are no Examples have no fields.
+    Records that are not Examples have no fields.
     """
     fields: dict[str, Field] = {}
     notes: dict[str, str] = {}
@@ -85,13 +84,13 @@ def _infer_feature(entry: FieldSurvey) -> tuple[Field | None, str]:
     if found is None or found == "mixed":
         return None, _explain_no_kind(entry, "record")
     if not entry.has_fixed_len or entry.max_len == 0:
-        lengths = f"{entry.min_len} to {entry.max_len} values a record"
+        lengths = f"{entry.min_len} to {entry.max_len} values per record"
         note = "no record has a value" if entry.max_len == 0 else lengths
         return Sequence(_sequence_dtype(entry)), note
     if entry.max_len > 1:
         return _infer_array(entry)
     if found == "float":
-        return Number("float32"), "one float a record"
+        return Number("float32"), "one float per record"
     if found == "int64":
         return _infer_int(entry)
     return _infer_bytes(entry)
@@ -110,11 +109,11 @@ def _infer_array(entry: FieldSurvey) -> tuple[Field, str]:
 def _infer_int(entry: FieldSurvey) -> tuple[Field, str]:
     values = entry.int_values
     if not values:
-        return Number("int64"), "one int a record, of too many to be a category"
+        return Number("int64"), "one int per record, with too many distinct values for a category"
     note = f"{count(len(values), 'distinct value')} in {count(entry.records, 'record')}"
     span = values[-1] - values[0] + 1
     is_category = (
-        # A constant says nothing of a domain; below zero there are amounts and differences, but no codes.
+        # A constant is not evidence of a category; negative numbers are amounts or differences, not codes.
         2 <= len(values) <= MAX_INT_CATEGORIES
         and values[0] >= 0
         and span <= MAX_INT_SPAN_PER_VALUE * len(values)
@@ -127,21 +126,21 @@ def _infer_int(entry: FieldSurvey) -> tuple[Field, str]:
 
 def _infer_bytes(entry: FieldSurvey) -> tuple[Field, str]:
     num_images = sum(entry.formats.values())
-    # The magic of BMP is two letters, with which a text may begin; no image is text throughout.
+    # The magic number of BMP is two letters, which a text may begin with; no image consists of text.
     if num_images and num_images == entry.num_bytes_values and not entry.is_text:
         formats = list(entry.formats)
         if len(formats) == 1:
-            note = f"every value begins with the {formats[0].upper()} magic"
+            note = f"every value begins with the {formats[0].upper()} magic number"
             return Image(formats[0]), note
-        note = "every value begins with the magic of an image: " + _list_counts(entry.formats)
+        note = "every value begins with the magic number of an image: " + _list_counts(entry.formats)
         return Image(), note
     if not entry.is_text:
         note = f"{entry.num_utf8} of {entry.num_bytes_values} values are text"
         if num_images:
-            note += f", {num_images} begin as an image"
+            note += f", {num_images} begin like an image"
         return Bytes(), note
     if entry.strings is None:
-        return Text(), "every value is UTF-8, of too many to be a category"
+        return Text(), "every value is UTF-8, with too many distinct values for a category"
     note = f"{count(len(entry.strings), 'distinct value')} in {count(entry.records, 'record')}"
     if entry.records >= MIN_RECORDS_PER_VALUE * len(entry.strings):
         values = tuple(value.decode() for value in entry.strings)
@@ -154,9 +153,9 @@ def _infer_list(entry: ListSurvey) -> tuple[Field | None, str]:
     if steps.kind is None or steps.kind == "mixed":
         return None, _explain_no_kind(steps, "step")
     shape: tuple[int, ...] | None = None
-    note = f"feature list, {steps.min_len} to {steps.max_len} values a step"
+    note = f"feature list, {steps.min_len} to {steps.max_len} values per step"
     if steps.num_unset:
-        # A step without a kind is a step of no values.
+        # A step without a kind has no values.
         note = f"feature list, {steps.num_unset} of {count(steps.total, 'step')} without a kind"
     elif steps.has_fixed_len and steps.max_len > 0:
         shape = () if steps.max_len == 1 else (steps.max_len,)
@@ -174,8 +173,8 @@ def _sequence_dtype(entry: FieldSurvey) -> SequenceDtype:
 
 def _explain_no_kind(entry: FieldSurvey, unit: str) -> str:
     if not entry.kinds:
-        return f"left out: no {unit} has a kind set"
-    return f"left out: mixed kinds: {_list_counts(entry.kinds)}; tell its type with `fields`"
+        return f"left out: its value is not set in any {unit}"
+    return f"left out: mixed kinds: {_list_counts(entry.kinds)}; declare its type with `fields`"
 
 
 def _list_counts(counts: Mapping[Any, int]) -> str:

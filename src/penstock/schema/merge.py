@@ -1,6 +1,6 @@
-"""One schema for data sets that were written with several, so that they can be read together.
+"""Merging schemas, so that data sets written with different ones can be read together.
 
-In: schemas. Out: their union, or a `SchemaError` that shows where they differ.
+In: schemas. Out: the merged schema, or a `SchemaError` that shows the differences.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _MAX_SHOWN: Final = 5
 
 
 def merge_schemas(schemas: SequenceOf[Schema], names: SequenceOf[str] | None = None) -> Schema:
-    """Return one schema for data that were written with several, to be opened together.
+    """Return one schema for data written with several schemas, to open the data together.
 
-    A field that only some have must be optional: records of the others lack it, and get its default. Domains
-    of categories are united. A field that is optional in one is so in all.
+    A field that only some schemas have must be optional; records without it get its default. The values of a
+    category are combined. A field that is optional in one schema is optional in the result.
 
     Args:
-        schemas: At least one.
-        names: What errors call them; numbers, if not given.
+        schemas: Schemas to merge, at least one.
+        names: Names of the schemas in errors. Defaults to their numbers.
 
     Raises:
-        SchemaError: The schemas do not go together; the message shows where they differ.
+        SchemaError: The schemas are not compatible; the message shows the differences.
     """
     called = [f"schema {number}" for number in range(1, len(schemas) + 1)] if names is None else list(names)
     merged: dict[str, Field] = {}
@@ -53,16 +53,16 @@ def merge_schemas(schemas: SequenceOf[Schema], names: SequenceOf[str] | None = N
     if clashes:
         more = f"; and {len(clashes) - _MAX_SHOWN} more" if len(clashes) > _MAX_SHOWN else ""
         raise SchemaError(
-            "schemas that do not go together",
-            expected="fields of the same type in all, and optional ones where some lack them",
+            "schemas are not compatible",
+            expected="fields of the same type in all schemas, and optional if a schema lacks them",
             got="; ".join(clashes[:_MAX_SHOWN]) + more,
-            advice="Open them one by one, or tell one `schema` for all.",
+            advice="Open the data sets one by one, or pass one `schema` for all.",
         )
     return Schema(merged)
 
 
 def _merge_fields(one: Field, other: Field) -> Field | str:
-    """Return a field that reads records of both, or how they differ."""
+    """Return a field that reads the records of both, or a description of the difference."""
     if type(one) is not type(other) or one.key != other.key:
         same_type = type(one) is type(other)
         return (

@@ -1,6 +1,6 @@
 """The header of an encoded image: its format, its width and its height, read by the core.
 
-In: the bytes of a file, or enough of its beginning. Out: a `Picture`, or None where they are no image.
+In: the bytes of a file, or enough of its beginning. Out: a `Picture`, or None if they are not an image.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from penstock import _native
 from penstock.schema.scalar import ImageFormat
 
 HEAD_BYTES: Final = 4096
-"""Enough of a file for the size of nearly every image; a JPEG may have more metadata than that before it."""
+"""Bytes that contain the size of nearly every image; a JPEG may have more metadata before its size."""
 
 _FORMATS: Final[tuple[ImageFormat, ...]] = (
     "jpeg",
@@ -27,7 +27,7 @@ class Picture(NamedTuple):
 
     Attributes:
         format: Name of the format.
-        width: Width in pixels; 0 where the bytes end, or are not valid, before the size.
+        width: Width in pixels; 0 if the bytes end, or are not valid, before the size.
         height: Height in pixels, or 0.
     """
 

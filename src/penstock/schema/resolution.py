@@ -1,6 +1,6 @@
-"""Hold one told field against the records: what contradicts it is refused, what was not told is filled in.
+"""Resolving a schema: match declared fields with surveyed records, and infer the others.
 
-In: a field and what was counted under its key. Out: the field as it can be decoded, and a note.
+In: a survey of records, and declared fields and roles. Out: the schema to decode them with, and notes.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 def fit_field(
     name: str, field: Field, entry: FieldSurvey | ListSurvey, *, guess: Field | None, is_partial: bool
 ) -> tuple[Field, str]:
-    """Return a told field in the form in which the records hold it, and what is to be said about it.
+    """Return a declared field as the records store it, and a note about it.
 
-    Only what holds for no record at all is refused here. What some records contradict is noted, and is an
-    error of those records when they are read.
+    Only a declaration that matches no record is an error here. If some records contradict it, the note says
+    so, and reading those records is an error.
 
     Args:
-        name: The field's name.
-        field: As told.
-        entry: What was counted.
-        guess: What inference takes it for, to advise with.
-        is_partial: Whether the field was told beside inferred ones, and so takes from the records what it
-            leaves open: whether it is optional, the format of its images. A whole schema says all itself.
+        name: Name of the field.
+        field: Declared field.
+        entry: Survey of the records under the key of the field.
+        guess: Inferred field, for the advice of an error.
+        is_partial: Whether other fields are inferred. Then open details are taken from the records: whether
+            the field is optional, and the format of its images. A complete schema declares them itself.
 
     Raises:
-        SchemaError: The records cannot hold such a field.
+        SchemaError: The declaration matches no record.
     """
     values = entry.steps if isinstance(entry, ListSurvey) else entry
-    advice = "" if guess is None else f"Inference takes it for {guess.type_name}, {guess.describe()}."
+    advice = "" if guess is None else f"It was inferred as {guess.type_name}, {guess.describe()}."
     try:
-        field = _fit_place(field, entry)
+        field = _fit_storage(field, entry)
         field = _fit_encoding(field, values)
         _check_kind(field, values)
         _check_count(field, values)
@@ -60,11 +60,11 @@ def fit_field(
         if isinstance(field, Image) and list(values.formats.values()) == [values.num_bytes_values]:
             field = replace(field, format=next(iter(values.formats)))
     field = replace(field, key=None if entry.key == name else entry.key)
-    return field, "; ".join(["told", *_list_doubts(field, entry, values)])
+    return field, "; ".join(["declared", *_list_doubts(field, entry, values)])
 
 
 class _MisfitError(Exception):
-    """The records hold something else than was told."""
+    """The records do not match the declared field."""
 
     def __init__(self, expected: str, got: str, advice: str = "") -> None:
         super().__init__(expected, got)
@@ -73,7 +73,7 @@ class _MisfitError(Exception):
         self.advice = advice
 
 
-def _fit_place(field: Field, entry: FieldSurvey | ListSurvey) -> Field:
+def _fit_storage(field: Field, entry: FieldSurvey | ListSurvey) -> Field:
     if isinstance(entry, ListSurvey):
         if not isinstance(field, Sequence):
             raise _MisfitError("a feature", "a feature list", "Declare it as a Sequence.")
@@ -86,7 +86,7 @@ def _fit_place(field: Field, entry: FieldSurvey | ListSurvey) -> Field:
 def _fit_encoding(field: Field, values: FieldSurvey) -> Field:
     if not isinstance(field, Tensor) or field.encoding != "auto" or not values.kinds:
         return field
-    # Where records differ, elements one by one are the surer sign: a bytes value may be anything.
+    # If records differ, a list of elements is the clearer sign: a bytes value may be anything.
     is_list = list_kind(field.dtype) in values.kinds or "bytes" not in values.kinds
     return replace(field, encoding="list" if is_list else "raw")
 
@@ -99,7 +99,9 @@ def _check_kind(field: Field, values: FieldSurvey) -> None:
 def _check_count(field: Field, values: FieldSurvey) -> None:
     wanted, unit = _expect_count(field)
     if wanted is not None and values.kinds and not values.min_len <= wanted <= values.max_len:
-        raise _MisfitError(f"{count(wanted, 'value')} a {unit}", _show_range(values.min_len, values.max_len))
+        raise _MisfitError(
+            f"{count(wanted, 'value')} per {unit}", _show_range(values.min_len, values.max_len)
+        )
 
 
 def _check_bytes(field: Field, values: FieldSurvey) -> None:
@@ -110,26 +112,26 @@ def _check_bytes(field: Field, values: FieldSurvey) -> None:
         raise _MisfitError(expected, _show_range(values.min_bytes, values.max_bytes))
     if isinstance(field, Image):
         if not values.formats:
-            advice = "Pixels that are not encoded are Tensor(shape, 'uint8', 'raw')."
+            advice = "Declare pixels that are not encoded as Tensor(shape, 'uint8', 'raw')."
             raise _MisfitError(
-                "encoded images", f"{values.num_bytes_values} values of no known format", advice
+                "encoded images", f"{values.num_bytes_values} values in an unknown format", advice
             )
         if field.format is not None and field.format not in values.formats:
             raise _MisfitError(f"{field.format} images", _list_counts(values.formats))
 
 
 def _list_doubts(field: Field, entry: FieldSurvey | ListSurvey, values: FieldSurvey) -> Iterator[str]:
-    """Name what some of the records contradict."""
+    """Yield the details that some of the records contradict."""
     if entry.missing and not field.optional:
         yield f"required, but missing in {entry.missing} of {entry.total} records"
     if not values.kinds:
-        yield "no record has a kind set"
+        yield "no record has a value"
     if len(values.kinds) > 1:
         yield f"{field.kind}, but there are {_list_counts(values.kinds)}"
     wanted, unit = _expect_count(field)
     if wanted is not None and values.kinds and not values.has_fixed_len:
         lengths = _show_range(values.min_len, values.max_len)
-        yield f"{count(wanted, 'value')} a {unit}, but there are {lengths}"
+        yield f"{count(wanted, 'value')} per {unit}, but there are {lengths}"
     if isinstance(field, Tensor) and field.encoding == "raw" and values.min_bytes < values.max_bytes:
         yield f"{field.num_bytes} bytes, but there are {_show_range(values.min_bytes, values.max_bytes)}"
     if isinstance(field, Image):
@@ -144,10 +146,10 @@ def _list_doubts(field: Field, entry: FieldSurvey | ListSurvey, values: FieldSur
             None if values.strings is None else [value.decode(errors="replace") for value in values.strings]
         )
         seen = strings if field.dtype == "string" else values.int_values
-        strangers = [value for value in seen or () if value not in field.values]
-        if strangers:
-            number = f"{len(strangers)} of {count(len(seen or ()), 'distinct value')}"
-            yield f"{number} were not told, such as {show(strangers[0])}"
+        unknown = [value for value in seen or () if value not in field.values]
+        if unknown:
+            number = f"{len(unknown)} of {count(len(seen or ()), 'distinct value')}"
+            yield f"{number} were not declared, such as {show(unknown[0])}"
 
 
 def _expect_count(field: Field) -> tuple[int | None, str]:
@@ -165,11 +167,11 @@ def _show_range(low: int, high: int) -> str:
 
 
 class Resolution(NamedTuple):
-    """The schema of some files, and why it is so.
+    """The schema of some files, and the reasons for it.
 
     Attributes:
-        schema: What the records are decoded with.
-        notes: By field name, one phrase each; also for what was left out of the schema.
+        schema: Schema to decode the records with.
+        notes: Reasons by field name, also for fields that are not in the schema.
     """
 
     schema: Schema
@@ -184,27 +186,27 @@ def resolve_schema(
     weight: str | None = None,
     id: str | None = None,
 ) -> Resolution:
-    """Return the schema of surveyed records: told declarations where there are such, inferred ones elsewhere.
+    """Return the schema of surveyed records: declared fields, and inferred fields for all other keys.
 
-    A told field may have another name than its key, and then replaces the inferred field of that key. A whole
-    `schema` replaces inference: other keys are not read, and its optional fields need not occur. Roles told
-    as such count before those in the declarations.
+    A declared field whose name differs from its key replaces the inferred field of that key. A complete
+    `schema` replaces inference: other keys are not read, and its optional fields need not occur. The
+    arguments `target`, `weight` and `id` take precedence over the roles of declared fields.
 
     Raises:
-        UnknownNameError: A told field, or a field with a told role, is not in the records.
-        SchemaError: The records cannot hold a told field.
-        PayloadError: Something was told, but the records are no Examples.
+        UnknownNameError: A declared field, or a field given a role, is not in the records.
+        SchemaError: A declared field does not match the records.
+        PayloadError: Fields or roles were given, but the records are not Examples.
     """
-    told = _merge_told(Schema(schema or {}), Schema(fields or {}))
+    declared = _merge_declared(Schema(schema or {}), Schema(fields or {}))
     has_roles = target is not None or weight is not None or id is not None
-    if survey.payload == "other" and (told or has_roles):
+    if survey.payload == "other" and (declared or has_roles):
         advice = "Open the files without schema, fields and roles, and read their records()."
-        raise PayloadError("fields were told", expected="Examples", got="other payloads", advice=advice)
+        raise PayloadError("payload of the records", expected="Examples", got="other payloads", advice=advice)
     if survey.payload == "empty":
-        notes = dict.fromkeys(told, "told; there is no record to hold it against")
-        return Resolution(told.with_roles(target, weight, id), notes)
+        notes = dict.fromkeys(declared, "declared; there is no record to compare with")
+        return Resolution(declared.with_roles(target, weight, id), notes)
     inference = infer_fields(survey)
-    fitted = _fit_told(survey, inference, told, frozenset(fields or ()))
+    fitted = _fit_declared(survey, inference, declared, frozenset(fields or ()))
     joined, notes = _join(inference if schema is None else Inference({}, {}), fitted)
     for name in _list_names(target, weight, id):
         if name in notes and name not in joined:
@@ -212,8 +214,8 @@ def resolve_schema(
     return Resolution(joined.with_roles(target, weight, id), notes)
 
 
-def _merge_told(schema: Schema, fields: Schema) -> Schema:
-    """Put fields over those of a whole schema; they keep its keys, unless they bring their own."""
+def _merge_declared(schema: Schema, fields: Schema) -> Schema:
+    """Replace fields of a complete schema; they keep its keys, unless they have their own."""
     merged = dict(schema)
     for name, field in fields.items():
         key = schema[name].key if name in schema and field.key is None else field.key
@@ -222,83 +224,86 @@ def _merge_told(schema: Schema, fields: Schema) -> Schema:
 
 
 class _Fitted(NamedTuple):
-    """A told field that the records can hold, and the name that inference has for its key, if it occurs."""
+    """A declared field that matches the records, and the inferred name of its key, if the key occurs."""
 
     name: str
-    place: str | None
+    inferred_name: str | None
     field: Field
     note: str
 
 
-def _fit_told(survey: Survey, inference: Inference, told: Schema, partial: frozenset[str]) -> list[_Fitted]:
-    """Hold the told fields against the records."""
+def _fit_declared(
+    survey: Survey, inference: Inference, declared: Schema, partial: frozenset[str]
+) -> list[_Fitted]:
+    """Match the declared fields with the records."""
     entries = name_entries(survey)
-    places = {(isinstance(entry, ListSurvey), entry.key): name for name, entry in entries.items()}
+    names = {(isinstance(entry, ListSurvey), entry.key): name for name, entry in entries.items()}
     fitted: list[_Fitted] = []
     owners: dict[str, str] = {}
-    for name, field in told.items():
-        place = _find_place(name, field, entries, places, name in partial)
-        if place is None:
-            # Of a sample it is not known that no record has the field.
+    for name, field in declared.items():
+        inferred = _find_name(name, field, entries, names, name in partial)
+        if inferred is None:
+            # A sample does not show that no record has the field.
             if (name in partial and not survey.is_sample) or not field.optional:
                 known = entries if field.key is None else [entry.key for entry in entries.values()]
                 raise unknown_name(field.wire_key(name), known)
-            fitted.append(_Fitted(name, None, field, "told; in none of the records"))
+            fitted.append(_Fitted(name, None, field, "declared; not in the records"))
             continue
-        owner = owners.setdefault(place, name)
+        owner = owners.setdefault(inferred, name)
         if owner != name:
-            got = f"{show(entries[place].key)}, which is the key of {show(owner)} too"
-            raise SchemaError(f"key of field {show(name)}", field=name, expected="a key of its own", got=got)
-        guess = inference.fields.get(place)
-        fit = fit_field(name, field, entries[place], guess=guess, is_partial=name in partial)
-        fitted.append(_Fitted(name, place, *fit))
+            got = f"{show(entries[inferred].key)}, which is also the key of {show(owner)}"
+            raise SchemaError(f"key of field {show(name)}", field=name, expected="a unique key", got=got)
+        guess = inference.fields.get(inferred)
+        fit = fit_field(name, field, entries[inferred], guess=guess, is_partial=name in partial)
+        fitted.append(_Fitted(name, inferred, *fit))
     return fitted
 
 
-def _find_place(
+def _find_name(
     name: str,
     field: Field,
     entries: Collection[str],
-    places: Mapping[tuple[bool, str], str],
+    names: Mapping[tuple[bool, str], str],
     is_partial: bool,
 ) -> str | None:
+    """Return the inferred name of the entry that a declared field refers to."""
     key = field.wire_key(name)
-    own = places.get((field.is_feature_list, key))
-    # Beside inferred fields, a name means the field that inference calls so: `context/NAME` needs no key. A
-    # whole schema means the sort of place that it says.
+    own = names.get((field.is_feature_list, key))
+    # With inferred fields, a name refers to the inferred field of that name: `context/NAME` needs no key. A
+    # complete schema refers to a feature or a feature list, as it declares.
     if field.key is None and name in entries and (is_partial or own is None):
         return name
-    # The other sort is taken where it is the only one: the misfit is mended, or named, in fitting the field.
-    return places.get((not field.is_feature_list, key)) if own is None else own
+    # If only the other kind exists, it is used: `fit_field` adapts the declaration, or raises the error.
+    return names.get((not field.is_feature_list, key)) if own is None else own
 
 
 def _join(inference: Inference, fitted: list[_Fitted]) -> tuple[Schema, dict[str, str]]:
-    """Put each told field in the place of the inferred one, and those without a place behind them."""
-    by_place = {told.place: told for told in fitted if told.place is not None}
-    names = {told.name for told in fitted}
+    """Replace inferred fields by the declared ones, and append those that replace none."""
+    replacements = {each.inferred_name: each for each in fitted if each.inferred_name is not None}
+    names = {each.name for each in fitted}
     fields: dict[str, Field] = {}
     notes: dict[str, str] = {}
-    for place, note in inference.notes.items():
-        told = by_place.get(place)
-        if told is not None:
-            fields[told.name], notes[told.name] = told.field, told.note
+    for name, note in inference.notes.items():
+        declared = replacements.get(name)
+        if declared is not None:
+            fields[declared.name], notes[declared.name] = declared.field, declared.note
             continue
-        if place in names:
-            advice = "Choose another name, or tell a field for that key too."
-            got = f"{show(place)}, which is another key of the records"
-            what = f"name of field {show(place)}"
-            raise SchemaError(what, field=place, expected="a free name", got=got, advice=advice)
-        notes[place] = note
-        if place in inference.fields:
-            fields[place] = inference.fields[place]
-    for told in fitted:
-        fields.setdefault(told.name, told.field)
-        notes.setdefault(told.name, told.note)
+        if name in names:
+            advice = "Choose another name, or declare a field for that key too."
+            got = f"{show(name)}, which is another key of the records"
+            what = f"name of field {show(name)}"
+            raise SchemaError(what, field=name, expected="an unused name", got=got, advice=advice)
+        notes[name] = note
+        if name in inference.fields:
+            fields[name] = inference.fields[name]
+    for each in fitted:
+        fields.setdefault(each.name, each.field)
+        notes.setdefault(each.name, each.note)
     return Schema(fields), notes
 
 
-def _list_names(*told: str | SequenceOf[str] | None) -> list[str]:
+def _list_names(*roles: str | SequenceOf[str] | None) -> list[str]:
     names: list[str] = []
-    for given in told:
+    for given in roles:
         names.extend([given] if isinstance(given, str) else given or ())
     return names

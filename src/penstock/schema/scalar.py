@@ -1,4 +1,4 @@
-"""The types of field with one value a record: numbers, categories, text, images, opaque bytes.
+"""The field types with one value per record: numbers, categories, text, images, opaque bytes.
 
 In: declarations. Out: frozen objects, checked when made (`SchemaError`).
 """
@@ -16,15 +16,18 @@ from penstock.schema.field import CategoryDtype, Field, NumberDtype, check_choic
 ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
 
 MAX_CATEGORIES: Final = 1 << 16
-"""A category has a small domain, which the schema carries; what has more values is Text or a Number."""
+"""Maximum number of values of a category; fields with more values are Text or Number."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Number(Field):
-    """One number a record.
+    """One number per record.
 
-    A TFRecord's float lists hold float32. A float64 is kept exactly, as its eight bytes, little-endian, in a
-    bytes list: other readers decode it with `decode_raw`.
+    Float lists of a TFRecord are float32. A float64 is stored exactly, as eight little-endian bytes in a
+    bytes list; other readers decode it with `decode_raw`.
+
+    Attributes:
+        dtype: Element type: "float32", "int64" or "float64".
 
     Example:
         >>> Number("int64", default=-1).kind
@@ -36,11 +39,11 @@ class Number(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         return "int64" if self.dtype == "int64" else "float" if self.dtype == "float32" else "bytes"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         return f"scalar {self.dtype}{' (raw)' if self.dtype == 'float64' else ''}"
 
     def _check(self, owner: str) -> None:
@@ -53,9 +56,12 @@ class Number(Field):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Category(Field):
-    """One value a record out of a small domain: a label, a code, a country.
+    """One value per record out of a small set: a label, a code, a country.
 
-    `values` is the domain where it is known, kept sorted. It informs; a reader does not refuse other values.
+    Attributes:
+        dtype: Element type: "string" or "int64".
+        values: Possible values, sorted, or None if they are unknown. They are informative: reading accepts
+            other values.
 
     Example:
         >>> Category(values=("dog", "cat")).values
@@ -68,11 +74,11 @@ class Category(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         return "int64" if self.dtype == "int64" else "bytes"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         if self.values is None:
             return f"scalar {self.dtype}"
         return f"scalar {self.dtype}, {len(self.values)} value{'s' if len(self.values) > 1 else ''}"
@@ -83,13 +89,13 @@ class Category(Field):
             return
         values = check_list(owner, "values", self.values, self.dtype)
         if not 0 < len(values) <= MAX_CATEGORIES:
-            advice = "Declare the field as Text, or as a Number." if values else "Leave `values` out."
+            advice = "Declare the field as Text, or as a Number." if values else "Leave out `values`."
             expected = f"1 to {MAX_CATEGORIES} values"
             raise refuse(owner, "values", expected=expected, got=str(len(values)), advice=advice)
         seen: set[object] = set()
         for i, value in enumerate(values):
             if value in seen:
-                got = f"{show(value)} a second time"
+                got = f"{show(value)} twice"
                 raise refuse(owner, f"values[{i}]", expected="distinct values", got=got)
             seen.add(value)
         self._keep(values=tuple(sorted(values)))
@@ -104,7 +110,7 @@ class Category(Field):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Text(Field):
-    """One text a record, in UTF-8.
+    """One text per record, in UTF-8.
 
     Example:
         >>> Text(default="").optional
@@ -115,11 +121,11 @@ class Text(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         return "bytes"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         return "scalar"
 
     def _check_default(self, owner: str) -> str:
@@ -128,9 +134,10 @@ class Text(Field):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Image(Field):
-    """One encoded image a record: the bytes of a JPEG, PNG, WebP, GIF or BMP file.
+    """One encoded image per record: the bytes of a JPEG, PNG, WebP, GIF or BMP file.
 
-    `format` is the one format of all images, or None where they differ or nobody has looked.
+    Attributes:
+        format: Format of all images, or None if they differ or it is unknown.
 
     Example:
         >>> Image("jpeg").describe()
@@ -142,11 +149,11 @@ class Image(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         return "bytes"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         return "scalar" if self.format is None else f"scalar {self.format}"
 
     def _check(self, owner: str) -> None:
@@ -159,7 +166,7 @@ class Image(Field):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Bytes(Field):
-    """One opaque byte string a record.
+    """One opaque byte string per record.
 
     Example:
         >>> Bytes(role="id", key="uuid")
@@ -170,11 +177,11 @@ class Bytes(Field):
 
     @property
     def kind(self) -> Kind:
-        """The kind of list that holds the field in a record."""
+        """Kind of list that stores the field in a record."""
         return "bytes"
 
     def describe(self) -> str:
-        """Say in a few words how many values of what a record holds."""
+        """Return a short description of the values per record."""
         return "scalar"
 
     def _check_default(self, owner: str) -> bytes:

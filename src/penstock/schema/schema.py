@@ -1,4 +1,4 @@
-"""The schema: which fields a data set has.
+"""The schema: the fields of a data set.
 
 In: fields by name, from a user, from inference or from JSON. Out: an immutable mapping that all stages read.
 """
@@ -23,8 +23,8 @@ from penstock.schema.survey import Survey
 
 
 def survey_payloads(payloads: Iterable[bytes]) -> Survey:
-    """Count what the payloads hold, in one pass and constant memory."""
-    # The core is loaded with the first bytes: a schema alone is read and written without it.
+    """Survey the fields of payloads, in one pass and constant memory."""
+    # The core is loaded only when payloads are read: schemas need no core.
     from penstock import _native  # noqa: PLC0415
 
     counter = _native.Survey()
@@ -37,10 +37,10 @@ _MAX_NAME_CHARS = 60
 
 
 class Schema(Mapping[str, Field]):
-    """The fields of a data set by name, immutable.
+    """The fields of a data set by name: an immutable mapping.
 
-    The order of the fields is kept for people; it takes no part in equality, hash or fingerprint, because
-    records have none.
+    The order of the fields is kept for display only: it does not affect equality, hash or fingerprint,
+    because records have no order of fields.
 
     Example:
         >>> from penstock.fields import Category, Image
@@ -54,13 +54,16 @@ class Schema(Mapping[str, Field]):
     def __init__(self, fields: Mapping[str, Field]) -> None:
         """Make a schema.
 
+        Args:
+            fields: Fields by name, such as `{"age": fields.Number("int64")}`.
+
         Raises:
-            SchemaError: Something is no field, two fields are the weight or the id, or two have the same key.
+            SchemaError: A value is not a field, two fields are the weight or the id, or share a key.
         """
         for name, field in fields.items():
             check_string("the schema", "a name", name)
             if not isinstance(field, Field):
-                advice = "Make one, such as ps.fields.Number('int64')."
+                advice = "Use a field such as ps.fields.Number('int64')."
                 raise refuse(
                     "the schema", f"field {show(name)}", expected="a field", got=show(field), advice=advice
                 )
@@ -77,41 +80,41 @@ class Schema(Mapping[str, Field]):
 
     @classmethod
     def infer(cls, payloads: Iterable[bytes]) -> Schema:
-        """Guess a schema from the payloads of records, all of which are looked at.
+        """Infer a schema from the payloads of records; all of them are read.
 
         Raises:
-            PayloadError: The payloads are no Examples.
+            PayloadError: The payloads are not Examples.
         """
         survey = survey_payloads(payloads)
         if survey.payload == "other":
-            raise PayloadError(
-                "a schema is inferred from Examples", expected="Examples", got="other payloads"
-            )
+            raise PayloadError("payloads to infer a schema from", expected="Examples", got="other payloads")
         return cls(infer_fields(survey).fields)
 
     @classmethod
-    def from_json(cls, form: object) -> Schema:
-        """Read the form that `to_json` makes, after `json.loads`.
+    def from_json(cls, json_form: object) -> Schema:
+        """Return the schema from the JSON form that `to_json` makes, after `json.loads`.
 
         Raises:
-            SchemaError: The form is not such a one; the message says where, like `$.fields.photo.shape[1]`.
+            SchemaError: The JSON form is not valid; the message has the path, such as
+                `$.fields.photo.shape[1]`.
         """
-        return cls(load_fields(form))
+        return cls(load_fields(json_form))
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as dicts, lists and scalars, for `json.dumps`."""
         return dump_fields(self._fields)
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 in hex that is the same for equal schemas, and for them alone."""
+        """Return a SHA-256 in hex; two schemas have the same one exactly if they are equal."""
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def compare(self, other: Schema) -> Comparison:
-        """Say what changes from this schema to another, and whether data of this one reads with that.
+        """Compare this schema with a newer one: what changed, and whether old data can be read with it.
 
         Returns:
-            The changes, which `str` writes in words, a line each; `is_readable` is the verdict on them all.
+            The changes; `str` describes them, one per line, and `is_readable` tells whether all old data can
+            be read.
 
         Example:
             >>> from penstock.fields import Number, Text
@@ -126,22 +129,22 @@ class Schema(Mapping[str, Field]):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the fields that a model is fed with."""
+        """Names of the input fields of a model."""
         return self._with_role("input")
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of the fields that a model is to predict."""
+        """Names of the fields that a model predicts."""
         return self._with_role("target")
 
     @property
     def weight(self) -> str | None:
-        """Name of the field that says how much a record counts, or None."""
+        """Name of the field with the weight of each record, or None."""
         return next(iter(self._with_role("weight")), None)
 
     @property
     def id(self) -> str | None:
-        """Name of the field that names a record, or None."""
+        """Name of the field that identifies each record, or None."""
         return next(iter(self._with_role("id")), None)
 
     def replace(self, fields: Mapping[str, Field]) -> Schema:
@@ -169,17 +172,17 @@ class Schema(Mapping[str, Field]):
         weight: str | None = None,
         id: str | None = None,
     ) -> Schema:
-        """Return a schema in which these fields, and no others, have these roles; None leaves a role alone.
+        """Return a schema in which exactly these fields have these roles; None keeps a role unchanged.
 
-        A field that loses its role is an input again.
+        A field that loses its role becomes an input.
 
         Raises:
             UnknownNameError: There is no such field.
-            SchemaError: A field is given two roles.
+            SchemaError: A field has two roles.
         """
         if target is None and weight is None and id is None:
             return self
-        told: dict[str, Role] = {}
+        roles: dict[str, Role] = {}
         fields = dict(self._fields)
         given: tuple[tuple[Role, str | SequenceOf[str] | None], ...] = (
             ("target", target),
@@ -191,12 +194,12 @@ class Schema(Mapping[str, Field]):
                 continue
             for name in _as_tuple(names):
                 self._need((name,))
-                if told.setdefault(name, role) != role:
-                    got = f"{told[name]!r} and {role!r}"
+                if roles.setdefault(name, role) != role:
+                    got = f"{roles[name]!r} and {role!r}"
                     raise refuse(f"field {show(name)}", "role", expected="one role", got=got)
             for name in self._with_role(role):
                 fields[name] = replace(fields[name], role="input")
-        for name, role in told.items():
+        for name, role in roles.items():
             fields[name] = replace(self._fields[name], role=role)
         return Schema(fields)
 
@@ -216,14 +219,14 @@ class Schema(Mapping[str, Field]):
 
     def items(self) -> ItemsView[str, Field]:
         """Return names and fields, in order."""
-        return self._fields.items()  # those of Mapping look up each name
+        return self._fields.items()  # faster than those of Mapping, which look up each name
 
     def values(self) -> ValuesView[Field]:
         """Return the fields, in order."""
         return self._fields.values()
 
     def __contains__(self, name: object) -> bool:
-        # Mapping would ask __getitem__, which looks for the nearest name before it says no.
+        # Mapping would call __getitem__, which searches for similar names before it raises.
         return name in self._fields
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What was counted in the records of some files: the evidence that a schema is inferred from.
+"""A survey of records: the counts that a schema is inferred from.
 
-In: the plain dict of counts that the core returns. Out: `Survey`, with one `FieldSurvey` a feature and one
-`ListSurvey` a feature list.
+In: the dict of counts that the core returns. Out: `Survey`, with one `FieldSurvey` per feature and one
+`ListSurvey` per feature list.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class FieldSurvey:
     """Counts of one feature over records, or of the steps of one feature list.
 
     Attributes:
-        key: The key in the records.
-        total: Records looked at, whether or not they carry the feature; for steps, all steps.
-        kinds: How many of them carry each kind of list; kinds that none carries are left out.
-        num_unset: How many have the key with no kind set.
-        min_len: Fewest values where a kind is set.
-        max_len: Most values where a kind is set.
-        int_values: The distinct ints, sorted, or None where they are more than the core keeps.
-        num_bytes_values: How many byte strings there are.
-        min_bytes: Length of the shortest of them.
-        max_bytes: Length of the longest of them.
-        num_utf8: How many of them are UTF-8 without control characters.
-        formats: How many of them begin as an image of each format; formats that none has are left out.
-        strings: The distinct byte strings, sorted, or None where they are more or longer than the core keeps.
+        key: Key in the records.
+        total: Number of surveyed records, with or without the feature; for steps, the number of steps.
+        kinds: Number of records by kind of list; only kinds that occur.
+        num_unset: Number of records that have the key without a list.
+        min_len: Minimum number of values in a list.
+        max_len: Maximum number of values in a list.
+        int_values: Distinct ints, sorted, or None if there are more than the core keeps.
+        num_bytes_values: Number of byte strings.
+        min_bytes: Length of the shortest byte string.
+        max_bytes: Length of the longest byte string.
+        num_utf8: Number of byte strings that are UTF-8 without control characters.
+        formats: Number of byte strings that begin like an image, by format; only formats that occur.
+        strings: Distinct byte strings, sorted, or None if they are more or longer than the core keeps.
     """
 
     key: str
@@ -75,17 +75,17 @@ class FieldSurvey:
 
     @property
     def records(self) -> int:
-        """How many carry the feature with a kind."""
+        """Number of records with the feature."""
         return sum(self.kinds.values())
 
     @property
     def missing(self) -> int:
-        """How many lack the feature: no key, or no kind set."""
+        """Number of records without the feature: without the key, or without a list."""
         return self.total - self.records
 
     @property
     def kind(self) -> KindFound | None:
-        """The one kind found, `mixed` where there are several, None where it is never set."""
+        """Kind of list, `mixed` if there are several, None if there is none."""
         if len(self.kinds) > 1:
             return "mixed"
         return next(iter(self.kinds), None)
@@ -106,12 +106,12 @@ class ListSurvey:
     """Counts of one feature list of SequenceExamples.
 
     Attributes:
-        key: The key in the records.
-        total: Records looked at, whether or not they carry the list.
-        records: How many carry it.
-        min_steps: Fewest steps of a record that carries it.
-        max_steps: Most steps of a record that carries it.
-        steps: The counts over all steps.
+        key: Key in the records.
+        total: Number of surveyed records, with or without the list.
+        records: Number of records with the list.
+        min_steps: Minimum number of steps in a record with the list.
+        max_steps: Maximum number of steps in a record with the list.
+        steps: Counts over all steps.
     """
 
     key: str
@@ -136,7 +136,7 @@ class ListSurvey:
 
     @property
     def missing(self) -> int:
-        """How many records lack the list."""
+        """Number of records without the list."""
         return self.total - self.records
 
 
@@ -145,14 +145,14 @@ class Survey:
     """Counts over the records of some files.
 
     Attributes:
-        records: Sound payloads looked at.
-        unparsable: Those that are no message.
-        featureless: Those that are a message, not an empty one, without any feature or feature list.
-        empty: Those of no bytes: Examples without features.
-        with_lists: Those that carry feature lists.
-        fields: By key, in the order first seen.
-        lists: By key, in the order first seen.
-        is_sample: Whether there are more records than were looked at, which may lack any field.
+        records: Number of surveyed payloads.
+        unparsable: Number of payloads that are not a protobuf message.
+        featureless: Number of non-empty messages without any feature or feature list.
+        empty: Number of empty payloads: Examples without features.
+        with_lists: Number of payloads with feature lists.
+        fields: Features by key, in the order of their first occurrence.
+        lists: Feature lists by key, in the order of their first occurrence.
+        is_sample: Whether there are more records than were surveyed; those may lack any field.
     """
 
     records: int
@@ -167,11 +167,11 @@ class Survey:
     @classmethod
     def from_counts(cls, counts: Mapping[str, Any], *, is_sample: bool = False) -> Survey:
         """Make a survey from the dict of counts that the core returns."""
-        # A payload that is no message fails whatever the schema says; it does not make every field optional.
+        # A payload that is not a message is an error with any schema; it does not make all fields optional.
         total = counts["records"] - counts["unparsable"]
         fields = {key: FieldSurvey.from_counts(key, c, total) for key, c in counts["fields"].items()}
         lists = {key: ListSurvey.from_counts(key, c, total) for key, c in counts["lists"].items()}
-        # The core knows the keys of records that proved to be no message, too; they were never counted.
+        # The core also reports keys of payloads that turned out not to be messages; these have no counts.
         return cls(
             records=counts["records"],
             unparsable=counts["unparsable"],
@@ -185,11 +185,11 @@ class Survey:
 
     @property
     def payload(self) -> Payload:
-        """What the records are.
+        """Kind of the records.
 
-        `other` is for records of which fewer than one in ten carries a feature: bytes of something else may
-        parse by accident, and some damaged Examples do not make the others something else. ELWC records
-        parse as SequenceExamples by accident, and are taken as such.
+        It is `other` if fewer than one record in ten has a feature: other bytes may parse by accident, and
+        some damaged Examples do not change the kind of the rest. ELWC records parse as SequenceExamples by
+        accident, and count as such.
         """
         if not self.records:
             return "empty"

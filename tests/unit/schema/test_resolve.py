@@ -1,4 +1,4 @@
-"""What was told, held against what was counted."""
+"""What was declared, held against what was counted."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from penstock.schema.schema import Schema
 from raising import containing, mentions, raises_with
 
 
-def test_nothing_told_gives_what_is_inferred(pets):
+def test_nothing_declared_gives_what_is_inferred(pets):
     schema, notes = resolve_schema(pets)
     assert schema["age"] == Number("int64")
     assert schema["photo"] == Image("jpeg")
@@ -18,17 +18,17 @@ def test_nothing_told_gives_what_is_inferred(pets):
     assert schema.targets == ()
 
 
-def test_told_field_of_unknown_name_names_the_nearest(pets):
+def test_declared_field_of_unknown_name_names_the_nearest(pets):
     with raises_with(UnknownNameError, field="foto", advice=containing("'photo'")):
         resolve_schema(pets, fields={"foto": Image(optional=True)})
 
 
-def test_told_field_of_unknown_key_names_the_nearest(pets):
+def test_declared_field_of_unknown_key_names_the_nearest(pets):
     with raises_with(UnknownNameError, field="foto", advice=containing("'photo'")):
         resolve_schema(pets, fields={"picture": Image(key="foto")})
 
 
-def test_told_field_with_key_takes_the_place_of_the_inferred(pets):
+def test_declared_field_with_key_takes_the_place_of_the_inferred(pets):
     schema, notes = resolve_schema(pets, fields={"picture": Image(key="photo"), "unnamed": Number(key="")})
     inferred, _ = resolve_schema(pets)
     renamed = {"photo": "picture", "": "unnamed"}
@@ -36,35 +36,35 @@ def test_told_field_with_key_takes_the_place_of_the_inferred(pets):
     assert schema["picture"] == Image("jpeg", key="photo")
     assert schema["unnamed"] == Number(key="")
     assert "photo" not in notes
-    assert notes["picture"] == "told"
+    assert notes["picture"] == "declared"
 
 
-def test_told_field_with_the_name_of_another_key_is_refused(pets):
+def test_declared_field_with_the_name_of_another_key_is_refused(pets):
     with raises_with(SchemaError, "'raw' 'raw' key"):
         resolve_schema(pets, fields={"raw": Image(key="photo")})
 
 
-def test_told_fields_with_names_exchanged_are_taken(pets):
+def test_declared_fields_with_names_exchanged_are_taken(pets):
     schema, _ = resolve_schema(pets, fields={"raw": Image(key="photo"), "photo": Bytes(key="raw")})
     assert schema["raw"] == Image("jpeg", key="photo")
     assert schema["photo"] == Bytes(key="raw")
 
 
-def test_told_field_of_a_list_is_a_feature_list(series):
-    told = {"steps": Sequence(role="target"), "boxes": Sequence("float32", (4,), "feature_list")}
-    schema, notes = resolve_schema(series, fields=told)
+def test_declared_field_of_a_list_is_a_feature_list(series):
+    declared = {"steps": Sequence(role="target"), "boxes": Sequence("float32", (4,), "feature_list")}
+    schema, notes = resolve_schema(series, fields=declared)
     assert schema["steps"] == Sequence("int64", (), "feature_list", role="target")
     assert schema["boxes"] == Sequence("float32", (4,), "feature_list", optional=True)
-    assert (notes["steps"], notes["boxes"]) == ("told", "told")
+    assert (notes["steps"], notes["boxes"]) == ("declared", "declared")
 
 
-def test_told_field_by_context_name_keeps_the_key(series):
+def test_declared_field_by_context_name_keeps_the_key(series):
     schema, _ = resolve_schema(series, fields={"context/age": Category("int64")})
     assert schema["context/age"] == Category("int64", key="age")
     assert schema["age"] == Sequence("int64", (), "feature_list")
 
 
-def test_told_field_by_name_of_both_is_the_list(series):
+def test_declared_field_by_name_of_both_is_the_list(series):
     schema, _ = resolve_schema(series, fields={"age": Sequence(role="target")})
     assert schema["age"] == Sequence("int64", (), "feature_list", role="target")
 
@@ -88,7 +88,7 @@ def test_whole_schema_leaves_other_keys_unread(pets):
     schema, notes = resolve_schema(pets, schema=Schema({"grid": Tensor((2, 2)), "age": Number("int64")}))
     assert schema == Schema({"grid": Tensor((2, 2), "float32", "list"), "age": Number("int64")})
     assert list(schema) == ["grid", "age"]
-    assert notes == {"grid": "told", "age": "told"}
+    assert notes == {"grid": "declared", "age": "declared"}
 
 
 def test_whole_schema_keeps_what_it_requires(pets):
@@ -98,9 +98,9 @@ def test_whole_schema_keeps_what_it_requires(pets):
 
 
 def test_whole_schema_with_optional_field_that_never_occurs_is_taken(pets):
-    told = {"age": Number("int64"), "colour": Text(default=""), "label": Text(key="tint", optional=True)}
-    schema, notes = resolve_schema(pets, schema=told)
-    assert schema == Schema(told)
+    declared = {"age": Number("int64"), "colour": Text(default=""), "label": Text(key="tint", optional=True)}
+    schema, notes = resolve_schema(pets, schema=declared)
+    assert schema == Schema(declared)
     assert notes["colour"] == containing("records")
 
 
@@ -121,7 +121,7 @@ def test_field_beside_whole_schema_keeps_its_key(pets):
     assert schema == Schema({"picture": Bytes(key="photo")})
 
 
-def test_roles_told_count_before_those_declared(pets):
+def test_roles_declared_count_before_those_declared(pets):
     schema, _ = resolve_schema(
         pets, fields={"age": Number("int64", role="target")}, target=["label"], weight="price", id="breed"
     )
@@ -143,24 +143,24 @@ def test_role_of_field_left_out_says_why(pets):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "declared",
     [{"schema": {"a": Text()}}, {"fields": {"a": Text()}}, {"target": "a"}, {"weight": "a"}, {"id": "a"}],
 )
-def test_anything_told_of_records_that_are_no_examples_is_refused(survey, told):
+def test_anything_declared_of_records_that_are_no_examples_is_refused(survey, declared):
     with raises_with(PayloadError, "Examples"):
-        resolve_schema(survey(unparsable=100), **told)
+        resolve_schema(survey(unparsable=100), **declared)
 
 
-def test_nothing_told_of_records_that_are_no_examples_is_a_schema_without_fields(survey):
+def test_nothing_declared_of_records_that_are_no_examples_is_a_schema_without_fields(survey):
     assert resolve_schema(survey(unparsable=100)) == (Schema({}), {})
 
 
-def test_fields_told_of_no_records_are_taken_as_they_are(survey):
+def test_fields_declared_of_no_records_are_taken_as_they_are(survey):
     schema, notes = resolve_schema(survey(records=0), fields={"a": Text(), "b": Number()}, target="b")
     assert schema == Schema({"a": Text(), "b": Number(role="target")})
     assert notes["a"] == containing("record")
 
 
-def test_fields_told_that_are_no_fields_are_refused(pets):
+def test_fields_declared_that_are_no_fields_are_refused(pets):
     with raises_with(SchemaError, "'age'", field="field 'age'", got="'int64'"):
         resolve_schema(pets, fields={"age": "int64"})
