@@ -1,6 +1,7 @@
-"""Raw data on its way to a model: converted into the run's own folder first.
+"""Raw data for training: converted into the folder of the run first.
 
-In: a source, and what was told of it. Out: the data set, and what `run.yaml` says of how it was made.
+In: a source, and what was declared about its columns. Out: the data set, and the settings of the conversion
+for `run.yaml`.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ _MAX_LISTED: Final = 60  # columns of a plan: more would scroll the rest of the 
 
 @dataclass(frozen=True)
 class RawData:
-    """What is converted before a model is trained on it.
+    """Raw data that is converted before a model is trained on it.
 
     Attributes:
         source: Anything that `convert` takes.
-        told: Of its columns.
-        options: How to convert it.
-        tables: The same for `run.yaml`.
+        overrides: What was declared about the columns.
+        options: Options of the conversion.
+        tables: Source and options of the conversion, as tables of `run.yaml`.
     """
 
     source: Any
-    told: PlanOverrides = field(default_factory=PlanOverrides)
+    overrides: PlanOverrides = field(default_factory=PlanOverrides)
     options: ConvertOptions = field(default_factory=ConvertOptions)
     tables: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: Any, target: str | Sequence[str] | None, seed: int) -> RawData:
-        """Return raw data of which no more is known than what is to be predicted."""
+        """Return raw data for which only the target and the seed are given."""
         paths = [source] if isinstance(source, str | os.PathLike) else source
         is_path = isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths)
         named = [os.path.abspath(each) for each in paths] if is_path else []  # noqa: PTH100
@@ -59,15 +60,15 @@ class RawData:
     def convert(
         self, out: Path, on_plan: Callable[[Plan], None], on_progress: OnProgress | None = None
     ) -> Converted:
-        """Convert into a folder; what a killed run has left there is taken as far as it goes.
+        """Convert into a folder, and reuse what an interrupted run has left there.
 
         Args:
             out: The folder.
-            on_plan: Called with what becomes of each column, before rows are converted.
-            on_progress: Called with how far it has come.
+            on_plan: Called with the plan of the columns before rows are converted.
+            on_progress: Called with the progress of the conversion.
 
         Raises:
-            OptionError: Nothing is to be predicted.
+            OptionError: No column is the target.
             SourceError: The data has a single row.
             PenstockError: See `convert`.
         """
@@ -75,46 +76,46 @@ class RawData:
         def check(plan: Plan) -> None:
             if not any(each.field.role == "target" for each in plan):
                 names = ", ".join(each.column for each in plan.columns[:_MOST_NAMED])
-                advice = f"Name it: --target NAME, in Python target='NAME'. There are {names}."
+                advice = f"Choose it with --target NAME, in Python target='NAME'. The columns are {names}."
                 raise OptionError("target", expected="a column to predict", got="none", advice=advice)
             on_plan(plan)
 
         try:
             done = self._resume(out, on_progress, check)
         except OptionError as error:
-            if error.path is not None:  # of the data set, or of the unfinished one
-                error.advice = f"Remove {error.path} to convert again, or name another folder for the run."
+            if error.path is not None:  # the path of the data set, or of an unfinished one
+                error.advice = f"Remove {error.path} to convert again, or choose another folder for the run."
             raise
-        except CorruptRecordError as error:  # a shard of the data set that is there
-            error.advice = f"Remove {out} to convert again, or name another folder for the run."
+        except CorruptRecordError as error:  # a shard of the existing data set
+            error.advice = f"Remove {out} to convert again, or choose another folder for the run."
             raise
         if done.manifest.num_records < _FEWEST_ROWS:
-            shutil.rmtree(done.out)  # nothing can be trained on it: a later call starts anew
+            shutil.rmtree(done.out)  # too small to train on: a later call converts again
             is_path = isinstance(self.source, str | os.PathLike)
             raise SourceError(
-                "rows to train on",
+                "number of rows to train on",
                 path=os.fspath(self.source) if is_path else None,
-                expected=f"at least {_FEWEST_ROWS}, of which a model can learn what differs",
+                expected=f"at least {_FEWEST_ROWS}",
                 got=done.manifest.num_records,
                 advice="Check that the data is complete.",
             )
         return done
 
     def confirm(self, out: Path, on_progress: OnProgress | None = None) -> None:
-        """Compare the data with the data set that a run was begun with, which is to be resumed.
+        """Check that the data set of a run that is resumed was made from this data.
 
         Raises:
             OptionError: The data set was made from other data, or in another way.
             PenstockError: See `convert`.
         """
         if not (out / MANIFEST_NAME).is_file():
-            return  # opening it names what is missing
+            return  # opening the data set raises an error that names what is missing
         try:
             self._resume(out, on_progress)
         except OptionError as error:
             error.advice = (
-                "Leave out the data to continue with that of the run (penstock train --resume --out "
-                f"{shlex.quote(str(out.parent))}), or name another folder for a new run."
+                "To continue with the data of the run, omit the data argument (penstock train --resume --out "
+                f"{shlex.quote(str(out.parent))}); for a new run, choose another folder."
             )
             raise
 
@@ -122,11 +123,11 @@ class RawData:
         self, out: Path, on_progress: OnProgress | None, on_plan: Callable[[Plan], None] | None = None
     ) -> Converted:
         options = replace(self.options, resume=True)
-        return run_conversion(self.source, out, self.told, options, on_progress, on_plan)
+        return run_conversion(self.source, out, self.overrides, options, on_progress, on_plan)
 
 
 def format_plan(plan: Plan) -> list[str]:
-    """Return a table of what becomes of each column, as lines; of a wide source, of its first columns."""
+    """Return the plan of the columns as the lines of a table; a wide table is cut after its first columns."""
     rows = [
         [
             escape(each.column),
@@ -139,28 +140,28 @@ def format_plan(plan: Plan) -> list[str]:
     ]
     lines = format_table(("column", "type", "role", "values", "because"), rows)
     if len(plan) > _MAX_LISTED:
-        lines.append(f"… and {len(plan) - _MAX_LISTED:,} more: 'penstock convert --plan' prints all")
+        lines.append(f"… and {len(plan) - _MAX_LISTED:,} more: 'penstock convert --plan' lists all columns")
     return lines
 
 
 def log_plan(plan: Plan) -> None:
-    """Log as warnings what a person should check about a plan."""
+    """Log the warnings of a plan, and the columns that it leaves out."""
     warnings = list_plan_warnings(plan)
     for warning in warnings:
         _log.warning("%s", warning)
     if any("'--" in warning for warning in warnings):
         _log.warning(
-            "flags such as '--drop' and '--id' are arguments of ps.convert: convert with them first, "
-            "and train on the data set"
+            "In Python, flags such as '--drop' and '--id' are arguments of ps.convert: convert the data with "
+            "them first, then train on the data set."
         )
 
 
 def list_plan_warnings(plan: Plan) -> list[str]:
-    """Return what a person should check about a plan: columns that are left out, and warnings."""
+    """Return the columns that a plan leaves out, and its warnings."""
     return [*list_losses(plan), *plan.warnings]
 
 
 def list_more_notes(done: Converted) -> list[str]:
-    """Return the notes of a conversion that neither its plan has given nor training will give."""
+    """Return the notes of a conversion that are not shown with its plan or by training."""
     given = set() if done.plan is None else set(list_plan_warnings(done.plan))
     return [note for note in done.notes if note not in given and not note.endswith(UNLABELLED)]

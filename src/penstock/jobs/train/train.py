@@ -1,6 +1,6 @@
-"""From a data set to a trained model: the job behind `penstock.train` and `penstock train`.
+"""The training job: `penstock.train` in Python and `penstock train` on the command line.
 
-In: a data set, a model or none, choices. Out: a `Run` in a folder of its own.
+In: a data set or raw data, optionally a model, and options. Out: a `Run` in a folder of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from penstock.transform.pipeline import Pipeline
 _log = logging.getLogger("penstock")
 
 RUNS: Final = "runs"
-"""Where runs go that were given no folder."""
+"""Default parent folder of runs."""
 
 
 def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
@@ -68,35 +68,35 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     model_options: ModelOptions | None = None,
     **options: Unpack[TrainChoices],
 ) -> Run:
-    """Train a model on a data set, and leave everything in a run folder.
+    """Train a model on a data set, and store the results in a run folder.
 
-    Killed at any moment and called again with `resume=True`, it ends with the same weights, bit for bit on
-    the CPU of one machine, as if nothing had happened. The random state of Python, NumPy, Keras and the
+    A run that was killed at any moment can be resumed with `resume=True`. On the CPU of one machine it ends
+    with exactly the weights of an uninterrupted run. The random state of Python, NumPy, Keras and the
     backend is restored at the end.
 
     Args:
         data: A `Dataset`, or the path of one or of TFRecords: the model is trained on its split "train", and
             its split "validation" decides which epoch is the best. Anything else that `convert` takes, such
-            as a CSV or a DataFrame, is converted into the run's folder first. None, with `resume`, is the
-            data of the run.
+            as a CSV or a DataFrame, is converted into the run's folder first. With `resume`, None stands
+            for the data of the run.
         model: A Keras model whose inputs have the names of the pipeline's inputs. If not given, a model is
             built for the data. A compiled model is trained as it is; others get the optimizer and losses of
             `options`.
         pipeline: The preprocessing from records to inputs; fitted to the data set, if not given.
         out: The folder to write; a new one in `runs/`, if not given.
-        target: What to predict, if the data does not say.
-        resume: Whether to go on where a run in that folder was killed. Choices that are not given again are
-            those of the run; others must be the same.
-        callbacks: More callbacks of Keras. What they hold in plain attributes is resumed, too.
-        watcher: Who hears of it; a display on stderr, if not given.
+        target: Name of the target, or several, if the data set does not declare it.
+        resume: Whether to continue an interrupted run in that folder. Options that are not given again
+            are those of the run; others must be the same.
+        callbacks: Additional Keras callbacks. The state in their plain attributes is restored on resume.
+        watcher: Object that is notified of the progress; by default, a display on stderr.
         model_options: How to build the model.
         **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:
-        OptionError: The model does not fit the data, or a choice cannot be.
-        PathError: The folder holds something.
+        OptionError: The model does not fit the data, or an option is not valid.
+        PathError: The folder is not empty.
         BusyError: Another process is training there.
-        StateError: The run in that folder is another one.
+        StateError: The folder holds a different run.
         NonFiniteError: A step gave a loss that is not finite; it names the records.
 
     Example:
@@ -127,22 +127,22 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
 
 @dataclass(frozen=True, kw_only=True)
 class TrainJob:
-    """What is to be trained.
+    """Arguments of one training run.
 
     Attributes:
-        data: A data set, or the path of one; None is that of the run that is resumed.
-        out: The folder; a new one, if not given.
-        model: A user's own, or None.
-        pipeline: Fitted, or None.
-        fields: What `Pipeline.fit` is told of fields, if it is to be fitted.
-        groups: Of inputs, likewise.
+        data: A data set, the path of one, or raw data; None for the data of the run that is resumed.
+        out: Folder of the run; a new one if None.
+        model: The user's own Keras model, or None to build one.
+        pipeline: A fitted pipeline, or None to fit one.
+        fields: Settings of fields for `Pipeline.fit_config`, used if a pipeline is fitted.
+        groups: Groups of inputs for `Pipeline.fit_config`, used if a pipeline is fitted.
         model_options: How to build a model.
-        choices: Of `TrainOptions`.
-        target: What to predict, if the data does not say.
+        choices: Options of `TrainOptions` that were given.
+        target: Name of the target, or several, if the data set does not declare it.
         declaration: What is declared about the fields of TFRecords.
-        settings: Further tables for `run.yaml`.
-        resume: Whether to go on with a run.
-        callbacks: Of Keras.
+        settings: Additional tables for `run.yaml`.
+        resume: Whether to continue the run in the folder.
+        callbacks: Additional Keras callbacks.
     """
 
     data: Any = None
@@ -175,8 +175,8 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
 
 
 def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
-    """Return a job whose raw data is converted into the run's folder; its columns are shown."""
-    # What reads raw data is loaded for raw data alone.
+    """Convert the raw data of a job into the folder of the run, and return a job with that data set."""
+    # The readers of raw data are imported only when they are needed.
     with importing("training on raw data"):
         from penstock.jobs.train.raw_data import (  # noqa: PLC0415
             RawData,
@@ -203,7 +203,7 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
 
 
 def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
-    """Return what is ready to be trained in a folder: data opened, pipeline fitted, choices checked."""
+    """Open the data, fit the pipeline, check the options, and return the training that is ready to run."""
     known: Mapping[str, Any] = {}
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = read_run_config(folder / CONFIG_NAME)
@@ -223,8 +223,12 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     if model_options is None and isinstance(known.get("model"), Mapping):
         model_options = ModelOptions.from_json(known["model"])
     if known and job.model is None and not isinstance(known.get("model"), Mapping):
-        advice = "Pass it again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."
-        raise OptionError("model", expected="the model that the run began with", got="none", advice=advice)
+        advice = (
+            "Pass the model again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."
+        )
+        raise OptionError(
+            "model", expected="the model that the run was started with", got="none", advice=advice
+        )
     return Training(
         data=data,
         pipeline=pipeline,
@@ -239,16 +243,16 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
 
 
 def _refuse_compiling(choices: Mapping[str, Any]) -> None:
-    """Refuse choices that do not count, as the model's owner has made them."""
+    """Refuse options that have no effect on a model that is already compiled."""
     for name in COMPILED:
         if name in choices:
-            advice = "Leave it out, or give the model before compile()."
-            expected = "nothing, as the model is compiled"
+            advice = "Remove this option, or pass the model without calling compile()."
+            expected = "no value, because the model is already compiled"
             raise OptionError(name, expected=expected, got=show(choices[name]), advice=advice)
 
 
 def choose_folder(out: PathLike | None, data: Any) -> Path:
-    """Return the folder of a run: what was said, or a name in `runs/` that is free."""
+    """Return the folder of a run: the given one, or an unused name in `runs/`."""
     if out is not None:
         return Path(out)
     source = data.paths[0].parent if isinstance(data, Dataset) and data.paths else data
@@ -265,16 +269,20 @@ def choose_folder(out: PathLike | None, data: Any) -> Path:
 
 @contextmanager
 def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
-    """Have a folder for oneself; one in which nothing came to be is gone at the end.
+    """Create and lock a folder; at the end, unlock it, and remove it if it is empty.
+
+    Args:
+        folder: The folder.
+        may_hold: Whether the folder may already contain files.
 
     Raises:
-        PathError: It holds something, and may not.
-        BusyError: Somebody else has it.
-        WriteError: It cannot be made.
+        PathError: The folder is not empty, and may not contain files.
+        BusyError: Another process has locked the folder.
+        WriteError: The folder cannot be created.
     """
     if folder.exists() and not may_hold and (not folder.is_dir() or any(folder.iterdir())):
-        advice = "Go on with the run there: --resume, in Python resume=True; or name another folder."
-        raise PathError("is there, and is not empty", path=folder, advice=advice)
+        advice = "Continue that run with --resume (in Python: resume=True), or choose another folder."
+        raise PathError("already exists and is not empty", path=folder, advice=advice)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -290,18 +298,19 @@ def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
     finally:
         lock.release()
         with contextlib.suppress(OSError):
-            folder.rmdir()  # only an empty one goes
+            folder.rmdir()  # succeeds only for an empty folder
 
 
 @contextmanager
 def discard_unusable_data(folder: Path) -> Iterator[list[Path]]:
-    """Remove the data that was converted in this context if the error is about the data.
+    """Remove the data that was converted in this context if an error about the data is raised.
 
-    The corrected call needs other data, or the same data converted in another way, and finds the folder of
-    the run free. What was in the folder before stays, and so does the data of a run that has begun.
+    The corrected call needs other data, or another conversion of the same data, and should find the folder
+    of the run unused. Files that were in the folder before are kept, and so is the data of a run that has
+    started.
 
     Yields:
-        A list that receives the folders that are removed.
+        A list to which the removed folders are added.
     """
     there = {path for path in _list_converted(folder) if path.exists()}
     removed: list[Path] = []
@@ -317,7 +326,7 @@ def discard_unusable_data(folder: Path) -> Iterator[list[Path]]:
 
 
 def can_reuse_data(error: BaseException, folder: Path) -> bool:
-    """Whether the data that was converted for a run is of use to the corrected call after an error."""
+    """Whether the corrected call after an error can reuse the data that was converted for a run."""
     if not (folder / DATA_NAME / MANIFEST_NAME).is_file() or (folder / CONFIG_NAME).is_file():
         return False
     if not isinstance(error, PenstockError):
@@ -329,15 +338,15 @@ def can_reuse_data(error: BaseException, folder: Path) -> bool:
 
 
 def _is_about_data(error: PenstockError, folder: Path) -> bool:
-    """Whether an error is corrected by other data, or by another conversion."""
+    """Whether correcting an error takes other data, or another conversion."""
     kinds: tuple[type[PenstockError], ...] = (FieldError, SchemaError, SourceError, TrainingDataError)
-    if not (folder / DATA_NAME).is_dir():  # it was not converted yet
+    if not (folder / DATA_NAME).is_dir():  # the error was raised before the conversion
         kinds = (*kinds, OptionError, UnknownNameError)
     return isinstance(error, kinds)
 
 
 def _list_converted(folder: Path) -> list[Path]:
-    """Return where the data of a run is, finished or not."""
+    """Return the folders of the converted data of a run: the finished and the unfinished one."""
     return [folder / DATA_NAME, find_staging(folder / DATA_NAME)]
 
 
@@ -345,7 +354,7 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
     data = job.data
     if data is None:
         if "data" not in known:
-            advice = "Name a data set, or with --resume the folder of a run: --out RUN."
+            advice = "Give a data set, or continue a run with --resume --out RUN."
             raise StateError(
                 "data", path=folder, expected="a data set to train on", got="none", advice=advice
             )
@@ -370,13 +379,13 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
 
 
 def recall_fields(tables: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the fields that were declared, as `run.yaml` has them."""
-    form = _read_table(tables, "declared")
-    return dict(load_fields({"version": VERSION, "fields": form})) if form else {}
+    """Return the declared fields that `run.yaml` stores."""
+    declared = _read_table(tables, "declared")
+    return dict(load_fields({"version": VERSION, "fields": declared})) if declared else {}
 
 
 def _describe_declared(job: TrainJob, data: Dataset) -> dict[str, Any]:
-    """Return what was declared as `run.yaml` has it: fields in the form of a schema, all attributes known."""
+    """Return the declared fields for `run.yaml`, in the JSON form of a schema with all attributes."""
     given = job.declaration
     names = dict.fromkeys([*given.types, *given.fields, *filter(None, (given.weight, given.id))])
     chosen = {name: data.schema[name] for name in names if name in data.schema}
@@ -393,23 +402,23 @@ def _describe(
     inside = folder / DATA_NAME
     is_inside = inside.is_dir() and paths[0].resolve() == inside.resolve()
     named = [os.fspath(path.resolve()) for path in paths]
-    told = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
-    tables: dict[str, Any] = {"data": told, **job.settings}
+    location = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
+    tables: dict[str, Any] = {"data": location, **job.settings}
     targets = list(data.schema.targets)
     if "convert" not in tables and targets:
         tables["target"] = targets if len(targets) > 1 else targets[0]
     if "convert" not in tables:
         tables |= _describe_declared(job, data)
-    form = pipeline.to_json()
-    # What each field becomes, without what was fitted; functions over columns are no settings.
-    tables["fields"] = {name: _list_choices(form["transforms"].get(name)) for name in data.schema}
-    if form.get("groups"):
-        tables["groups"] = {each["name"]: each["members"] for each in form["groups"]}
+    fitted = pipeline.to_json()
+    # The settings of each field, without fitted values; functions over columns have no settings.
+    tables["fields"] = {name: _list_settings(fitted["transforms"].get(name)) for name in data.schema}
+    if fitted.get("groups"):
+        tables["groups"] = {each["name"]: each["members"] for each in fitted["groups"]}
     return tables
 
 
-def _list_choices(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if form is None else {name: each for name, each in form.items() if name != "fitted"}
+def _list_settings(transform: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if transform is None else {key: each for key, each in transform.items() if key != "fitted"}
 
 
 def _read_table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
