@@ -20,7 +20,7 @@ from penstock.decode.plan import DecodePlan
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError
 from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream, Tally, check_file, compression_of
-from penstock.jobs.check.meter import Meter, Progress
+from penstock.jobs.check.read_progress import Meter, Progress
 from penstock.jobs.stored_data import Declaration
 from penstock.read.listing import declared_schema, list_files
 from penstock.read.opening import open_files

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.foundation.wording import count
 from penstock.jobs.check.file_check import Fault
-from penstock.jobs.check.meter import Meter, Progress
+from penstock.jobs.check.read_progress import Meter, Progress
 from penstock.jobs.check.repair_file import QUARANTINE, Loss, MendedFile, Mender, place_files
 from penstock.read.listing import DatasetFolder, find_folders
 from penstock.read.naming import split_of

@@ -18,7 +18,7 @@ from penstock.columns import Compression
 from penstock.decode.status import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
 from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream, Tally, check_file, word_contrast
-from penstock.jobs.check.meter import Meter
+from penstock.jobs.check.read_progress import Meter
 from penstock.read.damage import Damage
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions

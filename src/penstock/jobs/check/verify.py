@@ -15,7 +15,7 @@ import numpy as np
 from penstock.columns import Payload
 from penstock.errors import ManifestError, PathError, PenstockError
 from penstock.jobs.check.file_check import Fault, FileCheck, Tally, check_file, word_contrast
-from penstock.jobs.check.meter import Meter, Progress
+from penstock.jobs.check.read_progress import Meter, Progress
 from penstock.read.index import build_index
 from penstock.read.listing import find_folders
 from penstock.read.naming import group_files
