@@ -1,8 +1,8 @@
-"""Rows grouped by a key of 64 bits: which keys have several rows, and whether these rows differ.
+"""Groups rows by a 64-bit key: which keys have several rows, and whether these rows differ.
 
 In: readers of keys and values, which return slices of rows. Out: the rows of all groups, partition by
-partition. Rows are divided by the leading bits of their keys; a partition that is still too large is divided
-again by the next bits, until it fits into memory or has one key only and needs none.
+partition. Rows are divided by the leading bits of their keys; a partition that is too large is divided again
+by the next bits, until it fits into memory or has only one key.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from penstock.shards.scratch import release_pages
 PARTITION_ROWS = 1 << 20
 """Rows that are grouped in memory at once, which takes up to 150 bytes per row."""
 
-_STEP_BITS = 8  # of the key, by which rows are divided at once
-_FILTER_BITS = 24  # of the key, by which most rows are recognized whose key has no other row
-_LATER = np.uint64(1 << 62)  # is added to the number of a row that comes after all rows without it
+_STEP_BITS = 8  # bits of the key by which rows are divided at once
+_FILTER_BITS = 24  # bits of the key that exclude most rows whose key is unique
+_LATER = np.uint64(1 << 62)  # added to the index of a row that comes after all rows without it
 
 Reader: TypeAlias = Callable[[int, int], NDArray[Any]]
 """Returns the words of rows `start` to `stop`: one per row, or several as columns."""
@@ -49,12 +49,12 @@ class GroupedRows:
     """Some rows of groups that have several rows; one item per row.
 
     Attributes:
-        rows: Number of the row.
+        rows: Index of the row.
         keys: Key of its group.
         values: Values of the row, as columns.
         firsts: Values of the first row of its group.
         is_first: Whether it is the first row of its group.
-        is_lead: Whether it is one of the rows that come before others; of all rows true, if none do.
+        is_lead: Whether it is one of the leading rows of its group; true for all rows if there are none.
         is_mixed: Whether the group has rows whose values differ from those of the first.
     """
 
@@ -78,11 +78,11 @@ class Grouping:
     def __init__(self, folder: Path, keys: Reader, num_rows: int) -> None:
         """Count the keys, and find those that occur repeatedly.
 
-        Most keys occur once as a rule. So keys alone are sorted first, and if all differ, that is all.
+        Most keys occur once, so the keys alone are sorted first, which is enough if all of them differ.
 
         Args:
-            folder: Where rows are divided, in files without a name.
-            keys: Returns one word per row; rows of one word are a group.
+            folder: Folder for unnamed temporary files.
+            keys: Returns one word per row; rows with the same word are a group.
             num_rows: Number of rows.
 
         Raises:
@@ -107,7 +107,7 @@ class Grouping:
 
     @property
     def _num_bits(self) -> int:
-        """By how many bits of their keys rows are divided at first."""
+        """Number of bits of the keys by which rows are divided first."""
         return min(_STEP_BITS, (2 * self.num_rows // PARTITION_ROWS).bit_length())
 
     def _count(self, part: _Part) -> None:
@@ -125,9 +125,9 @@ class Grouping:
         """Yield the rows of all groups of several rows; large groups in several consecutive items.
 
         Args:
-            values: Returns what is compared within a group.
-            leads: Rows that come before all others of their group; among themselves, and without it, rows are
-                in source order.
+            values: Returns the values that are compared within a group.
+            leads: Mask of rows that come before all others of their group; otherwise rows are in source
+                order.
 
         Raises:
             WriteError: The disk is full or fails.
@@ -142,7 +142,7 @@ class Grouping:
             partitions.close()
 
     def _divide_repeated(self, values: Reader, leads: Mask | None) -> Partitions:
-        """Divide the rows whose keys may occur repeatedly, with what is compared."""
+        """Divide the rows whose keys may occur repeatedly, with the values that are compared."""
         num_words = 2 + _as_columns(values(0, 1)).shape[1]
         partitions = Partitions(self._folder, num_words, 1 << self._num_bits)
         for start, stop in slice_rows(self.num_rows, *(() if leads is None else (leads,))):
@@ -162,7 +162,7 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The records of one partition: so few that they fit into memory, or all of one key."""
+    """The records of one partition, which fit into memory or all have the same key."""
 
     partitions: Partitions
     number: int
@@ -176,12 +176,12 @@ class _Part:
 
 
 def _divide(folder: Path, partitions: Partitions, num_bits: int) -> Iterator[_Part]:
-    """Yield parts of all records, each of which can be grouped by itself.
+    """Yield parts of all records, each of which can be grouped separately.
 
     Args:
-        folder: Where records are divided again.
-        partitions: Records that begin with their key, divided by the first bits of it.
-        num_bits: By how many bits.
+        folder: Folder for temporary files.
+        partitions: Records that start with their key, divided by its first bits.
+        num_bits: Number of these bits.
     """
     for number in np.flatnonzero(partitions.counts).tolist():
         if partitions.counts[number] <= PARTITION_ROWS:
@@ -215,7 +215,7 @@ def _group(records: NDArray[np.uint64]) -> Iterator[GroupedRows]:
     records = records[order[np.repeat(is_several, sizes)]]
     sizes = sizes[is_several]
     starts = np.cumsum(sizes) - sizes
-    # A stable sort would take longer: the first row of a group is the one of the least number.
+    # Faster than a stable sort: the first row of a group is the one with the smallest index.
     numbers = np.ascontiguousarray(records[:, 1])
     is_first = numbers == np.repeat(np.minimum.reduceat(numbers, starts), sizes)
     values = records[:, 2:]
@@ -225,7 +225,7 @@ def _group(records: NDArray[np.uint64]) -> Iterator[GroupedRows]:
 
 
 def _group_alike(part: _Part) -> Iterator[GroupedRows]:
-    """Yield the rows of a partition of one key, which may have any number of rows, some at a time."""
+    """Yield the rows of a partition with one key and any number of rows, in several items."""
     first = next(part.pieces())[0]
     for records in part.pieces():
         least = records[np.argmin(records[:, 1])]
@@ -246,7 +246,7 @@ def _describe(
 
 
 def _take_bits(keys: NDArray[np.uint64], skip: int, count: int) -> NDArray[np.uint64]:
-    """Return `count` bits of each key after the `skip` highest ones, or the last ones if fewer are left."""
+    """Return `count` bits of each key after the `skip` highest bits, or the last bits if fewer are left."""
     shift = np.uint64(min(63, max(0, 64 - skip - count)))
     bits: NDArray[np.uint64] = (keys >> shift) & np.uint64((1 << count) - 1)
     return bits

@@ -1,8 +1,8 @@
-"""Where the records of a shard are, as a compact file: one line of JSON, then the size of every frame.
+"""The index of a shard: one line of JSON, then the size of every frame; and text indexes of other tools.
 
-In: sizes of frames, or the bytes of such a file. Out: the other. The sizes are little-endian uint32, or
-uint64 where one needs it; the line says of which file they are, and has a CRC of them. The data set's own
-indexes lie in its folder `index/`, those of other files in the user's cache.
+In: sizes of frames, or the bytes of an index. Out: the other. The sizes are little-endian uint32, or uint64
+where needed; the first line identifies the shard and has a CRC of the sizes. Indexes of a data set are in
+its folder `index/`, those of other files in the user's cache.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from penstock.shards.entry import ShardEntry
 
 INDEX_FOLDER: Final = "index"
 FRAME_BYTES: Final = 16
-"""What a record takes beside its payload."""
+"""Number of bytes of a record in addition to its payload."""
 
 LONGEST_HEADER: Final = 4096
-"""How many bytes the first line of an index takes at most."""
+"""Maximum size of the first line of an index, in bytes."""
 
 _VERSION = 1
 
 Identity: TypeAlias = Sequence[int | str]
-"""What tells a file from others and from what it was before; its size on disk comes first."""
+"""Identifies one version of a file; its size on disk comes first."""
 
 
 class IndexHeader(NamedTuple):
     """The first line of an index.
 
     Attributes:
-        compression: How the shard is compressed; the frames are those of its inflated bytes.
-        num_records: How many frames there are.
-        item: The type of the sizes.
+        compression: Compression of the shard; the frames are those of its decompressed bytes.
+        num_records: Number of frames.
+        item: Type of the sizes.
         crc: CRC32C of the sizes.
-        num_header_bytes: Where the sizes begin.
+        num_header_bytes: Offset of the sizes.
     """
 
     compression: Compression
@@ -51,7 +51,7 @@ class IndexHeader(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """The size of the whole index."""
+        """Size of the whole index."""
         return self.num_header_bytes + self.num_records * np.dtype(self.item).itemsize
 
 
@@ -74,15 +74,15 @@ def encode_index(sizes: NDArray[Any], compression: Compression, identity: Identi
     """Return the bytes of an index.
 
     Args:
-        sizes: Of all frames in their order: payload and 16 bytes, before compression.
-        compression: How the file is compressed.
-        identity: What the file is; of a shard of a data set, `identify(entry)`.
+        sizes: Sizes of all frames in order: payload and 16 bytes, before compression.
+        compression: Compression of the file.
+        identity: Identity of the file; for a shard of a data set, `identify(entry)`.
     """
     return b"".join(index_parts(sizes, compression, identity))
 
 
 def index_parts(sizes: NDArray[Any], compression: Compression, identity: Identity) -> tuple[bytes, bytes]:
-    """Return the header and the body of `encode_index`, to be written one after the other."""
+    """Return the header and the body of `encode_index`, which are written one after the other."""
     is_narrow = len(sizes) == 0 or int(sizes.max()) < 1 << 32
     item = "<u4" if is_narrow else "<u8"
     body = np.ascontiguousarray(sizes, item).tobytes()
@@ -98,7 +98,7 @@ def index_parts(sizes: NDArray[Any], compression: Compression, identity: Identit
 
 
 def decode_header(data: bytes, identity: Identity) -> IndexHeader | None:
-    """Return the header of an index that begins with `data`; None if it is no index of that very file."""
+    """Return the header of an index that starts with `data`; None if it is not the index of that file."""
     try:
         end = data.index(b"\n", 0, LONGEST_HEADER)
         form = json.loads(data[:end])
@@ -115,11 +115,11 @@ def decode_header(data: bytes, identity: Identity) -> IndexHeader | None:
 def decode_index(
     data: bytes, identity: Identity, max_record_bytes: int
 ) -> tuple[NDArray[np.uint64], Compression] | None:
-    """Return where each record begins, and the last ends, and how the file is compressed.
+    """Return the offsets of the records, with the end of the last one, and the compression of the file.
 
-    Returns None for what is damaged, is an index of something else, or cannot be the index of that file:
-    records tile it, none is smaller than its frame, and memory is taken by these sizes, so that they are held
-    to the limit of records.
+    Returns None for an index that is damaged or cannot belong to that file: records must cover the file
+    without gaps, and must not be smaller than a frame or larger than the limit, because memory is allocated
+    by these sizes.
     """
     header = decode_header(data, identity)
     if header is None or header.num_bytes != len(data):
@@ -142,14 +142,14 @@ def decode_index(
 
 SUFFIX: Final = ".tfindex"
 _OTHER_SUFFIXES = (".idx", ".index")
-_MOST_LINE_BYTES = 2 * 20 + 2
-_BLOCK_ROWS = 1 << 16  # its digits stay in the processor's cache
+_MAX_LINE_BYTES = 2 * 20 + 2
+_BLOCK_ROWS = 1 << 16  # the digits of a block stay in the CPU cache
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 _FOUR_DIGITS = np.char.zfill(np.arange(10_000).astype("S4"), 4).view(np.uint32)  # as four characters
 
 
 def tfindex_name(shard: str) -> str:
-    """Return the name of a shard's text index, as it lies beside it.
+    """Return the name of the text index next to a shard.
 
     Example:
         >>> tfindex_name("train-00000-of-00002.tfrecord")
@@ -159,7 +159,7 @@ def tfindex_name(shard: str) -> str:
 
 
 def list_tfindex_names(file: str) -> list[str]:
-    """Return what the index of a file may be called, by whoever wrote it.
+    """Return the names that the text index of a file can have, by the tool that wrote it.
 
     Example:
         >>> find_names("a.tfrecord")[:3]
@@ -171,10 +171,10 @@ def list_tfindex_names(file: str) -> list[str]:
 
 
 def encode_tfindex(sizes: NDArray[Any]) -> bytes:
-    """Return the text for frames of these sizes, one behind the other from byte 0.
+    """Return the text index of contiguous frames of these sizes, from byte 0 on.
 
-    Formatting number by number would take a quarter of the time that writing small records does: digits are
-    looked up four at a time, and leading zeros dropped, for a block of lines at once.
+    Formatting number by number would take a quarter of the time of writing small records. Instead, digits are
+    looked up four at a time, and leading zeros are removed, for a block of lines at once.
     """
     return b"".join(iter_tfindex(sizes))
 
@@ -182,7 +182,7 @@ def encode_tfindex(sizes: NDArray[Any]) -> bytes:
 def iter_tfindex(sizes: NDArray[Any]) -> Iterator[bytes]:
     """Yield the text of `encode_tfindex` in parts of some thousand lines.
 
-    The whole is longer than all else that is kept of a shard, and many shards are written at once.
+    The whole text takes more memory than anything else of a shard, and many shards are written at once.
     """
     end = 0
     for start in range(0, len(sizes), _BLOCK_ROWS):
@@ -200,7 +200,7 @@ def _write_block(offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> byte
 
 
 def _write_numbers(numbers: NDArray[np.int64], end: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return a row of digits and an end sign a number, and which of these are written."""
+    """Return one row of digits and an end character per number, and a mask of those to write."""
     powers = _POWERS[: len(str(int(numbers.max()))) - 1]
     num_digits = np.ones(len(numbers), np.int8)
     for power in powers:
@@ -218,20 +218,19 @@ def _write_numbers(numbers: NDArray[np.int64], end: int) -> tuple[NDArray[np.uin
 
 
 def max_tfindex_bytes(num_bytes: int) -> int:
-    """Return how large the text index of a file of some bytes can be."""
-    return _MOST_LINE_BYTES * (num_bytes // FRAME_BYTES)
+    """Return the maximum size of the text index of a file of `num_bytes`."""
+    return _MAX_LINE_BYTES * (num_bytes // FRAME_BYTES)
 
 
 def decode_tfindex(text: bytes, num_bytes: int, max_record_bytes: int) -> NDArray[np.uint64] | None:
-    """Return where each record of a file begins, and the last ends.
+    """Return the offsets of the records of a file, with the end of the last one.
 
-    Returns None for a text that is no such index, or not that of a file of `num_bytes`: its records tile the
-    file from the first byte to the last, and memory is taken by their sizes, so that they are held to the
-    limit of records.
+    Returns None for a text that is not an index of a file of `num_bytes`: records must cover the file without
+    gaps, and must not be larger than the limit, because memory is allocated by their sizes.
     """
     if text.translate(None, b"0123456789 \t\r\n"):
         return None
-    # What does not fit 64 bits comes out as another number, and then does not tile the file.
+    # A number of more than 64 bits is parsed as a different one, which fails the check below.
     numbers = np.fromstring(text, np.int64, sep=" ") if text.strip() else np.empty(0, np.int64)
     if len(numbers) % 2:
         return None

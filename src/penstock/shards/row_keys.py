@@ -1,7 +1,7 @@
-"""What identifies the rows of a block: the value that decides the split, the content, other keys, classes.
+"""Hashes that identify the rows of a block: deciding key, content, other keys, and classes.
 
-In: the columns of a block. Out: `IdentifiedRows`, from which the ledger of a conversion is made. Nothing here
-depends on another block.
+In: the columns of a block. Out: `IdentifiedRows`, which are added to the ledger of a conversion. The result
+does not depend on other blocks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class BlockClasses:
     """The values of a categorical target in a block.
 
     Attributes:
-        values: The different values, in the order of first appearance.
-        codes: The number in `values` of each row's value; -1 where a row has none.
+        values: Different values, in the order of first appearance.
+        codes: Index into `values` of each row's value; -1 if it is missing.
     """
 
     values: list[ClassValue]
@@ -37,14 +37,14 @@ class BlockClasses:
 
 @dataclass(frozen=True)
 class IdentifiedRows:
-    """What identifies some rows.
+    """Hashes and codes that identify rows.
 
     Attributes:
-        contents: All of each row but its id and its weight.
-        keys: The id or group that decides the split, the content where a row has none; None where the content
-            decides for all rows, or a time or a column of names does.
-        others: For each declared key that does not decide one word of its digest; 0 where a row has none.
-        classes: The values of each categorical target.
+        contents: Hash and digest of each row without its id and weight.
+        keys: Hash and digest of the id or group that decides the split, or of the content of a row that has
+            neither; None if the content, a time or a column of names decides for all rows.
+        others: For each declared key that does not decide the split, one word of its digest; 0 if missing.
+        classes: Values of each categorical target.
     """
 
     contents: RowKeys
@@ -54,11 +54,11 @@ class IdentifiedRows:
 
     @property
     def deciding(self) -> RowKeys:
-        """What a hash puts each row into a split by."""
+        """Hash and digest by which each row is assigned to a split."""
         return self.contents if self.keys is None else self.keys
 
     def keep(self, sound: Mask) -> IdentifiedRows:
-        """Return some of the rows."""
+        """Return a selection of rows."""
         return IdentifiedRows(
             _keep(self.contents, sound),
             None if self.keys is None else _keep(self.keys, sound),
@@ -68,11 +68,11 @@ class IdentifiedRows:
 
 
 class KeyWork:
-    """Identifies rows of one schema; any number of threads may call it.
+    """Identifies rows of one schema; any number of threads can call it.
 
     Attributes:
         key: Name of the id or group that decides the split; None if neither does.
-        others: Names of the declared keys that do not decide.
+        others: Names of the declared keys that do not decide the split.
         targets: Names of the categorical targets.
     """
 
@@ -127,12 +127,12 @@ def _keep(keys: RowKeys, sound: Mask) -> RowKeys:
 
 
 def _find(name: str, rows: EncodableRows, sides: EncodableRows) -> EncodableRows:
-    """Return the rows that have a field: those that are written, or those that only split them."""
+    """Return the rows with a field: those that are written, or those used only for splitting."""
     return rows if name in rows.columns else sides
 
 
 def _value(column: Column | Deferred, row: int) -> ClassValue:
     if isinstance(column, Deferred):
-        raise TypeError("a category is a text or a whole number")
+        raise TypeError("a category must be a string or a whole number")
     value: Any = column[row]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else int(value)

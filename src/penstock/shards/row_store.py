@@ -1,7 +1,7 @@
-"""The encoded rows of a conversion, kept until the split of each is known, and given back in its order.
+"""Stores the encoded rows of a conversion until their splits are known, and returns them in split order.
 
-In: blocks of rows. Out: the rows of each split, shuffled by their keys or as they came. They stay in memory
-while they fit; then all go to disk, and memory no longer grows.
+In: blocks of rows. Out: the rows of each split, shuffled by their keys or in source order. Rows are in memory
+as long as they fit; otherwise all rows are on disk, and memory is bounded.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from penstock.shards.spill import CELL_BYTES, Spill, SpilledRows
 
 MAX_MEMORY_BYTES: Final = 256 << 20
 
-_ROW_BYTES = 40  # what a row costs beside its own bytes
-_RUN_BYTES = 96 << 20  # of a sorted run: the larger, the fewer pieces a range of keys comes in
-_RANGE_BYTES = CELL_BYTES // 8  # cells are put together of smaller ranges of keys, to be of about one size
-_MAX_RANGES = 1 << 22  # of all splits together: 64 MB of counters
+_ROW_BYTES = 40  # memory per row in addition to its own bytes
+_RUN_BYTES = 96 << 20  # size of a sorted run: in larger runs, a range of keys has fewer pieces
+_RANGE_BYTES = CELL_BYTES // 8  # cells consist of smaller ranges of keys, so that their sizes are similar
+_MAX_RANGES = 1 << 22  # for all splits together: 64 MB of counters
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class _Block:
 
 
 class RowStore:
-    """All rows of a conversion, to be had in the order of each split.
+    """All rows of a conversion, which can be read in the order of each split.
 
-    One thread appends and finishes; then any number may ask for chunks at once.
+    One thread appends rows and calls `finish`; afterwards any number of threads can read chunks.
 
     Attributes:
-        num_rows: How many were appended.
+        num_rows: Number of rows that were appended.
     """
 
     def __init__(
@@ -56,26 +56,26 @@ class RowStore:
         num_splits: int,
         max_memory_bytes: int = MAX_MEMORY_BYTES,
     ) -> None:
-        """Begin a store.
+        """Create an empty store.
 
         Args:
-            folder: Where rows go that do not fit into memory, as a file without a name.
-            seed: Of the shuffle; None keeps the order of the source.
-            num_splits: How many splits there are.
-            max_memory_bytes: If rows are more than these bytes, all go to disk.
+            folder: Folder of the unnamed temporary file for rows that do not fit into memory.
+            seed: Seed of the shuffle; None keeps the order of the source.
+            num_splits: Number of splits.
+            max_memory_bytes: Size above which all rows are written to disk.
         """
         self.num_rows = 0
         self._folder = folder
         self._seed = seed
         self._num_splits = num_splits
         self._max_held_bytes = max_memory_bytes
-        # What is not shuffled is read run by run, so a run is no larger than a cell.
+        # Rows that are not shuffled are read run by run, so a run is not larger than a cell.
         self._run_bytes = min(max_memory_bytes, CELL_BYTES if seed is None else _RUN_BYTES)
         self._held: list[_Block] = []
         self._num_held_bytes = 0
         self._num_bytes = 0
         self._spill: Spill | None = None
-        self._run_starts = [0]  # the number of each run's first row, and of the next one
+        self._run_starts = [0]  # index of the first row of each run, and of the next run
         self._finished: ResidentRows | SpilledRows | None = None
 
     @property
@@ -89,12 +89,12 @@ class RowStore:
         """Add rows.
 
         Args:
-            rows: Their numbers in the source, which ascend from call to call.
-            columns: Their bytes; the arrays must not change from now on.
-            tentative: The split of each as far as that is known. A wrong one costs time, no more.
+            rows: Indices of the rows in the source, in ascending order over all calls.
+            columns: Bytes of the rows; the arrays must not change afterwards.
+            tentative: Likely split of each row. A wrong one only costs time.
 
         Raises:
-            WriteError: They do not fit into memory, and the disk is full, or fails.
+            WriteError: The rows do not fit into memory, and the disk is full or fails.
         """
         if not len(rows):
             return
@@ -108,13 +108,13 @@ class RowStore:
             self._write_held()
 
     def finish(self, codes: NDArray[np.uint8]) -> None:
-        """Put the rows in order; `codes` has the split of each, in the order of arrival.
+        """Sort the rows; `codes` has the split of each row, in the order of arrival.
 
         Raises:
             WriteError: The disk is full or fails.
         """
         if len(codes) != self.num_rows:
-            raise ValueError(f"codes of {self.num_rows} rows are needed, not of {len(codes)}")
+            raise ValueError(f"expected codes of {self.num_rows} rows, got {len(codes)}")
         if self._spill is not None:
             self._write_held()
             self._finished = SpilledRows(self._spill, self._bounds(), codes, self._num_splits)
@@ -124,13 +124,13 @@ class RowStore:
             self._finished = ResidentRows(chunk, keys, codes, self._num_splits)
 
     def count(self, split: int) -> int:
-        """Return how many rows a split has."""
+        """Return the number of rows of a split."""
         return self._reader().counts[split]
 
     def chunks(self, split: int, start: int, stop: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-        """Yield the rows of a split, in its order, from position `start` to `stop`.
+        """Yield the rows of a split, in split order, from position `start` to `stop`.
 
-        A chunk has at most `chunk_bytes`, unless one row alone has more.
+        A chunk has at most `chunk_bytes`, unless a single row has more.
 
         Raises:
             WriteError: The disk fails.
@@ -140,18 +140,18 @@ class RowStore:
         return self._reader().chunks(split, start, stop, chunk_bytes)
 
     def close(self) -> None:
-        """Drop all rows."""
+        """Remove all rows."""
         self._held, self._finished = [], None
         if self._spill is not None:
             self._spill.close()
 
     def _reader(self) -> ResidentRows | SpilledRows:
         if self._finished is None:
-            raise ValueError("the store is not finished, or closed")
+            raise ValueError("the store is not finished, or is closed")
         return self._finished
 
     def _write_held(self) -> None:
-        """Write what is held as sorted runs."""
+        """Write the rows in memory as sorted runs."""
         blocks, self._held = self._held[::-1], []
         self._num_held_bytes = 0
         while blocks:
@@ -168,16 +168,16 @@ class RowStore:
             self._run_starts.append(self._run_starts[-1] + len(keys))
 
     def _join(self, blocks: list[_Block]) -> tuple[Chunk, NDArray[np.uint64]]:
-        """Return the rows of blocks, the next ones to be ordered, and the keys that order them."""
+        """Return the rows of blocks as one chunk, and the keys to sort them by."""
         chunk = join_blocks([block.rows for block in blocks], [block.columns for block in blocks])
         if self._seed is not None:
-            # What mix_rows gives for consecutive rows; these may have gaps.
+            # The same keys as those of mix_rows, which requires consecutive rows.
             return chunk, _native.mix_hashes(self._seed, chunk.rows)
         first = self._run_starts[-1]
         return chunk, np.arange(first, first + len(chunk.rows), dtype=np.uint64)
 
     def _bounds(self) -> NDArray[np.uint64]:
-        """Return ranges of keys for cells to be put together of."""
+        """Return the first key of each range of keys that cells consist of."""
         if self._seed is None:
             return np.array(self._run_starts[:-1], np.uint64)
         num_wanted = min(self._num_bytes // _RANGE_BYTES, _MAX_RANGES // self._num_splits)

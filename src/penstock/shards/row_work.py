@@ -1,7 +1,7 @@
-"""What is done to each block of rows, on any thread: encoded, hashed, measured.
+"""The work on each block of rows, on any thread: encodes, hashes and measures its rows.
 
 In: blocks of a source, raw or stored. Out: `WorkedRows`, which a conversion takes in the order of the source.
-Nothing here depends on another block.
+The result does not depend on other blocks.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ Stream: TypeAlias = "bytes | NDArray[Any]"
 
 @dataclass(frozen=True)
 class WorkedRows:
-    """What is left to do with a block: to keep its rows, in order.
+    """The encoded rows of a block.
 
     Attributes:
-        incoming: The block.
-        rows: Numbers of the rows that are sound.
-        columns: For each of them its body, and a reference for each late field.
-        resident: Of late fields whose values are in memory, those values; a row of the block each.
-        identity: What identifies each row: content, keys, classes.
-        extra: What else the split needs: a time, or the hash of a stratum.
-        splits: Its split, where that is told.
-        tentative: The split that its key alone gives.
-        statistics: Statistics of the rows that would be in the train split by that; None if not measured yet.
-        missing: How many of the sound rows lack each field.
-        num_bytes: What the records take, about.
-        faults: What does not fit.
-        streams: Everything about the sound rows that affects the output, as bytes by name. The bytes of
-            consecutive blocks are concatenated, so that they do not depend on where blocks end.
-        measurable: What statistics are taken of, should the splits become others.
+        incoming: Block that the rows come from.
+        rows: Indices of the valid rows in the source.
+        columns: Body of each valid row, and one reference per deferred field.
+        resident: Values of deferred fields that are in memory, one per row of the block.
+        identity: Hashes and codes of each row: content, keys, classes.
+        extra: Other values that decide the split: a time, or the hash of a stratum.
+        splits: Split of each row or of all rows, if the source declares it.
+        tentative: Split that the key of a row alone determines.
+        statistics: Statistics of the rows that are tentatively in the train split; None if not yet measured.
+        missing: Number of valid rows in which each field is missing.
+        num_bytes: Approximate size of the records.
+        faults: Cells that do not fit.
+        streams: Everything about the valid rows that affects the output, as bytes by name. The bytes of
+            consecutive blocks are concatenated, so that they do not depend on block boundaries.
+        measurable: Columns for statistics, in case the final splits differ from the tentative ones.
     """
 
     incoming: RowBlock
@@ -71,7 +71,7 @@ class WorkedRows:
     measurable: MeasurableRows
 
     def measure(self, schema: Schema, measured: int) -> BlockStatistics:
-        """Return the statistics of the rows that would be in the split of that number."""
+        """Return the statistics of the rows that are tentatively in the split with index `measured`."""
         if self.statistics is not None:
             return self.statistics
         return self.measurable.measure(schema, self.tentative == measured)
@@ -79,7 +79,7 @@ class WorkedRows:
 
 @dataclass(frozen=True)
 class MeasurableRows:
-    """The columns of a block, which of its rows are sound, and the keys that sample them."""
+    """The columns of a block, a mask of its valid rows, and the keys by which rows are sampled."""
 
     columns: EncodableColumns
     sound: Mask | None
@@ -87,11 +87,11 @@ class MeasurableRows:
 
     @property
     def num_sound(self) -> int:
-        """How many rows are sound."""
+        """Number of valid rows."""
         return len(self.keys) if self.sound is None else int(self.sound.sum())
 
     def measure(self, schema: Schema, is_wanted: Mask) -> BlockStatistics:
-        """Return the statistics of some of the sound rows."""
+        """Return the statistics of a selection of the valid rows."""
         keep = is_wanted
         if self.sound is not None:
             keep = np.zeros(len(self.sound), np.bool_)
@@ -100,12 +100,14 @@ class MeasurableRows:
 
 
 class RowWork:
-    """Works on blocks of one schema; any number of threads may call it.
+    """Encodes blocks of one schema; any number of threads can call it.
 
     Attributes:
-        late: The fields whose values may be fetched late, in the order of their references.
-        keys: What identifies rows.
-        measured: Number of the split that statistics are taken of: the train split, if there is one.
+        schema: Schema of the records.
+        encoder: Encoder of the records.
+        late: Fields whose values can be read when their record is written, in the order of their references.
+        keys: Identifies rows.
+        measured: Index of the split that statistics are computed for: the train split, if there is one.
     """
 
     def __init__(
@@ -120,10 +122,10 @@ class RowWork:
         self.keys = KeyWork(schema, split)
 
     def __call__(self, incoming: RowBlock) -> WorkedRows:
-        """Work on a block.
+        """Encode, hash and measure a block.
 
         Raises:
-            OutOfMemoryError: It does not fit into memory.
+            OutOfMemoryError: The block does not fit into memory.
         """
         try:
             return self._work(incoming)
@@ -140,7 +142,7 @@ class RowWork:
     def _work(self, incoming: RowBlock) -> WorkedRows:
         num_rows = incoming.num_rows
         encoded = incoming.encode()
-        columns = self._settle_late(encoded.columns)
+        columns = self._load_deferred(encoded.columns)
         if self._split.time is not None:
             encoded.faults += _find_timeless(self._split.time, columns, encoded.sides)
         prepared = self.encoder.prepare(columns, num_rows)
@@ -148,10 +150,10 @@ class RowWork:
         bodies = prepared.encode()
         identity = self.keys(prepared, prepared_sides)
         codes = split_hashes(identity.deciding.hashes, self._split)
-        sound = _sound_rows(encoded.faults, num_rows)
+        sound = _find_valid(encoded.faults, num_rows)
         measured = codes == self.measured if sound is None else (codes == self.measured) & sound
         order = _native.mix_rows(self._split.seed, incoming.first_row, num_rows)
-        # The splits of a small source become others: its first rows are measured once those are known.
+        # A small source is split by rank: its first rows are measured when the splits are known.
         is_early = incoming.first_row < RANK_BELOW
         statistics = None if is_early else measure_block(self.schema, columns, measured, order)
         deferred = {name: column for name, column in columns.items() if isinstance(column, Deferred)}
@@ -191,14 +193,14 @@ class RowWork:
                 "rows": rows,
                 **_list_strings("body", kept[0]),
                 **{key: each for side in sides for key, each in _list_strings("side", side).items()},
-                **_list_late(deferred, self.late, num_rows, sound),
+                **_list_deferred(deferred, self.late, num_rows, sound),
                 **_list_names(splits, len(rows)),
             },
             measurable=MeasurableRows(columns, sound, order),
         )
 
-    def _settle_late(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:
-        """Take into memory what cannot be fetched late."""
+    def _load_deferred(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:
+        """Load the values of deferred columns into memory where they cannot stay deferred."""
         return {
             name: column if name in self.late else materialize(column) for name, column in columns.items()
         }
@@ -215,19 +217,19 @@ class RowWork:
 
 
 def _find_timeless(name: str, columns: EncodableColumns, sides: EncodableColumns) -> list[CellFault]:
-    """Return a fault for each row that has no time to split by."""
+    """Return a fault for each row without a time to split by."""
     column = columns.get(name, sides.get(name))
     if not isinstance(column, Dense):
-        return []  # refused before
+        return []  # refused earlier
     lacks = np.isnan(column.values)
     if column.present is not None:
         lacks |= ~column.present
-    advice = f"Every row needs a time where {name!r} makes the splits; on_error='skip' leaves out the others."
+    advice = f"Splits by time need a value of {name!r} in every row; on_error='skip' skips rows without one."
     return [CellFault(row, name, "a time", "nothing", advice) for row in np.flatnonzero(lacks).tolist()]
 
 
-def _sound_rows(faults: list[CellFault], num_rows: int) -> Mask | None:
-    """Return which rows have no fault; None if none has."""
+def _find_valid(faults: list[CellFault], num_rows: int) -> Mask | None:
+    """Return a mask of the rows without faults; None if no row has a fault."""
     if not faults:
         return None
     sound = np.ones(num_rows, np.bool_)
@@ -248,10 +250,10 @@ def _list_strings(name: str, column: ByteColumn) -> dict[str, Stream]:
     return {f"{name} sizes": np.diff(offsets), name: arena[offsets[0] : offsets[-1]]}
 
 
-def _list_late(
+def _list_deferred(
     deferred: Mapping[str, Deferred], names: Sequence[str], num_rows: int, sound: Mask | None
 ) -> dict[str, Stream]:
-    """Return size, digest and presence of values that are fetched late; where they lie is not content."""
+    """Return size, digest and presence of deferred values; their location is not part of the content."""
     streams: dict[str, Stream] = {}
     for name in names:
         column = deferred.get(name)

@@ -1,7 +1,6 @@
-"""The files of a data set: which rows go to which, and the writing of each, on any thread.
+"""Divides the rows of each split into shards, and writes them, on any thread.
 
-In: a finished store of rows. Out: shards under their names, each complete. Which rows a shard holds depends
-on the rows alone.
+In: a finished store of rows. Out: complete shards. The rows of a shard depend only on the rows of the source.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from penstock.shards.row_store import RowStore
 from penstock.shards.staging import Staging
 
 _PIECE_BYTES: Final = 4 << 20
-"""How much is framed at once: it stays in the processor's cache until it is hashed and written."""
+"""Bytes that are framed at once: they stay in the CPU cache until they are hashed and written."""
 
 
 _PIECES_AHEAD: Final = 2
 
 Frames: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
-"""Frames one behind the other, and the size of each."""
+"""Concatenated frames, and the size of each."""
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """One shard that is to be written.
+    """A shard to write.
 
     Attributes:
-        name: Of the file.
-        split: Number of its split.
-        start: Its first row in the order of the split.
-        stop: The row behind its last.
-        num_bytes: What it will take, about.
+        name: Name of the file.
+        split: Index of the split.
+        start: First row, in split order.
+        stop: Exclusive end of the rows.
+        num_bytes: Approximate size.
     """
 
     name: str
@@ -62,11 +61,11 @@ def plan_shards(
     """Divide the rows of each split into shards of about equal numbers of rows.
 
     Args:
-        names: Of the splits.
-        counts: How many rows each has; one of none has no shard.
-        num_bytes: What all records take together.
-        shard_bytes: What a shard should take.
-        num_shards: How many shards the largest split should have instead.
+        names: Names of the splits.
+        counts: Number of rows per split; an empty split has no shard.
+        num_bytes: Size of all records together.
+        shard_bytes: Desired size of a shard.
+        num_shards: Desired number of shards of the largest split, instead of `shard_bytes`.
     """
     total, largest = sum(counts), max(counts)
     tasks = []
@@ -84,7 +83,7 @@ def plan_shards(
 
 
 class _Piece(NamedTuple):
-    """Some rows of a shard: their numbers, their bodies, and what their late fields refer to."""
+    """Rows of a shard: their indices, their bodies, and the references of their deferred fields."""
 
     rows: NDArray[np.uint64]
     bodies: ChunkColumn
@@ -92,14 +91,14 @@ class _Piece(NamedTuple):
 
 
 class ResidentValues:
-    """Large values that are in memory, by the number of their row."""
+    """Large values in memory, by row index."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._blocks: list[dict[str, list[bytes | memoryview]]] = []
 
     def add(self, first_row: int, values: dict[str, list[bytes | memoryview]]) -> None:
-        """Hold on to the values of a block."""
+        """Add the values of a block."""
         if values:
             self._firsts.append(first_row)
             self._blocks.append(values)
@@ -114,17 +113,17 @@ class ResidentValues:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """Writes shards; any number of threads may call it.
+    """Writes shards; any number of threads can call it.
 
     Attributes:
-        store: The rows.
-        late: Name and key of each late field, in the order of their references.
-        residents: Their values that are in memory.
-        is_message: Whether a body is a whole message.
-        staging: Where the files go.
-        compression: How they are compressed.
-        helpers: Threads that compose frames ahead of those that write them; None to do it in turn.
-        turns: Entered while a shard is written, so that not too many are in memory at once.
+        store: Store of the rows.
+        late: Name and key of each deferred field, in the order of their references.
+        residents: Values of deferred fields that are in memory.
+        is_message: Whether a body is a complete message.
+        staging: Staging folder of the data set.
+        compression: Compression of the shards.
+        helpers: Threads that compose frames in advance; None composes them in the writing thread.
+        turns: Semaphore that limits the number of shards in memory.
     """
 
     store: RowStore
@@ -137,7 +136,7 @@ class ShardWork:
     turns: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
     def __call__(self, task: ShardTask) -> ShardEntry:
-        """Write a shard, or find that it is there already."""
+        """Write a shard, unless an earlier run completed it."""
         name = f"{task.name}.gz" if self.compression == "gzip" else task.name
         done = self.staging.journal.shards.get(name)
         if done is not None:
@@ -151,7 +150,7 @@ class ShardWork:
             return self.staging.finish(file)
 
     def _frames(self, task: ShardTask) -> Iterator[Frames]:
-        """Yield the frames of a shard; while some are hashed and written, the next are composed."""
+        """Yield the frames of a shard; while the caller writes them, the next ones are composed."""
         pieces = (
             piece
             for chunk in self.store.chunks(task.split, task.start, task.stop)
@@ -169,7 +168,7 @@ class ShardWork:
             yield ahead.popleft().result()
 
     def _cut(self, chunk: Chunk) -> Iterator[_Piece]:
-        """Yield rows that take about so many bytes together, with their references."""
+        """Yield pieces of about `_PIECE_BYTES` with their references."""
         bodies, *columns = chunk.columns
         references = [[column.value(row) for row in range(len(chunk.rows))] for column in columns]
         sizes = bodies.sizes.copy()
@@ -197,7 +196,7 @@ class ShardWork:
             raise FieldError(
                 f"record of row {row + 1}",
                 record=row,
-                expected=f"at most {MAX_TENSOR_BYTES} bytes, what a protobuf message can hold",
+                expected=f"at most {MAX_TENSOR_BYTES} bytes, the maximum of a protobuf message",
                 got=f"{int(sizes.max())} bytes",
             )
         return frames, sizes

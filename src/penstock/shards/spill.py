@@ -1,7 +1,7 @@
-"""Rows on disk, in sorted runs: an external sort by keys that are hashes, or numbers that ascend.
+"""External sort: rows on disk in sorted runs, by keys that are hashes or ascending numbers.
 
-In: blocks of rows with their keys. Out: the rows of any range of keys. A run is sorted by (likely split,
-key), so rows of a split with neighbouring keys are neighbours in every run: a range is one read a run.
+In: blocks of rows with keys. Out: the rows of any range of keys. Runs are sorted by (likely split, key),
+so that rows of a split with close keys are contiguous: a range takes one read per run.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.scratch import Scratch, release_pages
 
 _PIECE_BYTES = 8 << 20  # gathered before they are written
-_GAP_BYTES = 64 << 10  # reading over a gap of so many is cheaper than another read
+_GAP_BYTES = 64 << 10  # reading a gap of this size is faster than a second read
 _SCAN_ROWS = 1 << 16
-_STRIDE = 256  # every so many keys, one is remembered, so that ranges are found without reading all keys
+_STRIDE = 256  # every 256th key is in memory, so that ranges are found without reading all keys
 
 
 @dataclass(frozen=True)
 class Section:
-    """The rows of one run that are likely of one split, sorted by their keys; there is one at least.
+    """The rows of one run that are likely in one split, sorted by key; at least one row.
 
     Attributes:
-        num_rows: How many rows.
-        keys_at: Where their keys lie.
-        facts_at: Where their facts lie.
-        bytes_at: Where their bytes lie.
-        last_key: The greatest key.
+        num_rows: Number of rows.
+        keys_at: Offset of the keys in the file.
+        facts_at: Offset of the row headers in the file.
+        bytes_at: Offset of the bytes of the rows in the file.
+        last_key: Largest key.
         landmarks: Every 256th key.
     """
 
@@ -45,7 +45,7 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class SectionRows:
-    """Rows of one section: their keys, their facts, where its bytes begin, and the index of the first."""
+    """Rows of one section: keys and headers, the offset of its bytes, and the index of the first row."""
 
     keys: NDArray[np.uint64]
     facts: NDArray[np.void]
@@ -58,28 +58,28 @@ class SectionRows:
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """How many rows had arrived before each."""
+        """Number of rows that arrived before each row."""
         return self.facts["number"]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many bytes each row has, in all columns together."""
+        """Number of bytes of each row, in all columns together."""
         sizes: NDArray[np.int64] = self.facts["sizes"].sum(axis=1)
         return sizes
 
 
 class Spill:
-    """Sorted runs in one unnamed file; one thread adds runs, then any number find rows.
+    """Sorted runs in one unnamed file; one thread adds runs, then any number of threads find rows.
 
     Attributes:
-        sections: Of all runs, in the order of the runs.
+        sections: Sections of all runs, in the order of the runs.
     """
 
     def __init__(self, folder: Path, num_columns: int) -> None:
-        """Begin a file.
+        """Create a file.
 
         Raises:
-            WriteError: None can be made in the folder.
+            WriteError: No file can be created in the folder.
         """
         self.sections: list[Section] = []
         self._scratch = Scratch(folder)
@@ -91,7 +91,7 @@ class Spill:
     def add_run(
         self, chunk: Chunk, keys: NDArray[np.uint64], likely: NDArray[np.uint8], first_number: int
     ) -> None:
-        """Write rows that arrived one after the other, the first of them as number `first_number`.
+        """Write consecutive rows, the first of which arrived as number `first_number`.
 
         Raises:
             WriteError: The disk is full or fails.
@@ -118,7 +118,7 @@ class Spill:
         self.sections.append(Section(len(keys), keys_at, facts_at, bytes_at, int(keys[-1]), landmarks))
 
     def append_splits(self, splits: NDArray[np.uint8]) -> int:
-        """Write the splits of the next rows of a section; return where they begin, to be read from there.
+        """Write the splits of the next rows of a section; return their offset for `read_splits`.
 
         Raises:
             WriteError: The disk is full or fails.
@@ -126,13 +126,13 @@ class Spill:
         return self._scratch.append(splits)
 
     def read_splits(self, begin: int, found: SectionRows) -> NDArray[np.uint8]:
-        """Return the splits of rows of a section, whose splits begin at `begin`."""
+        """Return the splits of rows of a section, whose splits start at offset `begin`."""
         splits = np.empty(len(found.keys), np.uint8)
         self._scratch.read(begin + found.start, splits)
         return splits
 
     def scan(self, section: Section) -> Iterator[SectionRows]:
-        """Yield all rows of a section, some at a time."""
+        """Yield all rows of a section in several items."""
         for start in range(0, section.num_rows, _SCAN_ROWS):
             num_rows = min(_SCAN_ROWS, section.num_rows - start)
             yield SectionRows(
@@ -143,7 +143,7 @@ class Spill:
             )
 
     def find(self, section: Section, low: int, high: int) -> SectionRows:
-        """Return the rows of a section whose keys are from `low` to below `high`."""
+        """Return the rows of a section with keys from `low` (inclusive) to `high` (exclusive)."""
         least, most = np.uint64(low), np.uint64(high - 1)  # `high` may be 2**64
         begin = max(0, int(np.searchsorted(section.landmarks, least)) - 1) * _STRIDE
         end = int(np.searchsorted(section.landmarks, most, side="right")) * _STRIDE
@@ -176,7 +176,7 @@ class Spill:
         return keys, Chunk(np.ascontiguousarray(facts["row"]), columns)
 
     def close(self) -> None:
-        """Give the file back to the disk."""
+        """Remove the file."""
         self._scratch.close()
 
     def _read_keys(self, section: Section, start: int, num_rows: int) -> NDArray[np.uint64]:
@@ -191,13 +191,13 @@ class Spill:
 
 
 class _Spans:
-    """What to read of a section's bytes to have those of some rows: neighbours together, over small gaps.
+    """The byte ranges of a section to read for some rows; close rows are read together.
 
     Attributes:
-        starts: Where each read begins.
-        stops: Where it ends.
-        places: Where each row begins, if what was read lies one behind the other.
-        num_bytes: How many bytes are read.
+        starts: Start of each read.
+        stops: Exclusive end of each read.
+        places: Offset of each row in the concatenated reads.
+        num_bytes: Number of bytes to read.
     """
 
     def __init__(self, found: SectionRows) -> None:
@@ -215,22 +215,22 @@ class _Spans:
 
 
 CELL_BYTES = 24 << 20
-"""Loaded at once by each thread that writes a shard."""
+"""Size of a cell, which each thread that writes a shard loads at once."""
 
-_ROW_BYTES = 120  # what keys, facts and positions of a row take while its cell is loaded
+_ROW_BYTES = 120  # memory for key, header and position of a row while its cell is loaded
 
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """Where the rows of one split are.
+    """The locations of the rows of one split.
 
     Attributes:
-        lows: The least key of each cell.
-        positions: How many rows of the split lie before each cell; and in the end, how many there are.
-        sections: Those that hold rows of it.
-        splits_at: Where the splits of the rows of each section begin.
-        first_keys: The least key of each section.
-        last_keys: The greatest.
+        lows: Smallest key of each cell.
+        positions: Number of rows of the split before each cell, and as last item their total.
+        sections: Sections that contain rows of the split.
+        splits_at: Offset of the splits of the rows of each section.
+        first_keys: Smallest key of each section.
+        last_keys: Largest key of each section.
     """
 
     lows: list[int]
@@ -242,18 +242,18 @@ class _Split:
 
 
 class SpilledRows:
-    """The rows of all splits, on disk; any number of threads may ask for chunks."""
+    """The rows of all splits, on disk; any number of threads can read chunks."""
 
     def __init__(
         self, spill: Spill, bounds: NDArray[np.uint64], codes: NDArray[np.uint8], num_splits: int
     ) -> None:
-        """Count the rows of each split in each range of keys, in one pass, and put ranges together to cells.
+        """Count the rows of each split in each range of keys, in one pass, and combine ranges to cells.
 
         Args:
-            spill: The rows.
-            bounds: The least key of each range; the first is 0.
-            codes: The split of each row, by the number of its arrival.
-            num_splits: How many splits there are.
+            spill: Sorted runs of the rows.
+            bounds: Smallest key of each range; the first is 0.
+            codes: Split of each row, in the order of arrival.
+            num_splits: Number of splits.
         """
         self._spill = spill
         num_rows = np.zeros(num_splits * len(bounds), np.int64)
@@ -263,8 +263,8 @@ class SpilledRows:
             is_holder = np.zeros(num_splits, np.bool_)
             begins = []
             for rows in spill.scan(section):
-                # Kept in the order of the section: picked from all codes for each cell, they would bring one
-                # byte per row into memory. Rows of a section are near each other in the source.
+                # Stored in the order of the section: selecting them from all codes for each cell would load
+                # one byte per row into memory. Rows of a section are close to each other in the source.
                 splits = np.array(codes[rows.numbers])
                 begins.append(spill.append_splits(splits))
                 is_holder[splits] = True
@@ -281,11 +281,11 @@ class SpilledRows:
 
     @property
     def counts(self) -> list[int]:
-        """How many rows each split has."""
+        """Number of rows of each split."""
         return [int(split.positions[-1]) for split in self._splits]
 
     def chunks(self, split: int, start: int, stop: int, chunk_bytes: int) -> Iterator[Chunk]:
-        """Yield the rows of a split from one position to another.
+        """Yield the rows of a split from position `start` to `stop`.
 
         Raises:
             WriteError: The disk fails.

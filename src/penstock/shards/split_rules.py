@@ -1,6 +1,7 @@
-"""Shares met exactly, by rank: for rows so few that a hash alone would miss them.
+"""The rules by which rows are split: by rank, by time, by hash, and stratified.
 
-In: units of rows in order, which must stay together. Out: the split of each unit.
+In: hashes, times or strata of the rows, from the ledger. Out: the split of each row. Rows with the same
+deciding value are a unit, which stays in one split.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from penstock.shards.split import SplitOptions, split_positions
 
 
 def divide_rows(num_rows: int, shares: Sequence[float]) -> list[int]:
-    """Return how many rows each split gets: whole numbers near the shares, and none is empty if possible.
+    """Return the number of rows per split: close to the shares, and above 0 if possible.
 
     Example:
         >>> share_out(5, (0.8, 0.1, 0.1))
@@ -43,16 +44,16 @@ def divide_rows(num_rows: int, shares: Sequence[float]) -> list[int]:
 
 
 def split_units(sizes: NDArray[np.int64], shares: Sequence[float]) -> NDArray[np.uint8]:
-    """Return the number of the split of each unit; splits take units in order.
+    """Return the index of the split of each unit; splits take units in order.
 
-    A cut goes between units, as near as possible to where the shares put it, and so that no split is empty.
-    Where units are fewer than splits, those with the largest shares get one each.
+    Cuts are between units, as close to the shares as possible without an empty split. If there are fewer
+    units than splits, the splits with the largest shares get one unit each.
     """
     num_units, num_splits = len(sizes), len(shares)
     if num_units < num_splits:
         return np.array(sorted(_largest(shares, num_units)), np.uint8)
     ends = np.cumsum(sizes)
-    cuts = np.zeros(num_splits - 1, np.int64)  # how many units lie before each
+    cuts = np.zeros(num_splits - 1, np.int64)  # number of units before each cut
     wanted = 0
     for i, count in enumerate(divide_rows(int(ends[-1]), shares)[:-1]):
         wanted += count
@@ -64,9 +65,9 @@ def split_units(sizes: NDArray[np.int64], shares: Sequence[float]) -> NDArray[np
     return np.searchsorted(cuts, np.arange(num_units), side="right").astype(np.uint8)
 
 
-def split_by_rank(places: NDArray[np.uint64], shares: Sequence[float]) -> NDArray[np.uint8]:
-    """Return the split of each row by the rank of its place; rows of one place are a unit."""
-    _, unit_of, sizes = np.unique(places, return_inverse=True, return_counts=True)
+def split_by_rank(positions: NDArray[np.uint64], shares: Sequence[float]) -> NDArray[np.uint8]:
+    """Return the split of each row by the rank of its position; rows of one position are a unit."""
+    _, unit_of, sizes = np.unique(positions, return_inverse=True, return_counts=True)
     return split_units(sizes, shares)[unit_of]
 
 
@@ -79,7 +80,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class TimeSplits:
-    """Which split a time belongs to."""
+    """Finds the split that a time belongs to."""
 
     def __init__(self, times: LedgerColumn, shares: Sequence[float]) -> None:
         starts, sizes = _sort_units(times) if len(times) <= MAX_SORTED_ROWS else _refine_units(times, shares)
@@ -88,35 +89,35 @@ class TimeSplits:
         self._starts, self._codes = starts[is_first], codes[is_first]
 
     def split(self, times: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the number of the split of each time."""
+        """Return the index of the split of each time."""
         eras = np.searchsorted(self._starts, _unsigned(times), side="right") - 1
         codes: NDArray[np.uint8] = self._codes[eras]
         return codes
 
 
 def _unsigned(times: NDArray[np.int64]) -> NDArray[np.uint64]:
-    places: NDArray[np.uint64] = times.view(np.uint64) ^ _SIGN
-    return places
+    shifted: NDArray[np.uint64] = times.view(np.uint64) ^ _SIGN
+    return shifted
 
 
 def _sort_units(times: LedgerColumn) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return all times and how many rows have each."""
+    """Return all different times, and the number of rows of each."""
     return np.unique(_unsigned(times.read(0, len(times))), return_counts=True)
 
 
 def _refine_units(
     times: LedgerColumn, shares: Sequence[float]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return spans of time and how many rows each has, fine where the cuts are wanted and coarse elsewhere.
+    """Return spans of time with their numbers of rows, fine near the cuts of splits and coarse elsewhere.
 
-    Four passes at most, of 16 bits each; a span in which no cut is wanted stays whole.
+    At most four passes, of 16 bits each; a span without a cut is not divided.
     """
     cuts = np.cumsum(divide_rows(len(times), shares))[:-1]
     starts, sizes = np.zeros(1, np.uint64), np.array([len(times)])
     for shift in (48, 32, 16, 0):
         ends = np.cumsum(sizes)
         holders = np.searchsorted(ends, cuts, side="right")
-        # Spans that a cut goes through; all of them are of the last level, for through others none went.
+        # Spans with a cut inside; all of them are from the last pass.
         chosen = np.unique(holders[(ends - sizes)[holders] < cuts])
         if not len(chosen):
             break
@@ -136,10 +137,10 @@ def _count_digits(times: LedgerColumn, starts: NDArray[np.uint64], shift: int) -
     """Count, in each span of 2**(shift + 16) times, the next 16 bits."""
     counts = [np.zeros(1 << 16, np.int64) for _ in starts]
     for _, words in times.slices():
-        places = _unsigned(words)
+        values = _unsigned(words)
         for i, start in enumerate(starts):
-            # Differences wrap: what lies before the span becomes large, too.
-            distances = (places - start) >> np.uint64(shift)
+            # Differences wrap around: values before the span become large, too.
+            distances = (values - start) >> np.uint64(shift)
             inside = distances[distances < (1 << 16)]
             counts[i] += np.bincount(inside.astype(np.int64), minlength=1 << 16)
     return counts
@@ -149,8 +150,8 @@ class Positions:
     """The position of every row of a ledger.
 
     Attributes:
-        num_collisions: How many rows have the hash of a row whose deciding value is another one.
-        num_hashes: How many different hashes there are.
+        num_collisions: Number of rows whose hash is shared by rows with a different deciding value.
+        num_hashes: Number of different hashes.
     """
 
     def __init__(self, ledger: Ledger, seed: int) -> None:
@@ -191,9 +192,9 @@ class Positions:
 
 
 MAX_RANKED_ROWS: Final = 1_000_000
-"""A stratum of more rows meets its shares by the hash alone, within one in a thousand."""
+"""Larger strata are split by the hash alone, which meets the shares within 0.1 %."""
 
-_PARTITION_ROWS = 1 << 21  # ranked at a time
+_PARTITION_ROWS = 1 << 21  # rows that are ranked at a time
 
 
 def stratify(ledger: Ledger, positions: Positions, options: SplitOptions, codes: NDArray[np.uint8]) -> None:
@@ -201,7 +202,7 @@ def stratify(ledger: Ledger, positions: Positions, options: SplitOptions, codes:
     read_strata = _unite_strata(ledger, positions)
     sizes = np.zeros(1, np.int64)
     for start, stop in slice_rows(ledger.num_rows, codes):
-        # Right for the largest strata; the others are ranked below.
+        # Final for the largest strata; the others are ranked below.
         codes[start:stop] = split_positions(positions.read(start, stop), options)
         counts = np.bincount(read_strata(start, stop), minlength=len(sizes))
         counts[: len(sizes)] += sizes
@@ -227,7 +228,7 @@ def stratify(ledger: Ledger, positions: Positions, options: SplitOptions, codes:
 def _rank(
     records: NDArray[np.uint64], shares: Sequence[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the rows of some whole strata, given as (stratum, row, position), and the split of each."""
+    """Return the rows of complete strata, given as (stratum, row, position), and the split of each row."""
     records = records[np.argsort(records[:, 0], kind="stable")]
     codes = np.empty(len(records), np.uint8)
     starts = np.flatnonzero(np.diff(records[:, 0])) + 1
@@ -237,9 +238,9 @@ def _rank(
 
 
 def _unite_strata(ledger: Ledger, positions: Positions) -> Reader:
-    """Return a reader of the stratum of each row, which is the same for all rows of one position."""
+    """Return a reader of strata that gives all rows of one position the same stratum."""
     with RowUpdates(ledger.folder, ledger.num_rows) as updates:
-        # Rows of one position in different strata have one hash, or one digest if the hashes collide.
+        # Rows of one position in different strata have the same hash, or digest if hashes collide.
         if not positions.are_distinct:
             grouping = Grouping(ledger.folder, positions.read, ledger.num_rows)
             for found in grouping.groups(ledger.marks.read):
@@ -260,7 +261,7 @@ def _unite_strata(ledger: Ledger, positions: Positions) -> Reader:
 
 
 def _partition_strata(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each stratum the number of a partition, whose rows can be ranked at once."""
+    """Return the index of a partition for each stratum, so that each partition can be ranked at once."""
     numbers = np.zeros(len(sizes), np.int64)
     last, num_rows = 0, 0
     for stratum, size in enumerate(sizes.tolist()):

@@ -1,7 +1,7 @@
-"""The two files by which TensorFlow Datasets reads a data set: `dataset_info.json` and `features.json`.
+"""The two files that TensorFlow Datasets needs to read a data set: `dataset_info.json` and `features.json`.
 
-In: a schema and a manifest. Out: their bytes, or the reason why TFDS could not read the data set as it is: it
-knows no missing values, no feature lists and no compression.
+In: a schema and a manifest. Out: the bytes of the files, or the reason why TFDS cannot read the data set: it
+does not support missing values, feature lists or compression.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ INFO_NAME: Final = "dataset_info.json"
 FEATURES_NAME: Final = "features.json"
 
 _FEATURES = "tensorflow_datasets.core.features"
-_SPLIT_NAME = re.compile(r"[\w-]+")  # what TFDS takes as a split in `split="NAME[:10%]"`
-_RAW_DTYPES = {  # of tf.io.decode_raw; TFDS reads uint64 by way of int64
+_SPLIT_NAME = re.compile(r"[\w-]+")  # a split name in `split="NAME[:10%]"` of TFDS
+_RAW_DTYPES = {  # types of tf.io.decode_raw; TFDS reads uint64 as int64
     "bool",
     "float16",
     "float32",
@@ -39,10 +39,10 @@ _RAW_DTYPES = {  # of tf.io.decode_raw; TFDS reads uint64 by way of int64
 
 
 def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | str:
-    """Return the bytes of `dataset_info.json` and `features.json`, or why there are none, as a phrase.
+    """Return the bytes of `dataset_info.json` and `features.json`, or the reason why they are not written.
 
-    Images come out of TFDS as the bytes that are stored. Its own `Image` gives all of a field one number of
-    channels and one depth, which no manifest knows: gray, transparent and 16-bit ones would be changed.
+    TFDS returns images as the stored bytes. Its own `Image` feature has one number of channels and one bit
+    depth per field, which a manifest does not know: it would change gray, transparent and 16-bit images.
     """
     obstacles = (_find_obstacle(name, field) for name, field in schema.items())
     reason = _find_general_obstacle(manifest) or next(filter(None, obstacles), None)
@@ -61,7 +61,7 @@ def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | s
                 "shardLengths": [str(shard.num_records) for shard in split.shards],
             }
             for name, split in manifest.splits.items()
-            if split.num_records  # TFDS refuses to read a split of none
+            if split.num_records  # TFDS refuses to read an empty split
         ],
     }
     outer = {
@@ -73,29 +73,29 @@ def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | s
 
 def _find_general_obstacle(manifest: Manifest) -> str | None:
     if manifest.payload != "example":
-        return "TFDS reads Examples, no SequenceExamples"
+        return "TFDS cannot read SequenceExamples"
     if manifest.compression != "none":
-        return "TFDS reads no compressed shards"
+        return "TFDS cannot read compressed shards"
     if not manifest.num_records:
-        return "TFDS reads no data set of no records"
+        return "TFDS cannot read a data set without records"
     for name, split in manifest.splits.items():
         count = len(split.shards)
         usual = [f"{name}-{i:05}-of-{count:05}.tfrecord" for i in range(count)]
         if not _SPLIT_NAME.fullmatch(name) or [shard.name for shard in split.shards] != usual:
-            return f"TFDS would not find the shards of split {show(name)} by their names"
+            return f"TFDS cannot find the shards of split {show(name)} by their names"
     return None
 
 
 def _find_obstacle(name: str, field: Field) -> str | None:
     if field.optional:
-        return f"field {show(name)}: TFDS knows no missing values"
+        return f"field {show(name)}: TFDS does not support missing values"
     if isinstance(field, Tensor) and field.kind == "bytes" and field.dtype not in _RAW_DTYPES:
-        return f"field {show(name)}: TensorFlow decodes no raw {field.dtype}"
+        return f"field {show(name)}: TensorFlow cannot decode raw {field.dtype}"
     return None
 
 
 def _describe_field(field: Field) -> dict[str, Any]:
-    """Return the field as TFDS declares it."""
+    """Return the JSON form of the field in TFDS."""
     return DESCRIPTIONS[type(field)](field)
 
 
@@ -135,7 +135,7 @@ def _tensor(shape: tuple[int, ...], dtype: str, encoding: str = "none") -> dict[
 
 
 def _shape(shape: tuple[int, ...]) -> dict[str, Any]:
-    # As protobuf writes its JSON: 64-bit ints are strings, and an empty list is left out.
+    # The JSON form of protobuf: 64-bit ints are strings, and empty lists are omitted.
     return {"dimensions": [str(dim) for dim in shape]} if shape else {}
 
 

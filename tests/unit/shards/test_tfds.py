@@ -60,7 +60,7 @@ def test_manifest_that_tfds_cannot_read_is_the_reason(manifest, tmp_path):
         "SequenceExamples"
     )
     empty = write_dataset(tmp_path / "empty", {"train": [[]]})
-    assert describe(empty) == containing("TFDS", "no records")
+    assert describe(empty) == containing("TFDS", "records")
     odd = replace(manifest, splits={"a b": manifest.splits["train"]})
     assert describe(odd) == containing("'a b'")
     renamed = replace(manifest, splits={"other": manifest.splits["train"]})
