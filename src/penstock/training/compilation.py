@@ -1,6 +1,6 @@
-"""The loss of a task, with the weights of its classes inside.
+"""Compile a model: losses with class weights, metrics, optimizer and learning rate schedule.
 
-In: targets and outputs of a batch. Out: a number a record, which Keras weighs by the record and averages.
+In: a model, its tasks, a `CompilePlan`. Out: the model, compiled.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from penstock.model.task import Task
 
 
 class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
-    """What a model is to make small for a target.
+    """Loss of a target.
 
-    Cross-entropy for classes; for numbers the squared error in units of their deviation, so that the losses
-    of several targets are of one size.
+    Cross-entropy for classes; for numbers the squared error in units of their standard deviation, so that the
+    losses of several targets have a similar size. Returns one number per record.
 
     Attributes:
-        task: The task.
+        task: Task of the target.
         from_logits: Whether outputs are logits.
-        class_weights: By code, how much a record counts; none counts more than others if not given.
+        class_weights: Weight of the records of each class, by code; None weights all classes alike.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
             codes = ops.cast(ops.reshape(y_true, (-1,)), "int32")
             values = ops.sparse_categorical_crossentropy(codes, y_pred, from_logits=self.from_logits)
             return self._weigh(values, codes)
-        # As (n, k) both: of two vectors Keras would take the mean over the batch, and lose the records.
-        wanted = ops.reshape(y_true, (-1, task.units))
-        given = ops.reshape(y_pred, (-1, task.units))
+        # Both as (n, k): for two vectors Keras would return the mean over the batch, not one loss per record.
+        expected = ops.reshape(y_true, (-1, task.units))
+        predicted = ops.reshape(y_pred, (-1, task.units))
         if task.kind == "regression":
-            return ops.mean(ops.square((given - wanted) / (task.deviation or 1.0)), axis=-1)
-        values = ops.mean(ops.binary_crossentropy(wanted, given, from_logits=self.from_logits), axis=-1)
+            return ops.mean(ops.square((predicted - expected) / (task.deviation or 1.0)), axis=-1)
+        values = ops.mean(ops.binary_crossentropy(expected, predicted, from_logits=self.from_logits), axis=-1)
         if task.kind == "multilabel":
             return values
         return self._weigh(values, ops.cast(ops.reshape(y_true, (-1,)), "int32"))
@@ -64,13 +64,13 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
 
 
 class WarmCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
-    """Rises evenly to a peak, and falls along a cosine to a part of it.
+    """Learning rate that rises linearly to a peak, and then falls along a cosine.
 
     Attributes:
-        peak: The highest rate.
-        warmup_steps: In how many steps it is reached.
-        total_steps: Of the run; if not given, the rate stays at its peak.
-        floor: What part of the peak remains at the end, and behind it.
+        peak: Highest learning rate.
+        warmup_steps: Number of steps until the peak.
+        total_steps: Number of steps of the run; None keeps the rate at its peak.
+        floor: Learning rate at the end of the run and after it, as a share of the peak.
 
     Example:
         >>> [round(float(WarmCosine(1.0, 2, 6)(step)), 3) for step in range(7)]
@@ -87,19 +87,19 @@ class WarmCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: igno
         self.floor = floor
 
     def __call__(self, step: Any) -> Any:
-        """Return the rate of a step, counted from 0."""
-        place = ops.cast(step, "float32")
-        # The first step is taken at a rate above 0.
-        rising = ops.minimum((place + 1.0) / max(self.warmup_steps, 1), 1.0)
+        """Return the learning rate of a step, counted from 0."""
+        number = ops.cast(step, "float32")
+        # The first step has a rate above 0.
+        rising = ops.minimum((number + 1.0) / max(self.warmup_steps, 1), 1.0)
         if self.total_steps is None:
             return self.peak * rising
         span = max(self.total_steps - self.warmup_steps, 1)
-        part = ops.clip((place - self.warmup_steps) / span, 0.0, 1.0)
+        part = ops.clip((number - self.warmup_steps) / span, 0.0, 1.0)
         falling = self.floor + (1.0 - self.floor) * 0.5 * (1.0 + ops.cos(math.pi * part))
         return self.peak * rising * falling
 
     def get_config(self) -> dict[str, Any]:
-        """Return what it was made with, as Keras asks of every schedule."""
+        """Return the constructor's arguments, which Keras requires of every schedule."""
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,
@@ -118,25 +118,24 @@ _OPTIMIZERS: Final[Mapping[str, Callable[..., Any]]] = {
     "lion": keras.optimizers.Lion,
 }
 _DECAYING: Final = ("adamw", "lion")
-# To pull shifts and scales towards 0 makes no model simpler.
+# Decay of shifts and scales does not regularize a model.
 _NOT_DECAYED: Final = ("bias", "gamma", "beta")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompilePlan:
-    """How a model is compiled.
+    """Options for compiling a model.
 
     Attributes:
-        optimizer: Its name.
-        learning_rate: The highest.
-        weight_decay: What of each weight is taken off in a step, times the rate; not of biases and norms. Of
-            "adamw" and "lion" alone.
-        warmup_steps: In how many steps the rate is reached.
-        total_steps: Of the run, over which the rate falls; it stays, if not given.
-        clip: The norm beyond which the gradients of a step, all together, are shortened; 0 or None leaves
-            them.
-        class_weights: By target, a weight a class; of those that have any.
-        loss_weights: By target; 1 where nothing is said.
+        optimizer: Name of the optimizer.
+        learning_rate: Highest learning rate.
+        weight_decay: Weight decay per step, times the learning rate, except for biases and normalization
+            layers. Only used by "adamw" and "lion".
+        warmup_steps: Number of steps in which the learning rate rises.
+        total_steps: Number of steps of the run, over which the learning rate falls; None keeps it constant.
+        clip: Maximum global norm of the gradients of a step; 0 or None does not clip.
+        class_weights: One weight per class, by target, for targets that have class weights.
+        loss_weights: Weight of the loss of each target; 1 by default.
     """
 
     optimizer: OptimizerName = "adamw"
@@ -171,19 +170,19 @@ def compile_model(
     plan: CompilePlan,
     logits: Mapping[str, bool] | None = None,
 ) -> None:
-    """Give a model its optimizer, a loss a target and the metrics of each task.
+    """Compile a model with an optimizer, one loss per target, and the metrics of each task.
 
-    Logs have `loss`, and of one target the metrics by their names; of several, `<target>_loss` and
-    `<target>_<metric>`. Records that have weights count by them in losses and metrics.
+    The logs contain `loss`, and for a single target its metrics by name; for several targets,
+    `<target>_loss` and `<target>_<metric>`. Weights of records apply to losses and metrics.
 
     Args:
         model: The model.
-        tasks: What it is to predict.
-        plan: How.
-        logits: By target, whether it gives logits; looked for, if not given.
+        tasks: Task of each target.
+        plan: Options for compiling.
+        logits: Whether the model returns logits, by target; found out from the model if not given.
 
     Raises:
-        OptionError: The plan has weights for what is no target, or not one a class.
+        OptionError: The plan has weights for an unknown target, or not one weight per class.
     """
     _check_targets(tasks, plan)
     found = find_logits(model, tasks) if logits is None else logits
@@ -202,13 +201,13 @@ def compile_model(
         loss=losses[only] if is_single else losses,
         loss_weights=shares[only] if is_single else shares,
         weighted_metrics=metrics[only] if is_single else metrics,
-        # XLA where it is of use: "auto" compiles on JAX and on accelerators, not for TensorFlow on a CPU.
+        # XLA where it helps: "auto" compiles on JAX and on accelerators, not for TensorFlow on a CPU.
         jit_compile="auto",
     )
 
 
 def make_optimizer(plan: CompilePlan) -> keras.optimizers.Optimizer:
-    """Return a new optimizer with the learning rate of a plan."""
+    """Return a new optimizer with the learning rate schedule of a plan."""
     rate = WarmCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps)
     decay = plan.weight_decay if plan.optimizer in _DECAYING else 0.0
     optimizer = _OPTIMIZERS[plan.optimizer](
@@ -220,16 +219,16 @@ def make_optimizer(plan: CompilePlan) -> keras.optimizers.Optimizer:
 
 
 def make_metrics(task: Task, *, from_logits: bool = False) -> list[keras.metrics.Metric]:
-    """Return new metrics of a task, by short names."""
+    """Return new metrics for a task, with short names."""
     kinds = keras.metrics
     if task.kind == "binary":
-        # On logits 0 parts the classes.
+        # A logit of 0 is a probability of 0.5.
         accuracy = kinds.BinaryAccuracy(name="accuracy", threshold=0.0 if from_logits else 0.5)
         return [accuracy, kinds.AUC(name="auc", from_logits=from_logits)]
     if task.kind == "multiclass":
         return [kinds.SparseCategoricalAccuracy(name="accuracy")]
     if task.kind == "multilabel":
-        # Over all labels at once: a label that a small split lacks would count as 0 by itself.
+        # Over all labels at once: a label that a small split lacks would have a score of 0.
         return [kinds.AUC(name="auc", from_logits=from_logits)]
     return [kinds.MeanAbsoluteError(name="mae"), kinds.RootMeanSquaredError(name="rmse")]
 
@@ -247,10 +246,10 @@ def _check_targets(tasks: Mapping[str, Task], plan: CompilePlan) -> None:
     for name, weights in plan.class_weights.items():
         task = tasks[name]
         if task.kind not in ("binary", "multiclass"):
-            expected = "a target with one class a record"
+            expected = "a target with one class per record"
             raise OptionError(f"class_weights[{name!r}]", field=name, expected=expected, got=task.describe())
         if len(weights) != len(task.labels):
-            expected = f"{len(task.labels)} weights, one a class"
+            expected = f"{len(task.labels)} weights, one per class"
             raise OptionError(f"class_weights[{name!r}]", field=name, expected=expected, got=len(weights))
 
 
@@ -262,4 +261,4 @@ def _check_number(option: str, value: object, *, above: bool = False) -> None:
 
 def _check_count(option: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise OptionError(option, field=option, expected="a number of steps", got=show(value))
+        raise OptionError(option, field=option, expected="a whole number of at least 0", got=show(value))

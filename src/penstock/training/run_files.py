@@ -1,6 +1,6 @@
-"""What each epoch came to, as `history.csv`.
+"""Text files of a run: `history.csv`, `run.yaml`, and the identity in `state.json`.
 
-In: a row an epoch, loss and metrics by name. Out: the file, whole at any moment, and its rows again.
+In: metrics by epoch, and settings by table. Out: the files, written atomically, and their content again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = Mapping[str, float]
 
 
 def write_history(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the rows, in place of those that are there.
+    """Write the metrics of all epochs, replacing the file.
 
     Raises:
         WriteError: The disk is full, or fails.
@@ -43,10 +43,10 @@ def write_history(folder: Path, rows: Sequence[Row]) -> None:
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
-    """Return the rows; none, if there is no file.
+    """Return the metrics of all epochs; an empty list if there is no file.
 
     Raises:
-        StateError: It is not as it was written.
+        StateError: The file was changed, and cannot be read.
     """
     path = folder / HISTORY_NAME
     if not path.is_file():
@@ -66,15 +66,15 @@ def _as_number(cell: str) -> float:
 
 CONFIG_NAME: Final = "run.yaml"
 OWN_MODEL: Final = "own"
-"""What stands for a model that a run was given: its code is nowhere in the run."""
+"""Value of `model` in `run.yaml` for a user's own model, whose code is not stored."""
 
 TABLES: Final = (
     *("source", "data", "target", "declared", "convert", "fields", "groups", "model", "train", "facts"),
 )
-"""`source` and `data` are paths; `declared` are fields of TFRecords, as a schema has them; `facts` are what
-came of the others: another run has its own."""
+"""`source` and `data` are paths; `declared` are the declared fields of TFRecords; `facts` are results of this
+run, which another run with the same settings does not take over."""
 
-_WORDS: Final = ("source", "data", "target")
+_STRINGS: Final = ("source", "data", "target")
 
 _HEADER: Final = (
     "# What this run was made with. `penstock train --config run.yaml --out OTHER` makes another like it.\n"
@@ -93,35 +93,39 @@ def write_run_config(folder: Path, tables: Mapping[str, Any]) -> None:
 
 
 def read_run_config(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the settings of a run, or what a person wrote of them.
+    """Read the settings of a run, from a run's folder or from a file that a user wrote.
 
     Raises:
         NoSuchPathError: There is no such file.
-        PathError: It cannot be read.
-        SchemaError: It is no YAML, or has another form; the message names the line.
+        PathError: The file cannot be read.
+        SchemaError: The file is not valid YAML, or has unknown or wrong tables; the message names the line.
     """
-    form, lines = read_yaml(path)
-    tables = {} if form is None else form
+    content, lines = read_yaml(path)
+    tables = {} if content is None else content
     if not isinstance(tables, dict):
-        raise SchemaError("settings", path=path, expected="tables by name", got=show(form))
+        raise SchemaError("settings", path=path, expected="tables by name", got=show(content))
     for name, table in tables.items():
         line = f"line {lines.get(f'$.{name}', 1)}: "
         if name not in TABLES:
             nearest = find_nearest(str(name), TABLES)
-            advice = f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(TABLES)}."
+            advice = f"Did you mean {nearest!r}?" if nearest else f"Choose one of {', '.join(TABLES)}."
             raise SchemaError(
-                f"{line}table {name!r}", path=path, expected="one of a run", got=show(name), advice=advice
+                f"{line}table {name!r}",
+                path=path,
+                expected="a table of a run",
+                got=show(name),
+                advice=advice,
             )
         if table is not None and not _is_table(name, table):
-            expected = "a word, or several" if name in _WORDS else "options by name"
+            expected = "a string, or a list of strings" if name in _STRINGS else "options by name"
             raise SchemaError(f"{line}table {name!r}", path=path, expected=expected, got=show(table))
     return {name: table for name, table in tables.items() if table is not None}
 
 
 def _is_table(name: str, table: Any) -> bool:
-    if name in _WORDS:
-        words = table if isinstance(table, list) else [table]
-        return bool(words) and all(isinstance(word, str) for word in words)
+    if name in _STRINGS:
+        strings = table if isinstance(table, list) else [table]
+        return bool(strings) and all(isinstance(each, str) for each in strings)
     return isinstance(table, dict) or (name == "model" and table == OWN_MODEL)
 
 
@@ -140,64 +144,64 @@ def _as_plain(value: Any) -> Any:
 
 STATE_NAME: Final = "state.json"
 HELD_OUT: Final = "held out of train"
-"""What the facts of a run name as its validation, where a part of the train split is held out for it."""
+"""Value of `validation` in `facts`, where a share of the train split is held out for validation."""
 
 MOST_LABELS: Final = 1_000_000
-"""Of a target: more of them are no classes that a model has learned."""
+"""Maximum number of labels of a target; more is taken for a damaged file."""
 
 
 def check_facts(facts: object, path: PathLike) -> None:
-    """Refuse facts that no run writes; what is not used when a run is opened is not looked at.
+    """Raise an error for a table `facts` with wrong values; only what opening a run needs is checked.
 
     Args:
-        facts: The table, as it was read: `targets` with kind and number of labels, `logits` with yes or no.
-        path: Of the file, for errors.
+        facts: The table: `targets` with kind and number of labels, `logits` with true or false.
+        path: Path of the file, for errors.
 
     Raises:
-        SchemaError: They have another form.
+        SchemaError: A value has the wrong type, or is out of range.
 
     Example:
         >>> check_facts({"targets": {"y": {"kind": "binary", "labels": 2}}}, "run.yaml")
     """
-    table = _need_table("facts", facts, path)
-    for name, target in _need_table("facts.targets", table.get("targets"), path).items():
-        place = f"facts.targets.{name}"
-        known = _need_table(place, target, path)
+    table = _check_table("facts", facts, path)
+    for name, target in _check_table("facts.targets", table.get("targets"), path).items():
+        location = f"facts.targets.{name}"
+        known = _check_table(location, target, path)
         kind, labels = known.get("kind"), known.get("labels")
         if kind not in get_args(Kind):
-            raise _fault(f"{place}.kind", path, list_choices(get_args(Kind)), kind)
+            raise _make_error(f"{location}.kind", path, list_choices(get_args(Kind)), kind)
         least = 0 if kind == "regression" else 1
         if not isinstance(labels, int) or isinstance(labels, bool) or not least <= labels <= MOST_LABELS:
             expected = f"a whole number from {least} to {MOST_LABELS:,}"
-            raise _fault(f"{place}.labels", path, expected, labels)
-    for name, is_logit in _need_table("facts.logits", table.get("logits"), path).items():
+            raise _make_error(f"{location}.labels", path, expected, labels)
+    for name, is_logit in _check_table("facts.logits", table.get("logits"), path).items():
         if not isinstance(is_logit, bool):
-            raise _fault(f"facts.logits.{name}", path, "true or false", is_logit)
+            raise _make_error(f"facts.logits.{name}", path, "true or false", is_logit)
 
 
 def read_trained(folder: Path) -> str | None:
-    """Return the fingerprint of the split that a run was trained on; None, if nothing tells it."""
+    """Return the fingerprint of the split that a run was trained on; None if it is not stored."""
     try:
-        form = json.loads((folder / STATE_NAME).read_bytes())
+        state = json.loads((folder / STATE_NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None  # a run is evaluated without it, too
-    identity = form.get("identity") if isinstance(form, dict) else None
+        return None  # an evaluation does not need it
+    identity = state.get("identity") if isinstance(state, dict) else None
     data = identity.get("data") if isinstance(identity, dict) else None
     return data if isinstance(data, str) else None
 
 
-def _need_table(place: str, value: object, path: PathLike) -> Mapping[str, Any]:
+def _check_table(location: str, value: object, path: PathLike) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _fault(place, path, "a table", value)
+        raise _make_error(location, path, "a table", value)
     for name in value:
         if not isinstance(name, str):
-            raise _fault(place, path, "names that are texts", name)
+            raise _make_error(location, path, "names that are strings", name)
     return value
 
 
-def _fault(place: str, path: PathLike, expected: str, got: object) -> SchemaError:
-    advice = "The file is not as the run wrote it."
+def _make_error(location: str, path: PathLike, expected: str, got: object) -> SchemaError:
+    advice = "The file was changed after the run wrote it."
     shown = "nothing" if got is None else show(got)
-    return SchemaError(place, path=path, expected=expected, got=shown, advice=advice)
+    return SchemaError(location, path=path, expected=expected, got=shown, advice=advice)

@@ -1,7 +1,7 @@
-"""Which stored array belongs to which weight of a model: by name, not by place alone.
+"""Snapshots of a model and its callbacks: the state of all weights and variables, as arrays.
 
-In: the paths that weights had when they were written, and those of a model. Out: for each weight, the number
-of its array; or an error that names the first that fits nowhere.
+In: a model and callbacks. Out: a `Snapshot`, and both restored from one. Arrays are matched to the weights of
+a model by name; an error names the first that does not fit.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ _COUNTER = re.compile(r"_\d+(?=/|$)")
 
 
 def pair_weights(stored: Sequence[str], wanted: Sequence[str], path: Path | None = None) -> list[int]:
-    """Return, for each weight that is wanted, the number of the stored one that it is.
+    """Return the index of the stored array for each weight of a model.
 
-    Layers that nobody named are numbered by Keras through a process: `dense_3` of one is `dense` of another.
-    Without those numbers, names must come in the same order; or each must be there once, in any order.
+    Keras numbers layers without a name by process: `dense_3` in one is `dense` in another. Without those
+    numbers, names must be in the same order; or each must occur once, in any order.
+
+    Args:
+        stored: Paths of the stored weights.
+        wanted: Paths of the weights of the model.
+        path: Path of the file, for errors.
 
     Raises:
-        StateError: There are more or fewer, or others.
+        StateError: The number of weights differs, or their names do.
     """
     if len(stored) != len(wanted):
-        raise _refuse_weights("number of weights of the model", len(stored), len(wanted), path)
+        raise _make_weight_error("number of weights of the model", len(stored), len(wanted), path)
     if list(stored) == list(wanted):
         return list(range(len(stored)))
     if len(set(stored)) == len(stored) and set(stored) == set(wanted):
@@ -43,28 +48,28 @@ def pair_weights(stored: Sequence[str], wanted: Sequence[str], path: Path | None
     if len(set(plain)) == len(plain) and set(plain) == set(others):
         return [plain.index(name) for name in others]
     at = next(number for number, pair in enumerate(zip(plain, others, strict=True)) if pair[0] != pair[1])
-    raise _refuse_weights(f"weight {at} of the model", repr(stored[at]), repr(wanted[at]), path)
+    raise _make_weight_error(f"weight {at} of the model", repr(stored[at]), repr(wanted[at]), path)
 
 
-def _refuse_weights(what: str, expected: object, got: object, path: Path | None) -> StateError:
-    advice = "The model is another one than that of the run, or its layers have other names."
+def _make_weight_error(what: str, expected: object, got: object, path: Path | None) -> StateError:
+    advice = "Pass the model that the run was trained with, with the same names of layers."
     return StateError(what, path=path, expected=expected, got=got, advice=advice)
 
 
-# Of `Callback` itself; the model and what it was told by `fit` are there before anything is restored.
+# Attributes of `Callback` itself, which `fit` sets before anything is restored.
 _NOT_STATE: Final = ("model", "_model", "params", "validation_data")
 _ARRAYS: Final = "arrays"
-_AIMED: Final = "is_aimed"
+_HAS_DIRECTION: Final = "is_aimed"  # as it is stored
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a run holds at a step.
+    """State of a model and its callbacks at a step.
 
     Attributes:
-        arrays: By name: `model/7`, `optimizer/3`, `metrics/0`, `callback/0/best_weights/2`, ….
-        paths: What each array of model, optimizer and metrics is, in words.
-        callbacks: What callbacks remember, one a callback.
+        arrays: Arrays by name: `model/7`, `optimizer/3`, `metrics/0`, `callback/0/best_weights/2`, ….
+        paths: Path of the Keras variable of each array of model, optimizer and metrics.
+        callbacks: State of each callback.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -73,14 +78,14 @@ class Snapshot:
 
 
 def copy_array(variable: Any) -> NDArray[Any]:
-    """Return what a variable of Keras holds now, in memory of its own."""
-    return np.array(variable.__array__())  # np.array(variable) warns: Keras does not know its `copy`
+    """Return a copy of the value of a Keras variable."""
+    return np.array(variable.__array__())  # np.array(variable) warns: Keras does not support `copy`
 
 
 def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
-    """Return what a model and its callbacks hold now, as copies."""
+    """Return the current state of a model and its callbacks, as copies."""
     if hasattr(model, "jax_state_sync"):
-        model.jax_state_sync()  # while it trains, JAX has the variables elsewhere
+        model.jax_state_sync()  # during training, JAX holds the variables elsewhere
     arrays: dict[str, NDArray[Any]] = {}
     paths = {}
     for group, variables in _list_groups(model).items():
@@ -97,44 +102,46 @@ def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
 
 
 def restore_model(model: Any, snapshot: Snapshot, *, with_metrics: bool = True) -> None:
-    """Bring a model to what a snapshot holds.
+    """Restore the state of a model.
 
     Args:
         model: The model.
-        snapshot: What it held.
-        with_metrics: Whether metrics go on counting; not where an epoch begins.
+        snapshot: The state.
+        with_metrics: Whether to restore metrics too; not at the beginning of an epoch.
 
     Raises:
-        StateError: It is that of another model.
+        StateError: The snapshot belongs to another model.
     """
     for group, variables in _list_groups(model).items():
         stored = [name for name in snapshot.arrays if name.startswith(f"{group}/")]
         if len(stored) != len(variables):
-            raise _refuse(f"number of variables of the {group}", len(variables), len(stored))
+            raise _make_state_error(f"number of variables of the {group}", len(variables), len(stored))
         if group == "model":
             names = [snapshot.paths.get(f"model/{number}", "") for number in range(len(stored))]
-            # The optimizer's variables come in the order of the model's: that must be the same.
+            # The optimizer's variables are in the order of the model's, which must therefore be the same.
             if pair_weights(names, [str(each.path) for each in variables]) != list(range(len(stored))):
-                raise _refuse("order of the model's variables", "that of the run", "another one")
+                raise _make_state_error(
+                    "order of the model's variables", "the order of the run", "another order"
+                )
         for number, variable in enumerate(variables):
             array = snapshot.arrays[f"{group}/{number}"]
             if tuple(variable.shape) != array.shape:
                 what = f"shape of {variable.path!r}, variable {number} of the {group}"
-                raise _refuse(what, tuple(variable.shape), array.shape)
+                raise _make_state_error(what, tuple(variable.shape), array.shape)
             if group != "metrics" or with_metrics:
                 variable.assign(array)
 
 
 def restore_callbacks(callbacks: Sequence[Any], snapshot: Snapshot) -> None:
-    """Bring callbacks to what a snapshot holds; they have begun, and forgotten what they knew.
+    """Restore the state of callbacks, after `fit` has reset it at the beginning.
 
     Raises:
-        StateError: They are others.
+        StateError: The snapshot has the state of other callbacks.
     """
     kinds = [type(callback).__name__ for callback in callbacks]
     stored = [str(state.get("kind")) for state in snapshot.callbacks]
     if kinds != stored:
-        raise _refuse("callbacks", ", ".join(stored) or "none", ", ".join(kinds) or "none")
+        raise _make_state_error("callbacks", ", ".join(stored) or "none", ", ".join(kinds) or "none")
     for number, (callback, state) in enumerate(zip(callbacks, snapshot.callbacks, strict=True)):
         prefix = f"callback/{number}/"
         held = {
@@ -149,12 +156,12 @@ def _list_groups(model: Any) -> dict[str, list[Any]]:
         "model": list(model.variables),  # `weights` would lack the seeds of dropout
         "optimizer": [] if optimizer is None else list(optimizer.variables),
         "metrics": list(model.metrics_variables),
-        "seed": [global_seed_generator().state],  # of layers that draw without one of their own
+        "seed": [global_seed_generator().state],  # for layers without a seed generator of their own
     }
 
 
 def _dump_callback(callback: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what a callback remembers: scalars, and lists of arrays such as the best weights."""
+    """Return the state of a callback: scalars, and lists of arrays such as the best weights."""
     values: dict[str, Any] = {}
     lists: dict[str, int] = {}
     arrays: dict[str, NDArray[Any]] = {}
@@ -172,7 +179,7 @@ def _dump_callback(callback: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any
             arrays |= {f"{name}/{at}": np.array(each) for at, each in enumerate(value)}
     kind = type(callback).__name__
     is_aimed = getattr(callback, "monitor_op", None) is not None
-    return {"kind": kind, "values": values, _ARRAYS: lists, _AIMED: is_aimed}, arrays
+    return {"kind": kind, "values": values, _ARRAYS: lists, _HAS_DIRECTION: is_aimed}, arrays
 
 
 def _is_numeric(value: Any) -> bool:
@@ -180,9 +187,9 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    if state.get(_AIMED) and callback.monitor_op is None:
-        # Those of Keras that watch a metric find out whether it is to rise when they first see it, and turn
-        # the sign of another attribute then: once, or what is restored would be turned again.
+    if state.get(_HAS_DIRECTION) and callback.monitor_op is None:
+        # Keras callbacks with a monitor set their direction at the first value, and then flip the sign of
+        # another attribute: this must happen before restoring, or the restored value would be flipped again.
         callback._set_monitor_op()
     for name, value in state["values"].items():
         if name not in vars(callback):
@@ -192,6 +199,6 @@ def _load_callback(callback: Any, state: Mapping[str, Any], arrays: Mapping[str,
         setattr(callback, name, [arrays[f"{name}/{at}"] for at in range(count)])
 
 
-def _refuse(what: str, expected: object, got: object) -> StateError:
-    advice = "Give the model and the callbacks that the run was begun with."
+def _make_state_error(what: str, expected: object, got: object) -> StateError:
+    advice = "Pass the model and the callbacks that the run was started with."
     return StateError(what, expected=expected, got=got, advice=advice)

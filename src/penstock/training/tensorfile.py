@@ -1,8 +1,8 @@
-"""Arrays in a file that holds nothing else: the safetensors format, which no reader can be made to run.
+"""Files of arrays in the safetensors format, which holds no code.
 
-In: arrays by name and a few texts. Out: a file that appears whole or not at all, and the same arrays again.
-The package `safetensors` reads: it checks a file from anywhere before it takes memory. Files are written
-here: that package (0.8) orders texts at random, and the same run must give the same bytes.
+In: arrays by name, and texts. Out: a file, written atomically, and the same arrays again. The package
+`safetensors` reads, as it checks untrusted files before it allocates memory; it does not write, as it (0.8)
+orders texts at random, and the same run must give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ALIGNED: Final = 8
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mapping[str, str]) -> str:
-    """Write arrays, in place of a file that is there, and return the SHA-256 of the file.
+    """Write arrays, replacing the file, and return its SHA-256.
 
     Raises:
         WriteError: The disk is full, or fails.
-        StateError: An array has a type that the format does not know, or a name or a text is not Unicode.
+        StateError: The format does not support the type of an array, or a name or text is not Unicode.
     """
     entries: dict[str, Any] = {_TEXTS: dict(texts)}
     arrays = {name: _as_stored(name, array) for name, array in tensors.items()}
@@ -69,13 +69,13 @@ def read_tensors(path: Path, sha256: str | None = None) -> tuple[dict[str, NDArr
     """Read arrays and texts.
 
     Args:
-        path: The file.
-        sha256: What its SHA-256 must be; not looked at, if not given.
+        path: Path of the file.
+        sha256: Expected SHA-256 of the file; not checked if not given.
 
     Raises:
         NoSuchPathError: There is no such file.
-        PathError: It cannot be read.
-        StateError: It is another file than was written, or no such file at all.
+        PathError: The file cannot be read.
+        StateError: The file is damaged, or is not a safetensors file.
     """
     try:
         data = path.read_bytes()
@@ -87,7 +87,7 @@ def read_tensors(path: Path, sha256: str | None = None) -> tuple[dict[str, NDArr
         raise StateError("SHA-256", path=path, expected=sha256, got=got, advice="The file is damaged.")
     try:
         tensors = dict(deserialize(data))
-        # That has checked the header, but gives neither the texts nor the order of the arrays.
+        # `deserialize` has checked the header, but returns neither the texts nor the order of the arrays.
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, ValueError, RecursionError) as error:
         _refuse(path, "a safetensors file", str(error))
@@ -102,7 +102,9 @@ def _make_array(path: Path, name: str, tensor: Mapping[str, Any]) -> NDArray[Any
     if kind not in _DTYPES:
         _refuse(path, f"array {name!r} of one of {', '.join(_DTYPES)}", kind)
     try:
-        return np.frombuffer(tensor["data"], _DTYPES[kind]).reshape(shape)  # of a bytearray: may be changed
+        return np.frombuffer(tensor["data"], _DTYPES[kind]).reshape(
+            shape
+        )  # writable, as `data` is a bytearray
     except ValueError:  # the format allows more dimensions than NumPy
         _refuse(path, f"a shape that array {name!r} can have", shape)
 
