@@ -1,7 +1,7 @@
-"""A model as it is being described: statements, the names in them, and the sizes.
+"""The description of a model as statements, with unique names of variables and layers.
 
-In: terms that read like Keras code. Out: a block of statements, which `build.py` carries out and `code.py`
-writes as Python.
+In: terms that read like Keras code. Out: a block of statements, which `build.py` executes and `code.py`
+writes as Python code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 from penstock.foundation.program import Comment, StatementBlock, Term
 from penstock.model.options import ModelOptions
 
-_MAX_STEM_CHARS: Final = 32  # what is behind it still fits a line
+_MAX_STEM_CHARS: Final = 32  # so that names with suffixes fit into a line
 _RESERVED: Final = (
     *keyword.kwlist,
     *keyword.softkwlist,
@@ -28,7 +28,7 @@ _RESERVED: Final = (
 
 
 class Namer:
-    """Gives names that come once, however much what they are made of is alike.
+    """Makes unique names from texts.
 
     Example:
         >>> give = Namer()
@@ -40,7 +40,7 @@ class Namer:
         self._taken = set(taken)
 
     def __call__(self, text: str) -> str:
-        """Return a name that looks like `text`."""
+        """Return a new name that resembles `text`."""
         plain = make_plain(text)
         name, number = plain, 1
         while name in self._taken:
@@ -50,18 +50,18 @@ class Namer:
         return name
 
     def keep(self, name: str) -> str:
-        """Return a name as it is; nothing else will get it."""
+        """Reserve a name unchanged, and return it."""
         self._taken.add(name)
         return name
 
 
 def make_stem(text: str) -> str:
-    """Return what the names of the variables and layers for a field begin with."""
+    """Return the prefix of the names of variables and layers for a field."""
     return make_plain(text)[:_MAX_STEM_CHARS].rstrip("_")
 
 
 def make_plain(text: str) -> str:
-    """Return a text as letters, digits and underscores of ASCII, beginning with a letter."""
+    """Return a text as ASCII letters, digits and underscores, beginning with a letter."""
     ascii_only = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     plain = re.sub(r"[^A-Za-z0-9]+", "_", ascii_only).strip("_")
     return plain if plain[:1].isalpha() else f"n{plain}" if plain else "field"
@@ -74,12 +74,12 @@ INITIALIZERS: Final = Term.name("initializers")
 REGULARIZERS: Final = Term.name("regularizers")
 INPUTS: Final = Term.name("inputs")
 
-# What each number of a table costs, squared: rows that are rare would be learned by heart. On a table whose
-# text was 2,932 surnames AUC was 0.814 without it and without leaving words out, 0.860 with both; on one of
-# 166 breeds 0.7500 without it, 0.7524 with it (means of five seeds). A word that decides is still found.
+# L2 regularization of embeddings: without it the model memorizes rare rows. On data with a text of 2,932
+# surnames AUC was 0.814 without it and without word dropout, 0.860 with both; with 166 breeds it was 0.7500
+# without and 0.7524 with it (means of five seeds). Frequent, decisive words are still learned.
 TABLE_COST: Final = 0.01
 
-# Of the mean that a layer keeps: after 50 batches it is that of the data, where Keras' 0.99 takes 500.
+# Of batch normalization: after 50 batches the mean is that of the data; Keras' default of 0.99 needs 500.
 _MOMENTUM: Final = 0.9
 
 
@@ -92,12 +92,12 @@ class Blueprint:
     """The description of a model.
 
     Attributes:
-        block: Its statements so far.
-        options: With nothing left open.
-        width: Of the vectors that inputs become.
-        token_width: Of the vectors of tokens and steps.
-        variable: Gives names to variables.
-        layer: Gives names to layers.
+        block: Statements so far.
+        options: Options, with all defaults filled in.
+        width: Size of the vector of each input.
+        token_width: Size of the vectors of tokens and steps.
+        variable: Makes the names of variables.
+        layer: Makes the names of layers.
     """
 
     def __init__(self, options: ModelOptions) -> None:
@@ -115,7 +115,7 @@ class Blueprint:
         return self.block.bind(variable, value)
 
     def remark(self, text: str) -> None:
-        """Add a comment on what follows, within a section."""
+        """Add a comment on the next statements, within a section."""
         self.block.statements.append(Remark(text))
 
     def dense(self, name: str, units: int, x: Term, activation: str | None = "relu") -> Term:
@@ -124,26 +124,26 @@ class Blueprint:
         return LAYERS.Dense(units, **keywords, **self.regularize(), name=self.layer(name))(x)
 
     def normalize(self, name: str, x: Term, **keywords: Term) -> Term:
-        """Return a term less its mean, by its deviation, as a layer finds them over the batches."""
+        """Return a batch normalization layer, called with a term."""
         return LAYERS.BatchNormalization(momentum=_MOMENTUM, name=self.layer(name))(x, **keywords)
 
     def finish(self, name: str, x: Term) -> Term:
-        """Bind the variable that a section ends with."""
+        """Bind the result of a section to a new variable."""
         return self.bind(self.variable(name), x)
 
     def drop(self, variable: str, name: str, x: Term) -> Term:
-        """Bind a variable to a term of which some units are left out at random, if any are."""
+        """Bind a variable to a term with dropout, if the options have any."""
         if not self.options.dropout:
             return x
         return self.bind(variable, LAYERS.Dropout(self.options.dropout, name=self.layer(name))(x))
 
     def regularize(self, *names: str) -> dict[str, Any]:
-        """Return the keywords by which weights cost something, if they do."""
+        """Return the keywords for L2 regularization of weights, if the options have any."""
         if not self.options.l2:
             return {}
         return dict.fromkeys(names or ("kernel_regularizer",), Term.name("l2"))
 
 
 def cast_float(x: Term, dtype: str) -> Term:
-    """Return a term as float32; `dtype` is what it is."""
+    """Return a term of type `dtype` as float32."""
     return x if dtype == "float32" else OPS.cast(x, "float32")

@@ -1,7 +1,7 @@
-"""Builds the model for a pipeline.
+"""Build the model for a pipeline.
 
-In: a schema, a fitted pipeline, options. Out: a `keras.Model` whose inputs and outputs go by name. The
-description is carried out statement by statement: names are looked up in a table, nothing is read from text.
+In: a schema, a fitted pipeline, options. Out: a `keras.Model` whose inputs and outputs are named. The
+statements of its description are executed one by one: names are looked up in a table, no text is evaluated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MODULES: Final[Mapping[str, Any]] = {
     "initializers": keras.initializers,
     "regularizers": keras.regularizers,
 }
-_SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
     "*": operator.mul,
     "/": operator.truediv,
@@ -52,16 +52,16 @@ _SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 def build_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None = None) -> keras.Model:
     """Build the model for the inputs and targets of a pipeline.
 
-    It takes a dict with an array for each of `pipeline.inputs`, and gives an array for one target, or a dict
-    for several: probabilities of classes, or numbers in the units that the batches have.
+    The model takes a dict with one array per input of the pipeline, and returns an array for one target, or a
+    dict for several: probabilities of classes, or numbers as scaled in the batches.
 
     Args:
-        schema: Of the data.
-        pipeline: Fitted to such data.
-        options: The kinds of encoders, and sizes.
+        schema: Schema of the data.
+        pipeline: Pipeline fitted to data with this schema.
+        options: Encoders and sizes.
 
     Raises:
-        OptionError: There is no input or no target, or one that no model is built for.
+        OptionError: There is no input or no target, or one that is not supported.
         UnknownNameError: The schema lacks a field that the pipeline reads.
         SchemaError: A field has another type than the pipeline was fitted to.
 
@@ -74,19 +74,19 @@ def build_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None
     """
     chosen = (options or ModelOptions()).resolved()
     model = run_statements(design_model(schema, pipeline, chosen))
-    model.built_from = chosen  # by which a run rebuilds it, without any code in the run's folder
+    model.built_from = chosen  # a run stores these options to rebuild the model, and no code
     return model
 
 
 def run_statements(statements: Iterable[Statement]) -> keras.Model:
-    """Return the model that the statements of a description return."""
+    """Execute the statements of a description, and return the model."""
     scope: dict[str, Any] = dict(_MODULES)
     for statement in statements:
         if isinstance(statement, Bind):
             _bind(statement.names[0], _evaluate(statement.value, scope), scope)
         elif isinstance(statement, Return):
             return _evaluate(statement.value, scope)
-    raise TypeError("the description of a model returns none")
+    raise TypeError("the description of a model does not return a model")
 
 
 def _bind(name: str, value: Any, scope: dict[str, Any]) -> None:
@@ -113,13 +113,13 @@ def _call(node: Call, scope: Mapping[str, Any]) -> Any:
 def _make_backbone(name: str, keywords: dict[str, Any]) -> keras.Model:
     try:
         return getattr(keras.applications, name)(**keywords)
-    except (ValueError, OSError) as error:  # images too small for it, or weights of another model
+    except (ValueError, OSError) as error:  # images that are too small, or weights of another model
         raise OptionError(
             f"image of ModelOptions: {name} for images of {keywords['input_shape']}",
             field="image",
-            expected="images and weights that it takes",
+            expected="images and weights that fit the model",
             got=str(error).strip().splitlines()[0].rstrip("."),
-            advice="Give the field another size, such as Image(size=224), or say image='cnn'.",
+            advice="Use another image size, such as Image(size=224), or image='cnn'.",
         ) from error
 
 
@@ -130,8 +130,8 @@ def _index(node: Subscript, scope: Mapping[str, Any]) -> Any:
 
 def _operate(node: Operation, scope: Mapping[str, Any]) -> Any:
     if node.left is None:
-        raise TypeError(f"no sign {node.sign!r} alone")
-    return _SIGNS[node.sign](_evaluate(node.left, scope), _evaluate(node.right, scope))
+        raise TypeError(f"unary operator {node.sign!r} is not supported")
+    return _OPERATORS[node.sign](_evaluate(node.left, scope), _evaluate(node.right, scope))
 
 
 def _list(node: ListNode, scope: Mapping[str, Any]) -> Any:

@@ -1,7 +1,7 @@
-"""Writes the model for a pipeline as plain Keras code.
+"""Write the model for a pipeline as plain Keras code, for users to edit.
 
-In: a schema, a fitted pipeline, options. Out: the text of a module with a function `build`, which needs Keras
-alone and makes the model that `build_model` makes: for a person to take over.
+In: a schema, a fitted pipeline, options. Out: the text of a module with a function `build`, which needs only
+Keras and returns the same model as `build_model`.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ Penstock wrote it. Train it with: penstock train DATASET --model model.py:build
 
 
 def write_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None = None) -> str:
-    """Return the code of the model that `build_model` makes.
+    """Return the code of the model that `build_model` builds.
 
-    It defines a function `build() -> keras.Model`: the same layers, by the same names, with weights in the
+    The code defines a function `build() -> keras.Model`, with the same layers and names, and weights in the
     same order.
 
     Args:
-        schema: Of the data.
-        pipeline: Fitted to such data.
-        options: The kinds of encoders, and sizes.
+        schema: Schema of the data.
+        pipeline: Pipeline fitted to data with this schema.
+        options: Encoders and sizes.
 
     Raises:
-        OptionError: As for `build_model`.
-        UnknownNameError: Likewise.
-        SchemaError: Likewise.
+        OptionError: There is no input or no target, or one that is not supported.
+        UnknownNameError: The schema lacks a field that the pipeline reads.
+        SchemaError: A field has another type than the pipeline was fitted to.
     """
     return write_statements(design_model(schema, pipeline, options))
 
 
 def write_statements(statements: Iterable[Statement]) -> str:
-    """Return the module whose function returns what the statements of a description do."""
+    """Return the text of a module whose function `build` has these statements."""
     lines = [line for statement in statements for line in _write_statement(statement)]
     used = [name for name in _MODULES if any(f"{name}." in line for line in lines)]
     head = [*_HEAD.splitlines(), "", "import keras", f"from keras import {', '.join(used)}", "", ""]
@@ -73,7 +73,7 @@ def _write_statement(statement: Statement) -> Iterator[str]:
     if isinstance(statement, Comment):
         if not isinstance(statement, Remark):
             yield ""
-        # No line of a name may become code.
+        # Line breaks in names of fields must not turn a comment into code.
         words = " ".join(statement.text.split())
         yield from wrap(words, _WIDTH - 10, initial_indent=f"{_STEP}# ", subsequent_indent=f"{_STEP}# ")
     elif isinstance(statement, Bind):
@@ -91,9 +91,9 @@ def _write_binding(name: str, value: Node) -> str:
 
 
 def _write(node: Node | Slice, indent: str, taken: int) -> str:
-    """Return a value that begins `taken` characters behind an indent, in lines if it is too long for one."""
+    """Return a value that begins `taken` characters after an indent, on several lines if it is too long."""
     flat = write_flat(node)
-    # One less: a comma may follow.
+    # One character less, as a comma may follow.
     if len(indent) + taken + len(flat) < _WIDTH:
         return flat
     if isinstance(node, Call):
@@ -114,7 +114,7 @@ def _break_call(node: Call, indent: str, taken: int) -> str:
     function, inner = node.function, indent + _STEP
     tail = write_flat(Call(Name(""), node.arguments, node.keywords))
     if isinstance(function, Call) and len(tail) <= _SHORT:
-        # `layers.Dense(…)(x)`: what the layer is made of is what is long.
+        # In `layers.Dense(…)(x)`, the arguments of the layer are the long part.
         return f"{_break_call(function, indent, taken)}{tail}"
     parts = [_write(each, inner, 0) for each in node.arguments]
     parts += [f"{name}={_write(each, inner, len(name) + 1)}" for name, each in node.keywords]

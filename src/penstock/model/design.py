@@ -1,4 +1,4 @@
-"""The description of a model for a pipeline: statements that are carried out, or written as code.
+"""The description of a model for a pipeline, as statements to execute or to write as code.
 
 In: a schema, a fitted pipeline, options. Out: the statements of a function that returns a `keras.Model`.
 """
@@ -22,7 +22,7 @@ from penstock.transform.pipeline import Pipeline
 
 
 def combine(blueprint: Blueprint, vectors: Sequence[Term]) -> Term:
-    """Describe the layers; return the term for the vector."""
+    """Describe the layers that combine the vectors of all inputs; return the term for the result."""
     blueprint.block.note("Together.")
     x = vectors[0]
     if len(vectors) > 1:
@@ -37,7 +37,7 @@ _ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel
 
 
 def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
-    """Describe the heads; return the term for what the model gives."""
+    """Describe the output layers; return the term for the outputs of the model."""
     blueprint.block.note("Predicted.")
     found = {name: _add_head(blueprint, task, x) for name, task in tasks.items()}
     if len(found) == 1:
@@ -46,25 +46,25 @@ def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
 
 
 def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
-    # float32 whatever the policy: probabilities of half precision round to 0 and 1.
-    facts: dict[str, Any] = {"dtype": "float32"}
-    costs, stem = blueprint.regularize(), make_stem(task.name)
+    # float32 for any dtype policy: probabilities in half precision round to 0 and 1.
+    precision: dict[str, Any] = {"dtype": "float32"}
+    regularizers, stem = blueprint.regularize(), make_stem(task.name)
     if task.kind != "regression":
         activation, name = _ACTIVATIONS[task.kind], blueprint.layer(stem)
-        return LAYERS.Dense(task.units, activation=activation, **costs, **facts, name=name)(x)
+        return LAYERS.Dense(task.units, activation=activation, **regularizers, **precision, name=name)(x)
     name = f"{stem}_dense"
-    dense = LAYERS.Dense(task.units, **costs, **facts, name=blueprint.layer(name))
+    dense = LAYERS.Dense(task.units, **regularizers, **precision, name=blueprint.layer(name))
     dense = blueprint.finish(name, dense(x))
-    # Learned near 0 and 1, given with the mean and the deviation of the target; a few digits of them do.
+    # The dense layer learns standardized numbers; mean and deviation of the target need only a few digits.
     deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
-    return LAYERS.Rescaling(deviation, mean, **facts, name=blueprint.layer(stem))(dense)
+    return LAYERS.Rescaling(deviation, mean, **precision, name=blueprint.layer(stem))(dense)
 
 
 def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None) -> tuple[Statement, ...]:
     """Describe the model for the inputs and targets of a pipeline.
 
     Raises:
-        OptionError: There is no input or no target, or one that no model is built for.
+        OptionError: There is no input or no target, or one that is not supported.
         UnknownNameError: The schema lacks a field that the pipeline reads.
         SchemaError: A field has another type than the pipeline was fitted to.
     """
@@ -105,6 +105,6 @@ def _make_input(blueprint: Blueprint, output: Output) -> Term:
     name, shape, dtype = output.name, output.shape, output.dtype
     if "/" not in name:
         return KERAS.Input(shape, dtype=dtype, name=blueprint.layer.keep(name))
-    # Keras refuses a layer of that name; a tensor may have it.
+    # Keras does not allow a slash in the name of a layer, but in the name of a tensor.
     tensor = KERAS.KerasTensor((None, *shape), dtype=dtype, name=name)
     return KERAS.Input(tensor=tensor, name=blueprint.layer(make_stem(name)))

@@ -1,7 +1,7 @@
-"""What each input of a pipeline is to a model: a number, a code, a row, a sequence, an image.
+"""The kind of each input of a pipeline: number, code, row, sequence or image, which selects its encoder.
 
-In: a fitted pipeline. Out: `Feature`s, by which encoders are chosen. Where a transform made the input it is
-asked; what a function made goes by type and shape.
+In: a fitted pipeline. Out: `Feature`s. The transform that made an input decides its kind; for inputs of a
+user's function, dtype and shape do.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from penstock.transform.text import Tokenize
 
 FeatureKind: TypeAlias = Literal["number", "code", "row", "ids", "steps", "image", "array"]
 
-_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_WHOLE_DTYPES: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One input, or several codes in one.
+    """An input of a model, with what its encoder needs.
 
     Attributes:
-        name: Of the input.
-        kind: "number": one a record. "code": of one value, or of one a column. "row": a vector. "ids": of
-            tokens or values, in order. "steps": numbers, in order. "image": pixels. "array": a tensor of
-            several dimensions.
-        output: What a batch has of it.
-        sizes: How many codes there are, for each column of codes.
-        padding: What stands behind the last step of a sequence.
-        mask: The input that says which steps are no padding, or None.
-        is_text: Whether the ids are those of tokens.
-        is_scaled: Whether its numbers need no scaling: a transform did it, or they are zeros and ones.
-        pixels: How pixels from 0 to 255 become the numbers of an image, where that is known.
+        name: Name of the input.
+        kind: "number": one number per record. "code": one code per record, or one per column. "row": a
+            vector. "ids": a sequence of tokens or values. "steps": a sequence of numbers. "image": pixels.
+            "array": a tensor of several dimensions.
+        output: Output of the pipeline.
+        sizes: Number of codes, for each column of codes.
+        padding: Padding value of a sequence.
+        mask: Name of the input that is True for steps that are not padding, or None.
+        is_text: Whether the ids are tokens.
+        is_scaled: Whether the numbers need no scaling: a transform scaled them, or they are zeros and ones.
+        pixels: Scaling from pixels, 0 to 255, to the numbers of the image, if it is known.
     """
 
     name: str
@@ -58,33 +58,35 @@ class Feature:
 
     @property
     def stem(self) -> str:
-        """What the names of its variables and layers begin with."""
+        """Prefix of the names of its variables and layers."""
         return make_stem(self.name)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its elements are whole numbers."""
-        return self.output.dtype in _WHOLE
+        """Whether the elements are whole numbers."""
+        return self.output.dtype in _WHOLE_DTYPES
 
 
 def find_features(pipeline: Pipeline) -> list[Feature]:
-    """Return what the inputs of a pipeline are, in order; masks are part of the sequence that they are of.
+    """Return the features of a pipeline, in the order of its inputs; masks belong to their sequence.
 
     Raises:
-        OptionError: There is no input, or one that no encoder takes.
+        OptionError: There is no input, or one without an encoder.
     """
     inputs = pipeline.inputs
     if not inputs:
-        advice = "Every field is left out, or has another role."
-        raise TrainingDataError("inputs of the pipeline", expected="one at least", got="none", advice=advice)
+        advice = "Every field is dropped or has another role: keep at least one field as input."
+        raise TrainingDataError(
+            "inputs of the pipeline", expected="at least one input", got="no input", advice=advice
+        )
     makers = _Makers(pipeline)
-    found = [_sort(output, makers) for output in inputs.values()]
+    found = [_classify(output, makers) for output in inputs.values()]
     masks = {each.mask for each in found}
     return [each for each in found if each.name not in masks]
 
 
 class _Makers:
-    """Which transform has made an input, and which have made the parts of a group."""
+    """The transform that made each input, and those that made the members of a group."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.inputs = pipeline.inputs
@@ -99,11 +101,11 @@ class _Makers:
         }
 
     def find(self, name: str) -> tuple[str, Transform | None]:
-        """Return the field and the transform, of the output that has the field's name."""
+        """Return the field and the transform of an output."""
         return self.transforms.get(name, (name, None))
 
     def find_parts(self, name: str) -> Iterator[Transform | None]:
-        """Yield the transforms of the members of a group, groups in it included."""
+        """Yield the transforms of the members of a group, including nested groups."""
         for member in self.groups.get(name, ()):
             if member in self.groups:
                 yield from self.find_parts(member)
@@ -111,32 +113,32 @@ class _Makers:
                 yield self.find(member)[1]
 
     def find_mask(self, output: Output) -> str | None:
-        """Return the name of the mask of a sequence, if there is one."""
+        """Return the name of the mask of a sequence, or None."""
         name = f"{output.name}_mask"
         mask = self.inputs.get(name)
         return name if mask is not None and mask.dtype == "bool" and mask.shape == output.shape[:1] else None
 
 
-def _sort(output: Output, makers: _Makers) -> Feature:
-    _refuse_strange(output)
+def _classify(output: Output, makers: _Makers) -> Feature:
+    _check_supported(output)
     name = output.name
     owner, transform = makers.find(name)
-    if owner != name:  # a mask, or whether a number is missing
-        return _sort_plain(output, makers, is_scaled=True)
+    if owner != name:  # a mask, or an indicator of missing numbers
+        return _classify_by_shape(output, makers, is_scaled=True)
     if isinstance(transform, Image):
         return Feature(name, "image", output, pixels=_find_pixels(transform))
     if isinstance(transform, Encode | Tokenize):
-        return _sort_codes(output, transform, makers)
+        return _classify_codes(output, transform, makers)
     if isinstance(transform, Padded) and isinstance(makers.fields[name], Sequence):
         mask = makers.find_mask(output)
         is_scaled = isinstance(transform, Scale)
         return Feature(name, "steps", output, padding=transform.padding, mask=mask, is_scaled=is_scaled)
     if name in makers.groups:
-        return _sort_group(output, makers)
-    return _sort_plain(output, makers, is_scaled=isinstance(transform, Scale))
+        return _classify_group(output, makers)
+    return _classify_by_shape(output, makers, is_scaled=isinstance(transform, Scale))
 
 
-def _sort_codes(output: Output, transform: Encode | Tokenize, makers: _Makers) -> Feature:
+def _classify_codes(output: Output, transform: Encode | Tokenize, makers: _Makers) -> Feature:
     name, sizes = output.name, (transform.num_codes,)
     if transform.output not in ("index", "hash"):
         return Feature(name, "row", output, is_scaled=True)
@@ -153,7 +155,7 @@ def _sort_codes(output: Output, transform: Encode | Tokenize, makers: _Makers) -
     )
 
 
-def _sort_group(output: Output, makers: _Makers) -> Feature:
+def _classify_group(output: Output, makers: _Makers) -> Feature:
     parts = list(makers.find_parts(output.name))
     codes = [each for each in parts if isinstance(each, Encode) and each.output in ("index", "hash")]
     if len(codes) == len(parts) == output.shape[0]:
@@ -162,8 +164,8 @@ def _sort_group(output: Output, makers: _Makers) -> Feature:
     return Feature(output.name, "row", output, is_scaled=is_scaled)
 
 
-def _sort_plain(output: Output, makers: _Makers, *, is_scaled: bool) -> Feature:
-    """Return what an input is by its type and shape alone."""
+def _classify_by_shape(output: Output, makers: _Makers, *, is_scaled: bool) -> Feature:
+    """Return the feature of an input by dtype and shape only."""
     name, shape = output.name, output.shape
     mask = makers.find_mask(output)
     if not shape:
@@ -176,10 +178,10 @@ def _sort_plain(output: Output, makers: _Makers, *, is_scaled: bool) -> Feature:
 
 
 def _find_pixels(transform: Image) -> Scaling:
-    """Return how pixels from 0 to 255 become what a transform gives."""
+    """Return the scaling that a transform applies to pixels from 0 to 255."""
     scale = 1.0 if transform.scale is None else transform.scale
     mean, deviation = (
-        _spread(each, usual) for each, usual in ((transform.mean, 0), (transform.deviation, 1))
+        _as_tuple(each, default) for each, default in ((transform.mean, 0), (transform.deviation, 1))
     )
     size = max(len(mean), len(deviation))
     means, deviations = (each * (size // len(each)) for each in (mean, deviation))
@@ -189,17 +191,17 @@ def _find_pixels(transform: Image) -> Scaling:
     )
 
 
-def _spread(given: Any, usual: float) -> tuple[float, ...]:
+def _as_tuple(given: Any, default: float) -> tuple[float, ...]:
     if given is None:
-        return (float(usual),)
+        return (float(default),)
     return tuple(map(float, given)) if isinstance(given, tuple | list) else (float(given),)
 
 
-def _refuse_strange(output: Output) -> None:
+def _check_supported(output: Output) -> None:
     if output.is_ragged:
-        advice = "Say Pad(), or give the transform no ragged=True; or leave the field out: give None for it."
+        advice = "Use Pad(), or a transform without ragged=True; or drop the field: pass None for it."
     elif output.dtype in STRINGS:
-        advice = "Say Tokenize() or Encode() for it; or leave the field out: give None for it."
+        advice = "Use Tokenize() or Encode() for it; or drop the field: pass None for it."
     else:
         return
     raise OptionError(

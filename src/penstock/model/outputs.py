@@ -1,6 +1,6 @@
-"""Whether a model gives probabilities, or logits that become some.
+"""Find out whether a model returns probabilities or logits.
 
-In: a Keras model and its tasks. Out: a truth a target.
+In: a Keras model and its tasks. Out: True for logits, by target; also the losses of a compiled model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.transform.pipeline import Pipeline
 
 _SQUASHING: Final = ("sigmoid", "softmax", "hard_sigmoid")
 _SQUASHING_LAYERS: Final = ("Sigmoid", "Softmax", "HardSigmoid")
-# Layers and operations that give what they get, in another place or shape.
+# Layers and operations that do not change values, only their shape or type.
 _PASSING: Final = frozenset(
     ("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem")
 )
@@ -30,18 +30,18 @@ _PROBE_ROWS: Final = 64
 def find_logits(
     model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | None = None
 ) -> dict[str, bool]:
-    """Find out, by target, whether a model gives logits and not probabilities; of numbers, neither.
+    """Find out whether a model returns logits rather than probabilities, by target; False for numbers.
 
-    A compiled model's loss says it. Otherwise the last activation does: linear ones give logits. Where that
-    cannot be seen, the model is called on random numbers, and what it gives is looked at.
+    The loss of a compiled model decides. Otherwise the last activation does: without one, outputs are logits.
+    If the last activation is unknown, the model is called on random numbers, and its outputs are checked.
 
     Args:
         model: The model; a subclassed one must have been built.
-        tasks: What it is to predict.
-        pipeline: Says what a subclassed model is called on.
+        tasks: Task of each target.
+        pipeline: Pipeline that defines the inputs of a subclassed model.
 
     Raises:
-        OptionError: A loss for probabilities gets logits, or the other way round; or nothing tells.
+        OptionError: A loss for probabilities gets logits, or the reverse; or it cannot be found out.
     """
     losses = find_losses(model, tasks)
     tensors = _find_tensors(model, tasks)
@@ -51,18 +51,18 @@ def find_logits(
         if task.kind == "regression":
             found[name] = False
             continue
-        said, seen = _read_loss(losses.get(name)), _read_graph(tensors.get(name))
-        if said is None and seen is None:
+        by_loss, by_model = _read_loss(losses.get(name)), _read_graph(tensors.get(name))
+        if by_loss is None and by_model is None:
             probed = _probe(model, tasks, pipeline) if probed is None else probed
-            seen = _judge(task, probed[name])
-        if said is not None and seen is not None and said != seen:
-            raise _refuse(model, task, said)
-        found[name] = bool(seen if said is None else said)
+            by_model = _are_logits(task, probed[name])
+        if by_loss is not None and by_model is not None and by_loss != by_model:
+            raise _make_error(model, task, by_loss)
+        found[name] = bool(by_model if by_loss is None else by_loss)
     return found
 
 
 def find_losses(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    """Return the losses that a model was compiled with, by target; none of one that was not."""
+    """Return the losses that a model was compiled with, by target; empty if it is not compiled."""
     loss = getattr(model, "loss", None) if getattr(model, "compiled", False) else None
     if loss is None:
         return {}
@@ -77,7 +77,7 @@ def find_losses(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]
 
 
 def name_loss(loss: Any) -> str:
-    """Return the name of a loss as Keras writes it: `binary_crossentropy`; "" if there is none."""
+    """Return the name of a loss in the style of Keras, such as `binary_crossentropy`; "" for None."""
     if loss is None:
         return ""
     if isinstance(loss, str):
@@ -90,11 +90,11 @@ def name_loss(loss: Any) -> str:
 
 
 def _read_loss(loss: Any) -> bool | None:
-    """Say whether a loss takes logits; None if it does not say."""
-    said = getattr(loss, "from_logits", None)
-    if isinstance(said, bool):
-        return said
-    # By name, and as its functions, Keras' own take probabilities.
+    """Return whether a loss takes logits; None if that is unknown."""
+    from_logits = getattr(loss, "from_logits", None)
+    if isinstance(from_logits, bool):
+        return from_logits
+    # Keras' own losses take probabilities if they are given by name or as functions.
     is_plain = isinstance(loss, str) or loss is getattr(keras.losses, name_loss(loss), None)
     return False if is_plain and name_loss(loss).endswith("crossentropy") else None
 
@@ -106,16 +106,16 @@ def _find_tensors(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, An
 
 
 def _read_graph(tensor: Any) -> bool | None:
-    """Say whether a symbol comes from a layer without an activation; None if that cannot be seen."""
+    """Return whether a symbolic output comes from a layer without activation; None if that is unknown."""
     while tensor is not None:
         operation: Any
-        operation, node, place = getattr(tensor, "_keras_history", (None, 0, 0))
+        operation, node, index = getattr(tensor, "_keras_history", (None, 0, 0))
         kind = type(operation).__name__
         activation = getattr(getattr(operation, "activation", None), "__name__", None)
         if kind in _SQUASHING_LAYERS or activation in _SQUASHING:
             return False
         if is_graph(operation):
-            tensor = operation.outputs[place]
+            tensor = operation.outputs[index]
         elif kind in _PASSING or (kind == "Activation" and activation == "linear"):
             tensor = operation._inbound_nodes[node].input_tensors[0]
         else:
@@ -124,7 +124,7 @@ def _read_graph(tensor: Any) -> bool | None:
 
 
 def _probe(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | None) -> dict[str, Any]:
-    """Return what a model gives on random numbers, by target."""
+    """Return the outputs of a model for random numbers, by target."""
     taken = find_inputs(model)
     if taken is not None:
         shapes = {name: (tuple(each.shape[1:]), str(each.dtype)) for name, each in taken.items()}
@@ -133,31 +133,31 @@ def _probe(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | N
     else:
         raise OptionError(
             f"outputs of {name_model(model)}",
-            expected="a loss that says whether they are probabilities",
+            expected="a loss that defines whether they are probabilities",
             got="a model that is not compiled",
             advice="Call model.compile(loss=keras.losses.BinaryCrossentropy(from_logits=…)).",
         )
     batch = make_batch(shapes, _PROBE_ROWS, np.random.default_rng(0))
     with keras.StatelessScope(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a model of one input, which it likes better without its name
+        warnings.simplefilter("ignore")  # Keras warns of a dict for a model with one input
         outputs = model({name: keras.ops.convert_to_tensor(each) for name, each in batch.items()})
     named = name_outputs(model, tasks, outputs)
     return {name: keras.ops.convert_to_numpy(each) for name, each in named.items()}
 
 
-def _judge(task: Task, values: Any) -> bool:
-    """Say whether numbers cannot be probabilities."""
+def _are_logits(task: Task, values: Any) -> bool:
+    """Return whether outputs cannot be probabilities."""
     if not (np.all(values >= 0) and np.all(values <= 1)) or not values.any():
         return True
     return task.kind == "multiclass" and not np.allclose(values.sum(axis=-1), 1, atol=1e-3)
 
 
-def _refuse(model: keras.Model, task: Task, takes_logits: bool) -> OptionError:
+def _make_error(model: keras.Model, task: Task, takes_logits: bool) -> OptionError:
     activation = "softmax" if task.kind == "multiclass" else "sigmoid"
-    expected, got = "probabilities, as its loss takes them", "a last layer without an activation"
-    advice = f"Say activation={activation!r} there, or from_logits=True for the loss."
+    expected, got = "probabilities, which its loss takes", "a last layer without an activation"
+    advice = f"Use activation={activation!r} in that layer, or from_logits=True for the loss."
     if takes_logits:
-        expected, got = "logits, as its loss says from_logits=True", f"the activation {activation!r}"
-        advice = "Leave the activation out, or say from_logits=False."
+        expected, got = "logits, as its loss has from_logits=True", f"the activation {activation!r}"
+        advice = "Remove the activation, or use from_logits=False for the loss."
     what = f"output of {name_model(model)} for target {task.name!r}"
     return OptionError(what, field=task.name, expected=expected, got=got, advice=advice)

@@ -1,6 +1,6 @@
-"""The named ends of a Keras model: which inputs it takes, which outputs it gives, by name.
+"""The inputs and outputs of a Keras model by name, and whether arrays fit them.
 
-In: a model of any make, and the names of the targets. Out: tensors by name.
+In: any Keras model, and the names of the targets. Out: symbolic tensors by name.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from penstock.transform.output import STRINGS, Output
 
 
 def can_feed(given: str, taken: str) -> bool:
-    """Say whether Keras makes elements of one type into another without harm.
+    """Return whether Keras casts one dtype to another without loss.
 
-    Whole numbers and truths become floats, and int64 codes int32. Floats do not become whole numbers, which
-    would cut them, nor strings anything.
+    Whole numbers and booleans are cast to floats, and int64 codes to int32. Floats are not cast to whole
+    numbers, which would truncate them; strings are never cast.
 
     Example:
         >>> can_feed("uint8", "float32"), can_feed("float32", "int32")
@@ -38,7 +38,7 @@ def can_feed(given: str, taken: str) -> bool:
 
 
 def fits(given: tuple[int | None, ...], taken: tuple[int | None, ...]) -> bool:
-    """Say whether arrays of a shape go into an input, both without rows; Keras adds or drops a last 1.
+    """Return whether arrays of a shape fit an input, both without rows; Keras adds or drops a last 1.
 
     Example:
         >>> fits((20,), (None,)), fits((), (1,)), fits((None,), (20,))
@@ -54,7 +54,7 @@ def fits(given: tuple[int | None, ...], taken: tuple[int | None, ...]) -> bool:
 
 
 def describe_shape(shape: tuple[int | None, ...]) -> str:
-    """Write a shape with its rows: `(n, 4)`, with ? for what varies."""
+    """Return a shape with its rows as text: `(n, 4)`, with ? for dimensions that vary."""
     return Output("shape", "float32", shape).describe().removeprefix("float32 ")
 
 
@@ -62,37 +62,37 @@ _AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
 
 
 def name_model(model: keras.Model) -> str:
-    """Say in an error which model is meant."""
+    """Return the text for a model in error messages."""
     return f"model {model.name!r}"
 
 
 def is_graph(model: keras.Model) -> bool:
-    """Say whether the layers of a model are known before it is called: functional, or `Sequential`."""
+    """Return whether the layers of a model are known before it is called: functional, or `Sequential`."""
     return isinstance(model, Functional | keras.Sequential)
 
 
 def is_automatic(name: str) -> bool:
-    """Say whether Keras made up the name of an input."""
+    """Return whether Keras generated the name of an input."""
     return _AUTOMATIC.fullmatch(name) is not None
 
 
 def find_inputs(model: keras.Model) -> dict[str, Any] | None:
-    """Return the symbolic inputs of a model by name; None where only calling it can tell.
+    """Return the symbolic inputs of a model by name; None if they are unknown before it is called.
 
-    The names are the keys of the dict that it was made of, or those of its `keras.Input`s.
+    The names are the keys of the dict that it was created from, or the names of its `keras.Input`s.
 
     Raises:
-        OptionError: Its inputs are nested, or it has none yet.
+        OptionError: The inputs are nested, or not declared yet.
     """
     if isinstance(model, keras.Sequential):
         try:
             inputs = model.inputs
-        except AttributeError:  # as long as no input is declared
+        except AttributeError:  # no input is declared
             raise OptionError(
                 f"inputs of {name_model(model)}",
                 expected="a first layer that declares its input",
-                got="a Sequential without one",
-                advice="Begin it with keras.Input(shape, name='…'), named by the field.",
+                got="a Sequential model without one",
+                advice="Begin it with keras.Input(shape, name='…'), named after the field.",
             ) from None
         return {each.name: each for each in inputs}
     if not isinstance(model, Functional):
@@ -107,22 +107,22 @@ def find_inputs(model: keras.Model) -> dict[str, Any] | None:
         raise OptionError(
             f"inputs of {name_model(model)}",
             expected="one dict of keras.Inputs by name",
-            got="dicts or lists inside it",
-            advice="Make it keras.Model({'photo': photo, 'age': age}, …).",
+            got="nested dicts or lists",
+            advice="Create it with keras.Model({'photo': photo, 'age': age}, …).",
         )
     return named
 
 
 def find_outputs(model: keras.Model) -> Any:
-    """Return the symbolic outputs of a model whose layers are known, as it gives them."""
+    """Return the symbolic outputs of a model whose layers are known, in its own structure."""
     return model.outputs if isinstance(model, keras.Sequential) else model.output
 
 
 def name_outputs(model: keras.Model, targets: Iterable[str], outputs: Any) -> dict[str, Any]:
-    """Return the outputs of a model, symbols or arrays alike, by the names of the targets.
+    """Return the outputs of a model, symbolic or arrays, by the names of the targets.
 
     Raises:
-        OptionError: There are more or fewer, or none can say which is which.
+        OptionError: There are more or fewer outputs than targets, or they cannot be matched by name.
     """
     wanted = tuple(targets)
     if isinstance(outputs, Mapping):
@@ -138,7 +138,7 @@ def name_outputs(model: keras.Model, targets: Iterable[str], outputs: Any) -> di
         f"outputs of {name_model(model)}",
         expected=f"a dict by target, {{{example}}}",
         got=f"{len(listed)} outputs without these names" if len(listed) > 1 else "one output",
-        advice="Outputs go by name, never by position: keras.Model(inputs, {…}).",
+        advice="Outputs are matched by name, not by position: keras.Model(inputs, {…}).",
     )
 
 
@@ -151,9 +151,9 @@ def _match_names(model: keras.Model, wanted: tuple[str, ...], given: Mapping[str
                 field=name,
                 expected=f"an output of that name from {name_model(model)}",
                 got=list_choices(map(str, given)),
-                advice=f"Call the output {name!r}, not {nearest!r}."
+                advice=f"Name the output {name!r}, not {nearest!r}."
                 if nearest
-                else f"Give it: {{{name!r}: …}}.",
+                else f"Add the output: {{{name!r}: …}}.",
             )
     for name in given:
         if name not in wanted:
@@ -161,7 +161,7 @@ def _match_names(model: keras.Model, wanted: tuple[str, ...], given: Mapping[str
                 f"output {name!r} of {name_model(model)}",
                 field=str(name),
                 expected=f"a target of that name: {list_choices(wanted)}",
-                got="none",
-                advice="Leave the output out of the model that is trained.",
+                got="no such target",
+                advice="Remove the output from the model that is trained.",
             )
     return {name: given[name] for name in wanted}

@@ -1,4 +1,7 @@
-"""A model with its pipeline and tasks: arrays of a batch in, probabilities and numbers by target out."""
+"""Predict batches with a trained model.
+
+In: the arrays of a batch by input. Out: probabilities and numbers by target.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,21 @@ from penstock.transform.pipeline import Pipeline
 
 
 class Predictor:
-    """Predicts for batches, as a pipeline gives their inputs.
+    """Predicts batches of inputs that a pipeline makes.
 
-    Batches smaller than the largest so far are filled up with their last record, and cut again: backends
-    compile a model for every number of rows that they meet.
+    Batches smaller than the largest so far are filled up with copies of their last record, as backends
+    compile a model again for every new number of rows.
 
     Attributes:
         model: The model.
-        pipeline: Says what its inputs are.
-        tasks: Say what its outputs mean.
-        logits: By target, whether the model gives logits.
+        pipeline: Pipeline that defines the inputs.
+        tasks: Task of each target.
+        logits: Whether the model returns logits, by target.
 
     Example:
         ```python
         predict = Predictor(model, pipeline, find_tasks(pipeline), {"adopted": False})
-        predict({"age": ages})["adopted"]  # float32 (n,): how probable the second label is
+        predict({"age": ages})["adopted"]  # float32 (n,): probability of the second label
         ```
     """
 
@@ -46,7 +49,7 @@ class Predictor:
         self._inputs = pipeline.inputs
         self._most_rows = 0
         taken = find_inputs(model)
-        # Keras warns of a dict for a model of one input that was not made of a dict.
+        # Keras warns of a dict for a model with one input that was not created from a dict.
         is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
         self._only = next(iter(taken)) if is_plain and taken is not None and len(taken) == 1 else None
 
@@ -54,15 +57,14 @@ class Predictor:
         """Return the predictions of a batch by target, float32.
 
         Args:
-            inputs: Arrays by name, as the pipeline gives them.
+            inputs: Arrays by name, as the pipeline makes them.
 
         Returns:
             Binary: (n,), the probability of the second label. Multiclass and multilabel: (n, labels).
-            Regression: as the target, in the units of the stored field.
+            Regression: the shape of the target, in the units of the stored field.
 
         Raises:
-            OptionError: An input is missing, too many, of another type or shape, or of another number of
-                rows.
+            OptionError: An input is missing or unknown, or has a wrong type, shape or number of rows.
         """
         arrays, num_rows = self._check(inputs)
         if not num_rows:
@@ -77,7 +79,7 @@ class Predictor:
         outputs = self.model.predict_on_batch(arrays if self._only is None else arrays[self._only])
         named = name_outputs(self.model, self.tasks, outputs)
         return {
-            name: _read(task, np.asarray(named[name])[:num_rows], self.logits[name])
+            name: _convert_output(task, np.asarray(named[name])[:num_rows], self.logits[name])
             for name, task in self.tasks.items()
         }
 
@@ -85,35 +87,38 @@ class Predictor:
         for name in self._inputs:
             if name not in inputs:
                 nearest = find_nearest(name, inputs)
-                advice = f"Did you mean it by {nearest!r}?" if nearest else ""
-                got = list_choices(inputs) if inputs else "nothing"
-                raise _refuse(name, "an array by that name", got, advice)
+                advice = f"Rename the input {nearest!r} to {name!r}." if nearest else ""
+                got = list_choices(inputs) if inputs else "no inputs"
+                raise _make_error(name, "an array with that name", got, advice)
         for name in inputs:
             if name not in self._inputs:
-                raise _refuse(name, f"one of {list_choices(self._inputs)}", "another", "Leave it out.")
-        arrays = {name: _take(output, inputs[name]) for name, output in self._inputs.items()}
+                expected = f"one of {list_choices(self._inputs)}"
+                raise _make_error(name, expected, "an unknown input", "Remove it.")
+        arrays = {name: _convert_input(output, inputs[name]) for name, output in self._inputs.items()}
         counts = {name: len(each) for name, each in arrays.items()}
         first, num_rows = next(iter(counts.items()))
         for name, count in counts.items():
             if count != num_rows:
-                raise _refuse(name, f"{num_rows} rows, as {first!r} has", f"{count}")
+                raise _make_error(name, f"{num_rows} rows, as {first!r} has", f"{count}")
         return arrays, num_rows
 
 
-def _take(output: Output, value: Any) -> NDArray[Any]:
+def _convert_input(output: Output, value: Any) -> NDArray[Any]:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         got = "strings" if array.dtype.kind in "OSU" else str(array.dtype)
-        raise _refuse(output.name, output.describe(), got, "The pipeline makes numbers of them.")
+        raise _make_error(
+            output.name, output.describe(), got, "Pass the numbers that the pipeline makes of them."
+        )
     if array.ndim == 0 or not fits(array.shape[1:], output.shape):
         got = describe_shape(array.shape[1:]) if array.ndim else show(value)
-        raise _refuse(output.name, f"shape {describe_shape(output.shape)}", got)
+        raise _make_error(output.name, f"shape {describe_shape(output.shape)}", got)
     if not can_feed(array.dtype.name, output.dtype):
-        raise _refuse(output.name, output.dtype, array.dtype.name)
+        raise _make_error(output.name, output.dtype, array.dtype.name)
     return array.astype(output.dtype, copy=False)
 
 
-def _refuse(name: str, expected: str, got: str, advice: str = "") -> OptionError:
+def _make_error(name: str, expected: str, got: str, advice: str = "") -> OptionError:
     return OptionError(f"input {name!r}", field=name, expected=expected, got=got, advice=advice)
 
 
@@ -121,9 +126,9 @@ def _shape(task: Task) -> tuple[int, ...]:
     return (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
 
 
-def _read(task: Task, values: NDArray[Any], is_logits: bool) -> NDArray[np.float32]:
-    """Return outputs of a model as what they mean."""
-    # In double precision: logits far from 0, and units of their own, lose nothing on the way.
+def _convert_output(task: Task, values: NDArray[Any], is_logits: bool) -> NDArray[np.float32]:
+    """Return the outputs of a model as probabilities, or as numbers in the units of the stored field."""
+    # In double precision, so that logits far from 0 and large units keep their precision.
     numbers = values.astype(np.float64).reshape(len(values), *_shape(task))
     if task.kind == "regression":
         numbers = task.undo(numbers)

@@ -1,7 +1,7 @@
-"""A subclassed model tells nothing of its inputs: it is called, and watched.
+"""Find out which inputs a subclassed model reads, by calling it.
 
-In: a model, and the outputs of a pipeline that it is to take. Out: what it gives on symbols, which of the
-inputs it reads, and batches of made-up numbers.
+In: a model, and the outputs of a pipeline that feed it. Out: its symbolic outputs, the names of the inputs
+that it reads, and batches of zeros or random numbers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from penstock.transform.output import Output
 
-_LENGTH: Final = 64  # of a dimension that varies: stacks of convolutions find room in it
-_WIDTH: Final = 20.0  # of random numbers: a sigmoid of most of them is near 0 or 1
+_LENGTH: Final = 64  # of a dimension that varies: large enough for stacks of convolutions
+_DEVIATION: Final = 20.0  # of random numbers: the sigmoid of most of them is near 0 or 1
 
 
 class Reading(dict[str, Any]):
-    """Inputs by name that note which of them are read, and the first that is missed.
+    """Dict of inputs that records which of them are read, and the first that is missing.
 
     Attributes:
-        read: The names that were read.
-        missing: The name that was asked for, and is not there; or None.
-        is_done: Whether the model came to its end.
+        read: Names of the inputs that were read.
+        missing: First name that was read and does not exist; or None.
+        is_done: Whether the call of the model returned.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
@@ -42,12 +42,12 @@ class Reading(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Note the name, and return its input."""
+        """Record the name, and return its input."""
         self.read[name] = None
         return super().get(name, default)
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Note the name, and take its input out."""
+        """Record the name, and remove its input."""
         self.read[name] = None
         return super().pop(name, *default)
 
@@ -56,36 +56,36 @@ class Reading(dict[str, Any]):
         return super().__iter__()
 
     def keys(self) -> Any:
-        """Note all names, and return them."""
+        """Record all names, and return them."""
         return dict.fromkeys(self).keys()
 
     def items(self) -> Any:
-        """Note all names, and return them with their inputs."""
+        """Record all names, and return them with their inputs."""
         return {name: dict.__getitem__(self, name) for name in self}.items()
 
     def values(self) -> Any:
-        """Note all names, and return their inputs."""
+        """Record all names, and return their inputs."""
         return {name: dict.__getitem__(self, name) for name in self}.values()
 
 
 def call_on_symbols(model: keras.Model, inputs: Mapping[str, Output]) -> Any:
-    """Call a model on symbols by name, which builds it; return the symbols that it gives."""
+    """Call a model on symbolic inputs by name, which builds it; return its symbolic outputs."""
     symbols = {
         name: keras.KerasTensor((None, *each.shape), dtype=each.dtype) for name, each in inputs.items()
     }
     with warnings.catch_warnings():
-        # Of a call that fails Keras warns twice, at length, before it raises.
+        # Keras warns twice of a call that fails, before it raises.
         warnings.simplefilter("ignore")
         return model(symbols)
 
 
 def watch(model: keras.Model, inputs: Mapping[str, Output]) -> Reading:
-    """Call a model on zeros; return what it read, also where it failed."""
+    """Call a model on zeros; return the inputs that it read, also if the call failed."""
     shapes = {name: (each.shape, each.dtype) for name, each in inputs.items()}
     zeros = {name: keras.ops.convert_to_tensor(each) for name, each in make_batch(shapes, 2).items()}
     reading = Reading(zeros)
     try:
-        # What it draws and counts is not kept.
+        # Changes of the model's state are discarded.
         with keras.StatelessScope(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.call(reading)
@@ -100,14 +100,14 @@ def make_batch(
     num_rows: int,
     draws: np.random.Generator | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return arrays of these shapes and types by name: zeros, or random numbers if they are to be drawn."""
+    """Return arrays of these shapes and types by name: zeros, or random numbers if `draws` is given."""
     batch: dict[str, NDArray[Any]] = {}
     for name, (shape, dtype) in shapes.items():
         size = (num_rows, *(_LENGTH if dim is None else dim for dim in shape))
         if draws is None:
             batch[name] = np.zeros(size, dtype)
         elif "float" in dtype:
-            batch[name] = draws.normal(scale=_WIDTH, size=size).astype(dtype)
+            batch[name] = draws.normal(scale=_DEVIATION, size=size).astype(dtype)
         else:
             batch[name] = draws.integers(0, 2, size).astype(dtype)  # every vocabulary has two codes
     return batch

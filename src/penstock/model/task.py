@@ -1,6 +1,6 @@
-"""What a model is to predict: one task a target.
+"""Tasks: what a model predicts, one task per target.
 
-In: a fitted pipeline. Out: `Task`s by target name, which heads, losses, scores and predictions follow.
+In: a fitted pipeline. Out: `Task`s by target, which define output layers, losses, scores and predictions.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from penstock.transform.vocabulary import Entry
 
 Kind: TypeAlias = Literal["binary", "multiclass", "multilabel", "regression"]
 
-_WHOLE: Final = "iub"
-_UNDOABLE: Final = ("standard", "minmax", "log1p", "none")
+_WHOLE_KINDS: Final = "iub"
+_INVERTIBLE: Final = ("standard", "minmax", "log1p", "none")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is predicted of one target.
+    """Kind of prediction for one target.
 
     Attributes:
-        name: Of the target.
+        name: Name of the target.
         kind: "binary", one of two labels; "multiclass", one of several; "multilabel", any of several;
             "regression", numbers.
-        labels: By code; none of a regression.
-        shape: Of one record's target in a batch.
-        mean: Of a regression: that of the train split, as a batch has it.
-        deviation: Likewise.
-        method: How the numbers of a regression are scaled in a batch, as `Scale` calls it.
-        shift: What scaling takes off.
-        factor: What it multiplies with.
+        labels: Labels by code; empty for a regression.
+        shape: Shape of the target of one record in a batch.
+        mean: Mean of a regression target in the train split, as scaled in a batch.
+        deviation: Standard deviation of a regression target in the train split, as scaled in a batch.
+        method: Scaling method of a regression target in a batch, one of `Scale`.
+        shift: Number that scaling subtracts.
+        factor: Number that scaling multiplies by.
 
     Example:
         >>> Task("adopted", "binary", ("no", "yes")).units
@@ -61,60 +61,61 @@ class Task:
 
     @property
     def units(self) -> int:
-        """How many numbers a head gives."""
+        """Number of units of the output layer."""
         if self.kind in ("multiclass", "multilabel"):
             return len(self.labels)
         return math.prod(self.shape)
 
     def undo(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers of a regression in the units of the stored field: what scaling did is undone."""
+        """Return numbers of a regression in the units of the stored field, by inverting the scaling."""
         if self.method == "none":
             return values
         undone = values / self.factor + self.shift
         return np.sign(undone) * np.expm1(np.abs(undone)) if self.method == "log1p" else undone
 
     def describe(self) -> str:
-        """Say in a few words what is predicted."""
+        """Return a short text for the task."""
         if self.kind == "regression":
             return "regression" if not self.shape else f"regression of {self.units} numbers"
         return f"{self.kind}, {len(self.labels)} labels"
 
 
 def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
-    """Return what is to be predicted of each target.
+    """Return the task of each target of a pipeline.
 
     Raises:
-        OptionError: There is no target, or one that no task fits.
+        OptionError: There is no target, or one that cannot be predicted.
     """
     if not pipeline.targets:
         raise OptionError(
             "targets of the pipeline",
             expected="a field to predict",
-            got="none",
-            advice="Name one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train.",
+            got="no target",
+            advice="Choose one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train.",
         )
     transforms = pipeline.transforms
     for name, transform in transforms.items():
         if name in pipeline.targets and isinstance(transform, Scale) and transform.indicator:
-            raise _refuse(name, "a target alone", f"{transform!r}, which adds an indicator")
+            expected = "a target without an indicator"
+            raise _make_error(name, expected, f"{transform!r}, which adds an indicator")
     return {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
 
 
 def _find_task(output: Output, transform: Any) -> Task:
     name, shape = output.name, tuple(dim or 0 for dim in output.shape)
     if output.is_ragged or 0 in shape or len(shape) > 1:
-        raise _refuse(name, "a number, a class, a set of classes or a vector", output.describe())
+        raise _make_error(name, "a number, a class, a set of classes or a vector", output.describe())
     if isinstance(transform, Encode):
         return _find_classes(name, shape, transform)
     if isinstance(transform, Scale) and transform.fitted is not None:
-        if transform.method not in _UNDOABLE or len(transform.fitted.shift) > 1:
+        if transform.method not in _INVERTIBLE or len(transform.fitted.shift) > 1:
             got = f"{transform!r}, which cannot be undone in predictions"
-            raise _refuse(name, "a target that is kept, or scaled as a whole", got)
+            raise _make_error(name, "a target that is not scaled, or scaled as a whole", got)
         shift, factor = transform.fitted.shift[0], transform.fitted.factor[0]
         return Task(name, "regression", shape=shape, method=transform.method, shift=shift, factor=factor)
     if isinstance(transform, Keep) and transform.fitted is not None and transform.fitted.spread is not None:
         low, high, mean, deviation = transform.fitted.spread
-        is_whole = np.dtype(transform.fitted.dtype).kind in _WHOLE
+        is_whole = np.dtype(transform.fitted.dtype).kind in _WHOLE_KINDS
         if is_whole and not shape and low == 0 and high == 1:
             return Task(name, "binary", (0, 1))
         if deviation < SMALLEST_SPREAD:
@@ -122,8 +123,8 @@ def _find_task(output: Output, transform: Any) -> Task:
         return Task(name, "regression", shape=shape, mean=mean, deviation=deviation)
     if np.dtype(output.dtype).kind == "f":
         return Task(name, "regression", shape=shape)
-    advice = "Give the field another transform, or train a model of your own with its own loop."
-    raise _refuse(name, "a number or a class", output.describe(), advice)
+    advice = "Use another transform for the field, or train your own model in your own loop."
+    raise _make_error(name, "a number or a class", output.describe(), advice)
 
 
 def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
@@ -131,16 +132,16 @@ def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
     if transform.output == "multi_hot" and shape == (len(labels),):
         return Task(name, "multilabel", labels, shape)
     if transform.output != "index" or shape or transform.num_codes != len(labels):
-        expected = "classes coded from 0 on: Encode(unknown='error', missing='error'), or sets of them"
-        raise _refuse(name, expected, repr(transform))
+        expected = "classes as codes from 0: Encode(unknown='error', missing='error'), or sets of classes"
+        raise _make_error(name, expected, repr(transform))
     if len(labels) < 2:
-        got = f"{len(labels)}: {show(labels[0])} in all records" if labels else "none"
+        got = f"{len(labels)}: {show(labels[0])} in all records" if labels else "no class"
         advice = (
-            "Name another target: --target NAME, in Python target='NAME'; or add records of other classes."
+            "Choose another target: --target NAME, in Python target='NAME'; or add records of other classes."
         )
-        raise _refuse(name, "at least two classes", got, advice)
+        raise _make_error(name, "at least two classes", got, advice)
     return Task(name, "binary" if len(labels) == 2 else "multiclass", labels)
 
 
-def _refuse(name: str, expected: str, got: str, advice: str = "") -> TrainingDataError:
+def _make_error(name: str, expected: str, got: str, advice: str = "") -> TrainingDataError:
     return TrainingDataError(f"target {name!r}", field=name, expected=expected, got=got, advice=advice)

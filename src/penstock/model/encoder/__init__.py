@@ -1,1 +1,1 @@
-"""Encoders: each describes how one kind of input becomes a vector a record."""
+"""Encoders: each describes the layers that turn one kind of input into one vector per record."""

@@ -1,6 +1,6 @@
-"""Arrays of two and more dimensions: a small convolutional network, as deep as they are large.
+"""Encoders of images and arrays: a small convolutional network, or a model of `keras.applications`.
 
-In: an input of numbers on a grid, with channels or without. Out: one vector.
+In: an input of two or more dimensions, with channels or without. Out: one vector per record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.model.feature import Feature
 from penstock.model.options import BACKBONES, Scaling
 
 _UNKNOWN_SIDE: Final = 64
-_LARGE_SIDE: Final = 128  # from here on the first layer looks at every second place: a quarter of the work
+_LARGE_SIDE: Final = 128  # from here on the first layer has stride 2, which is a quarter of the work
 _LAST_SIDE: Final = 4
 _MAX_STAGES: Final = 6
 _MAX_FILTERS: Final = 256
@@ -41,7 +41,7 @@ def encode_array(blueprint: Blueprint, feature: Feature) -> Term:
 
 
 def _arrange(blueprint: Blueprint, feature: Feature, x: Term) -> tuple[Term, tuple[int | None, ...]]:
-    """Bring an array to two or three dimensions, with channels behind them."""
+    """Reshape an array to two or three dimensions followed by channels."""
     name, shape = feature.stem, feature.output.shape
     if len(shape) == 2:
         return blueprint.bind("x", OPS.expand_dims(x, -1)), (*shape, 1)
@@ -83,7 +83,7 @@ def _convolve(blueprint: Blueprint, name: str, x: Term, shape: tuple[int | None,
 
 
 def count_stages(side: int) -> int:
-    """Return how often a side is halved behind the first layer, until it is about 4."""
+    """Return how often a side is halved after the first layer, until it is about 4."""
     halved = side / 2 if side >= _LARGE_SIDE else side
     return max(1, min(_MAX_STAGES, round(math.log2(halved / _LAST_SIDE))))
 
@@ -103,15 +103,15 @@ def encode_image(blueprint: Blueprint, feature: Feature) -> Term:
         pooling="avg",
         name=blueprint.layer(f"{name}_{options.image}"),
     )
-    seen_by = blueprint.bind("backbone", model)
+    backbone = blueprint.bind("backbone", model)
     if options.freeze_image:
         blueprint.block.bind("backbone.trainable", False)
-    x = blueprint.bind("x", seen_by(x))
+    x = blueprint.bind("x", backbone(x))
     return blueprint.finish(name, blueprint.dense(f"{name}_dense", blueprint.width, x))
 
 
 def _prepare(blueprint: Blueprint, feature: Feature) -> Term:
-    """Describe how pixels become what a model was made for: three channels, scaled its way."""
+    """Describe the preprocessing that a model needs: three channels, with its own scaling."""
     name, channels, x = feature.stem, feature.output.shape[-1], INPUTS[feature.name]
     wanted, given = BACKBONES[blueprint.options.image], feature.pixels or Scaling()
     if given != Scaling():

@@ -1,7 +1,7 @@
-"""Texts and sequences: the vectors of their steps made one.
+"""Encoders of texts and sequences: mean pooling, GRU, convolution or transformer.
 
-In: inputs of ids or numbers in order, padded. Out: one vector. Padding has no influence, and a record without
-a single step gets zeros: Keras' own pooling by a mask divides by their number, which gives NaN.
+In: padded sequences of ids or numbers. Out: one vector per record. Padding has no influence, and an empty
+sequence gives zeros: Keras' own masked pooling divides by the number of steps, which gives NaN.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from penstock.foundation.program import Term
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, REGULARIZERS, TABLE_COST, Blueprint, cast_float
 from penstock.model.feature import Feature
 
-_WORD_DROPOUT: Final = 0.5  # of whole words
+_WORD_DROPOUT: Final = 0.5  # share of whole words
 
 
 class Steps(NamedTuple):
-    """A sequence while it is encoded.
+    """A sequence as one vector per step.
 
     Attributes:
-        name: What the names of its layers begin with.
-        x: A vector a step.
-        mask: True where a step is no padding.
-        length: How many steps there are, or None where that varies.
+        name: Prefix of the names of its layers.
+        x: Vectors of the steps.
+        mask: True where a step is not padding.
+        length: Number of steps, or None where it varies.
     """
 
     name: str
@@ -35,19 +35,19 @@ class Steps(NamedTuple):
 
 
 def embed_steps(blueprint: Blueprint, feature: Feature, *, is_pooled: bool = False) -> Steps:
-    """Describe how a sequence becomes a vector a step.
+    """Describe the layers that turn a sequence into one vector per step.
 
-    Ids have a row each of a table. Numbers go through a dense layer; single whole numbers may be amounts or
-    ids, and are taken as both.
+    Ids get an embedding. Numbers go through a dense layer; whole numbers, one per step, may be amounts or
+    ids, and are used as both.
 
     Args:
-        blueprint: What is described.
+        blueprint: Description of the model.
         feature: The sequence.
-        is_pooled: Whether its steps are words that are added up: then rows of the table cost something, and
-            words are left out at random.
+        is_pooled: Whether the steps are words that are averaged: embeddings then have L2 regularization, and
+            whole words are dropped at random.
 
     Raises:
-        OptionError: Steps hold any number of numbers.
+        OptionError: The number of numbers per step varies.
     """
     mask = _find_mask(blueprint, feature)
     if feature.kind == "ids":
@@ -67,7 +67,7 @@ def _find_mask(blueprint: Blueprint, feature: Feature) -> Term:
         is_value = OPS.any(is_value, axis=inner if len(inner) > 1 else inner[0])
     if feature.kind == "ids":
         return blueprint.bind("mask", is_value)
-    # A number may be what others are padded with.
+    # A number may be equal to the padding value.
     blueprint.remark(f"Padding is what stands behind the last step that is not {padding}.")
     mask = blueprint.bind("mask", OPS.flip(OPS.cast(is_value, "int32"), axis=1))
     return blueprint.bind("mask", OPS.flip(OPS.cumsum(mask, axis=1), axis=1) > 0)
@@ -101,7 +101,7 @@ def _embed_numbers(blueprint: Blueprint, feature: Feature, mask: Term) -> Term:
     if feature.is_scaled:
         x = blueprint.bind("x", blueprint.dense(f"{name}_steps_dense", width, x))
     else:
-        # Behind the dense layer: Keras cannot normalise a single number a step by a mask.
+        # After the dense layer: Keras cannot normalize a single number per step with a mask.
         x = blueprint.bind("x", blueprint.dense(f"{name}_steps_dense", width, x, activation=None))
         x = blueprint.bind("x", blueprint.normalize(f"{name}_normalization", x, mask=mask))
         x = blueprint.bind("x", LAYERS.ReLU(name=blueprint.layer(f"{name}_relu"))(x))
@@ -110,7 +110,7 @@ def _embed_numbers(blueprint: Blueprint, feature: Feature, mask: Term) -> Term:
 
 def _add_ids(blueprint: Blueprint, feature: Feature, x: Term) -> Term:
     given, num_ids = INPUTS[feature.name], blueprint.options.num_ids
-    if feature.output.dtype not in ("int32", "int64"):  # a byte does not hold the number of rows
+    if feature.output.dtype not in ("int32", "int64"):  # small integer types cannot hold the number of rows
         given = OPS.cast(given, "int32")
     blueprint.remark(f"Whole numbers may be amounts or ids: both. Those from {num_ids} on share rows.")
     ids = blueprint.bind("ids", OPS.cast(OPS.mod(given, num_ids), "int32"))
@@ -120,7 +120,7 @@ def _add_ids(blueprint: Blueprint, feature: Feature, x: Term) -> Term:
 
 
 def _count_numbers(feature: Feature) -> int:
-    """Return how many numbers a step has."""
+    """Return the number of numbers per step."""
     inner = feature.output.shape[1:]
     if None in inner:
         raise OptionError(
@@ -128,14 +128,14 @@ def _count_numbers(feature: Feature) -> int:
             field=feature.name,
             expected="steps of one size",
             got=feature.output.describe(),
-            advice="Give its transform a step_length, such as Pad(step_length=8).",
+            advice="Set step_length in its transform, such as Pad(step_length=8).",
         )
     return math.prod(dim or 1 for dim in inner)
 
 
-_KERNEL: Final = 5  # steps that a convolution sees: a few words
+_KERNEL: Final = 5  # steps per convolution: a few words
 _NUM_HEADS: Final = 4
-_MAX_POSITIONS: Final = 512  # later steps are taken to stand there
+_MAX_POSITIONS: Final = 512  # later steps share the last position
 
 
 def encode_sequence(blueprint: Blueprint, feature: Feature) -> Term:
@@ -156,7 +156,7 @@ def _describe(feature: Feature) -> str:
 
 
 def _pool(blueprint: Blueprint, steps: Steps) -> Term:
-    # No dense layer behind it: that one remembers rare words, in spite of all that is done against it.
+    # Without a dense layer, which would memorize rare words in spite of regularization and dropout.
     return blueprint.finish(steps.name, _average(blueprint, steps))
 
 
@@ -167,7 +167,7 @@ def _average(blueprint: Blueprint, steps: Steps) -> Term:
 
 
 def _weigh(blueprint: Blueprint, steps: Steps) -> Term:
-    """Bind a variable to 1 for each step that counts, and 0 for padding."""
+    """Bind a variable to 1 for each step, and 0 for padding."""
     return blueprint.bind("weights", OPS.expand_dims(OPS.cast(steps.mask, steps.x.dtype), -1))
 
 
@@ -191,7 +191,7 @@ def _convolve(blueprint: Blueprint, steps: Steps) -> Term:
         )
         x = blueprint.bind("x", layer(x))
         x = blueprint.bind("x", x * weights)
-    # Behind a ReLU nothing is below 0: what padding has become is 0, and never alone the greatest.
+    # After a ReLU nothing is below 0, so that the zeros of padding never exceed the maximum of the steps.
     pooling = LAYERS.GlobalMaxPooling1D(name=blueprint.layer(f"{steps.name}_pooling"))
     return blueprint.finish(steps.name, pooling(x))
 
