@@ -68,7 +68,7 @@ def _find_mask(blueprint: Blueprint, feature: Feature) -> Term:
     if feature.kind == "ids":
         return blueprint.bind("mask", is_value)
     # A number may be equal to the padding value.
-    blueprint.remark(f"Padding is what stands behind the last step that is not {padding}.")
+    blueprint.remark(f"Steps after the last one that is not {padding} are padding.")
     mask = blueprint.bind("mask", OPS.flip(OPS.cast(is_value, "int32"), axis=1))
     return blueprint.bind("mask", OPS.flip(OPS.cumsum(mask, axis=1), axis=1) > 0)
 
@@ -84,7 +84,7 @@ def _embed_ids(blueprint: Blueprint, feature: Feature, *, is_pooled: bool) -> Te
         x = blueprint.bind("x", LAYERS.Dropout(_WORD_DROPOUT, noise_shape=(None, None, 1), name=name)(x))
     if len(feature.output.shape) < 2:
         return x
-    blueprint.remark("A step holds several values: it is their mean.")
+    blueprint.remark("A step holds several values: take their mean.")
     held = blueprint.bind("held", OPS.cast(OPS.not_equal(ids, int(feature.padding)), x.dtype))
     held = blueprint.bind("held", OPS.expand_dims(held, -1))
     return blueprint.bind("x", OPS.sum(x * held, axis=2) / OPS.maximum(OPS.sum(held, axis=2), 1))
@@ -112,7 +112,7 @@ def _add_ids(blueprint: Blueprint, feature: Feature, x: Term) -> Term:
     given, num_ids = INPUTS[feature.name], blueprint.options.num_ids
     if feature.output.dtype not in ("int32", "int64"):  # small integer types cannot hold the number of rows
         given = OPS.cast(given, "int32")
-    blueprint.remark(f"Whole numbers may be amounts or ids: both. Those from {num_ids} on share rows.")
+    blueprint.remark(f"Whole numbers may be amounts or ids: use both. Ids from {num_ids} on share rows.")
     ids = blueprint.bind("ids", OPS.cast(OPS.mod(given, num_ids), "int32"))
     name = blueprint.layer(f"{feature.stem}_embedding")
     ids = blueprint.bind("ids", LAYERS.Embedding(num_ids, blueprint.token_width, name=name)(ids))

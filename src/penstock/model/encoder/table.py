@@ -62,7 +62,7 @@ def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
     if scaled:
         parts.append(blueprint.bind("x", _stack(scaled)))
     if others:
-        blueprint.remark("Those that the pipeline has not scaled.")
+        blueprint.remark("Normalize the numbers that the pipeline does not scale.")
         raw = blueprint.bind("raw", _stack(others))
         parts.append(blueprint.bind("raw", blueprint.normalize("numbers_normalization", raw)))
     x = parts[0]
