@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.training.progress import Progress
+from penstock.training.progress import TrainingProgress
 
 WORDS = ("red", "blue", "tall", "small", "by the path", "in the shade")
 NUM_RECORDS = 120
@@ -52,8 +52,8 @@ class Listener:
     def __init__(self) -> None:
         self.tables: list[list[str]] = []
         self.notes: list[str] = []
-        self.looks: list[Progress] = []
-        self.epochs: list[Progress] = []
+        self.looks: list[TrainingProgress] = []
+        self.epochs: list[TrainingProgress] = []
         self.ends: list[str] = []
 
     def columns(self, table: Sequence[str]) -> None:
@@ -62,10 +62,10 @@ class Listener:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def step(self, look: Progress) -> None:
+    def step(self, look: TrainingProgress) -> None:
         self.looks.append(look)
 
-    def epoch(self, look: Progress, *, is_best: bool) -> None:
+    def epoch(self, look: TrainingProgress, *, is_best: bool) -> None:
         self.epochs.append(look)
 
     def end(self, text: str) -> None:

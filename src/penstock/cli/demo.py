@@ -25,7 +25,7 @@ from penstock.examples import flowers
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import LiveLines, escape, rule, shorten, terminal_width
 from penstock.training.display import TrainingDisplay
-from penstock.training.progress import Progress
+from penstock.training.progress import TrainingProgress
 
 _MAX_LINES = 6
 T = TypeVar("T")
@@ -92,9 +92,9 @@ class _Display(TrainingDisplay):
         # Every epoch of the main model stays on the screen; the others leave one line each.
         is_main = name == flowers.ALL
         super().__init__(stream, label="" if is_main else name, keeps_epochs=is_main)
-        self.epochs: list[Progress] = []
+        self.epochs: list[TrainingProgress] = []
 
-    def epoch(self, look: Progress, *, is_best: bool) -> None:
+    def epoch(self, look: TrainingProgress, *, is_best: bool) -> None:
         """Keep the speed of an epoch, and show it."""
         self.epochs.append(look)
         super().epoch(look, is_best=is_best)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TextIO
 
 from penstock.foundation.terminal import LiveLines, display_width, pad
-from penstock.training.progress import Progress
+from penstock.training.progress import TrainingProgress
 
 _MOST_BAR_CHARS: Final = 24
 _FEWEST_BAR_CHARS: Final = 6  # a shorter bar shows nothing
@@ -61,12 +61,12 @@ class TrainingDisplay:
         """Write a line that stays."""
         self._lines.print(f"penstock: note: {text}")
 
-    def step(self, progress: Progress) -> None:
+    def step(self, progress: TrainingProgress) -> None:
         """Draw the line again, if enough time has passed."""
         if self._lines.is_due():
             self._lines.draw([_draw_line(self._clean(progress), self._label, self._lines)])
 
-    def epoch(self, progress: Progress, *, is_best: bool) -> None:
+    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
         """Write the line of a finished epoch."""
         if not self._keeps_epochs:
             return
@@ -95,7 +95,7 @@ class TrainingDisplay:
     ) -> None:
         self._lines.clear()
 
-    def _clean(self, progress: Progress) -> Progress:
+    def _clean(self, progress: TrainingProgress) -> TrainingProgress:
         """Return the progress with names as they are written, the losses before other metrics."""
         names = sorted(progress.logs, key=lambda name: (name.startswith(_VALIDATION), not _is_loss(name)))
         return replace(progress, logs={self._lines.clean(name): progress.logs[name] for name in names})
@@ -110,7 +110,7 @@ class _Column(NamedTuple):
     rank: int
 
 
-def _choose_columns(progress: Progress, width: int, is_best: bool) -> list[_Column]:
+def _choose_columns(progress: TrainingProgress, width: int, is_best: bool) -> list[_Column]:
     """Return the cells of an epoch that fit into a width, in order."""
     total = f"{progress.num_epochs}/{progress.num_epochs}"
     columns = [_Column("epoch", f"{progress.epoch + 1}/{progress.num_epochs}", max(5, len(total)), 0)]
@@ -130,7 +130,7 @@ def _choose_columns(progress: Progress, width: int, is_best: bool) -> list[_Colu
     return [each for number, each in enumerate(columns) if number in kept]
 
 
-def _draw_line(progress: Progress, label: str, lines: LiveLines) -> str:
+def _draw_line(progress: TrainingProgress, label: str, lines: LiveLines) -> str:
     """Return the line of a run: the most important parts that fit, and a bar in the remaining space."""
     width = lines.width
     metrics = {name: each for name, each in progress.logs.items() if name != "loss"}
@@ -159,7 +159,7 @@ def _draw_line(progress: Progress, label: str, lines: LiveLines) -> str:
     return _GAP.join(parts)[:width]
 
 
-def _format_epoch(progress: Progress, label: str, is_best: bool) -> str:
+def _format_epoch(progress: TrainingProgress, label: str, is_best: bool) -> str:
     number = f"epoch {progress.epoch + 1}/{progress.num_epochs}"
     parts = [
         *(f"{name} {_format_number(value)}" for name, value in progress.logs.items()),

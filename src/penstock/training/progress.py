@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """The progress of a run at one moment.
 
     Attributes:
@@ -44,10 +44,10 @@ class Watcher(Protocol):
     def note(self, text: str) -> None:
         """Show a note to the user."""
 
-    def step(self, progress: Progress) -> None:
+    def step(self, progress: TrainingProgress) -> None:
         """Handle the end of a step; called often, so it must be fast."""
 
-    def epoch(self, progress: Progress, *, is_best: bool) -> None:
+    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
         """Handle the end of an epoch; `is_best` says whether it is the best so far."""
 
     def end(self, text: str) -> None:
@@ -63,10 +63,10 @@ class Silence:
     def note(self, text: str) -> None:
         """Ignore a note."""
 
-    def step(self, progress: Progress) -> None:
+    def step(self, progress: TrainingProgress) -> None:
         """Ignore a step."""
 
-    def epoch(self, progress: Progress, *, is_best: bool) -> None:
+    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
         """Ignore an epoch."""
 
     def end(self, text: str) -> None:

@@ -21,7 +21,7 @@ from penstock.errors import WriteError
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS, BestEpoch
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault
-from penstock.training.progress import Progress, Watcher
+from penstock.training.progress import TrainingProgress, Watcher
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 
@@ -264,11 +264,11 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         records, steps = stats.records - before.records, self._journal.step - step
         self._rates = (records / seconds, min(1.0, waited / seconds), steps / seconds)
 
-    def _make_progress(self, logs: Mapping[str, float], epoch: int, step: int) -> Progress:
+    def _make_progress(self, logs: Mapping[str, float], epoch: int, step: int) -> TrainingProgress:
         num_steps = self._journal.loader.num_steps(epoch)
         left = num_steps - step + num_steps * (self._num_epochs - epoch - 1)
         records, waiting, steps = self._rates
-        return Progress(
+        return TrainingProgress(
             epoch=epoch,
             num_epochs=self._num_epochs,
             step=step,

@@ -11,7 +11,7 @@ import pytest
 from penstock.cli import demo
 from penstock.cli.main import main
 from penstock.examples import flowers
-from penstock.training.progress import Progress
+from penstock.training.progress import TrainingProgress
 
 
 def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
@@ -151,7 +151,7 @@ def test_demo_in_a_folder_in_use_is_a_wrong_call(tmp_path, capsys) -> None:
 def test_speed_of_a_model_is_that_of_the_epochs_after_the_first() -> None:
     display = demo._Display(io.StringIO(), "photo alone")
     for epoch, (rate, waiting) in enumerate([(10.0, 0.9), (100.0, 0.1), (300.0, 0.3)]):
-        look = Progress(epoch, 3, 5, 5, records_per_second=rate, waiting=waiting)
+        look = TrainingProgress(epoch, 3, 5, 5, records_per_second=rate, waiting=waiting)
         display.epoch(look, is_best=True)
         if not epoch:
             assert display.speed() == {"records_per_second": 10, "waiting": 0.9}

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from penstock.training.display import TrainingDisplay
-from penstock.training.progress import Progress
+from penstock.training.progress import TrainingProgress
 from screen import Screen
 
 WIPE = "\r\x1b[K"
@@ -26,10 +26,10 @@ class Clock:
         return self.now
 
 
-def look_at(step=41, logs=LOGS, **changed) -> Progress:
+def look_at(step=41, logs=LOGS, **changed) -> TrainingProgress:
     told = {"epoch": 2, "num_epochs": 30, "step": step, "num_steps": 63, "logs": logs}
     told |= {"records_per_second": 12345.6, "waiting": 0.021, "seconds_left": 65.4}
-    return Progress(**{**told, **changed})
+    return TrainingProgress(**{**told, **changed})
 
 
 @pytest.fixture
