@@ -12,7 +12,7 @@ from staged_writing import fingerprint
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
 from penstock.jobs.train.train import TrainJob, _convert
-from penstock.training.progress import Silence
+from penstock.training.progress import SilentWatcher
 from raising import containing
 
 RUN = "convert:\n  seed: 0\n  target: sold\n"
@@ -28,7 +28,7 @@ def job(tmp_path):
     """A training that was interrupted after its data was converted."""
     job = TrainJob(data=write_csv(tmp_path / "toys.csv"), target="sold", resume=True)
     (tmp_path / "run").mkdir()
-    _convert(job, tmp_path / "run", Silence())
+    _convert(job, tmp_path / "run", SilentWatcher())
     return job
 
 
@@ -37,12 +37,12 @@ def test_x01_raw_data_that_changed_is_refused_by_a_run_that_is_resumed(job, tmp_
     run = tmp_path / "run"
     if has_begun:
         (run / "run.yaml").write_text(RUN)
-    data = _convert(job, run, Silence()).data
+    data = _convert(job, run, SilentWatcher()).data
     assert os.fspath(data if has_begun else data.paths[0].parent) == os.fspath(run / "data")
     before = fingerprint(run)
     write_csv(job.data, shift=1)
     with pytest.raises(OptionError) as caught:
-        _convert(job, run, Silence())
+        _convert(job, run, SilentWatcher())
     assert caught.value.field.startswith("source")
     assert caught.value.path == os.fspath(run / "data")
     assert ("--resume --out" in caught.value.advice) == has_begun
@@ -53,7 +53,7 @@ def test_x01_raw_data_that_changed_is_refused_by_a_run_that_is_resumed(job, tmp_
 
 def test_x01_another_target_is_refused_by_a_run_that_is_resumed(job, tmp_path):
     with pytest.raises(OptionError) as caught:
-        _convert(TrainJob(data=job.data, target="price", resume=True), tmp_path / "run", Silence())
+        _convert(TrainJob(data=job.data, target="price", resume=True), tmp_path / "run", SilentWatcher())
     assert caught.value.field.startswith("plan.columns.")
 
 
@@ -62,10 +62,10 @@ def test_x01_generator_is_refused_by_a_run_that_has_its_data(tmp_path):
         return ({"price": float(row), "sold": row % 2} for row in range(60))
 
     (tmp_path / "run").mkdir()
-    done = _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run", Silence())
+    done = _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run", SilentWatcher())
     assert sum(len(done.data[name]) for name in done.data.splits) == 60
     with pytest.raises(OptionError) as caught:
-        _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run", Silence())
+        _convert(TrainJob(data=rows(), target="sold", resume=True), tmp_path / "run", SilentWatcher())
     assert caught.value.field == "source"
 
 

@@ -16,7 +16,7 @@ from penstock.errors import OptionError
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
 from penstock.jobs.train.train import TrainJob, _convert
-from penstock.training.progress import Silence
+from penstock.training.progress import SilentWatcher
 from raising import containing
 
 # What the warning of each column names, beside the column.
@@ -105,13 +105,13 @@ def test_x06_field_of_a_data_set_that_is_not_used_is_named_with_the_reason(tmp_p
 
 def test_rows_of_a_generator_are_all_trained_on(tmp_path):
     rows = ({"x": float(i), "y": float(2 * i)} for i in range(3000))
-    job = _convert(TrainJob(data=rows, target="y"), tmp_path, Silence())
+    job = _convert(TrainJob(data=rows, target="y"), tmp_path, SilentWatcher())
     assert sum(len(job.data[name]) for name in job.data.splits) == 3000
 
 
 def test_raw_data_without_a_target_is_refused_before_it_is_converted(table, tmp_path):
     with pytest.raises(OptionError) as caught:
-        _convert(TrainJob(data=os.fspath(table)), tmp_path, Silence())
+        _convert(TrainJob(data=os.fspath(table)), tmp_path, SilentWatcher())
     assert caught.value.what == containing("target")
     assert "--target NAME" in caught.value.advice
     assert "target='NAME'" in caught.value.advice

@@ -16,7 +16,7 @@ from training_data import Listener
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
 from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
-from penstock.training.progress import Silence  # noqa: E402
+from penstock.training.progress import SilentWatcher  # noqa: E402
 
 NUM_ROWS = 200
 OPTIONS = {"epochs": 1, "batch_size": 16, "seed": 3}
@@ -72,7 +72,11 @@ def test_x07_train_leaves_out_rows_without_a_target_and_counts_them(data, traine
 
 
 def test_x07_model_sees_exactly_the_labelled_rows_in_every_epoch(data, tmp_path):
-    loader = prepare_training(TrainJob(data=data, choices=OPTIONS), tmp_path, Silence())._make_loaders().train
+    loader = (
+        prepare_training(TrainJob(data=data, choices=OPTIONS), tmp_path, SilentWatcher())
+        ._make_loaders()
+        .train
+    )
     assert len(data["train"].paths) == 1
     wanted = np.flatnonzero(data["train"].columns(fields=["label"])["label"].present).tolist()
     orders = [
@@ -117,7 +121,7 @@ def test_x07_statistics_are_over_labelled_rows(tmp_path):
     price = [None if i % 2 else float(i) for i in range(100)]
     data = ps.convert({"x": x, "price": price}, tmp_path / "set", target="price", split="train=1.0")
     job = TrainJob(data=data, choices={**OPTIONS, "class_weights": "balanced"})
-    training = prepare_training(job, tmp_path / "run", Silence())
+    training = prepare_training(job, tmp_path / "run", SilentWatcher())
     (spread,) = [training.pipeline.transforms["price"].fitted.spread]
     labels = np.arange(0, 100, 2)
     assert spread[2:] == pytest.approx((labels.mean(), labels.std()), rel=1e-6)
@@ -143,7 +147,7 @@ def test_x07_record_with_several_targets_needs_all_of_them(tmp_path):
     price = [None if i % 7 == 0 else float(i) for i in range(NUM_ROWS)]
     data = convert(tmp_path / "set", make_table(price=price), ["label", "price"])
     job = TrainJob(data=data, choices=OPTIONS)
-    loaders = prepare_training(job, tmp_path / "run", Silence())._make_loaders()
+    loaders = prepare_training(job, tmp_path / "run", SilentWatcher())._make_loaders()
     columns = data["train"].columns(fields=["label", "price"])
     wanted = int((columns["label"].present & columns["price"].present).sum())
     assert sum(len(targets["label"]) for targets in loaders.read_targets()) == wanted
@@ -192,7 +196,7 @@ def test_held_out_records_are_not_fitted_on(tmp_path):
     label = [("no", "yes")[i % 3 == 0] for i in range(200)]
     data = ps.convert({"x": x, "label": label}, tmp_path / "set", target="label", split="train=1.0")
     job = TrainJob(data=data, choices={**OPTIONS, "hold_out": 0.3, "class_weights": "balanced"})
-    training = prepare_training(job, tmp_path / "run", Silence())
+    training = prepare_training(job, tmp_path / "run", SilentWatcher())
     loaders = training._make_loaders()
     stored = data["train"].loader(part=(0.3, 1.0), batch_size=200)
     ((inputs, _),) = list(stored)

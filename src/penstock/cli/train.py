@@ -43,7 +43,7 @@ from penstock.storage.atomic import AtomicFile
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
-from penstock.training.progress import Silence
+from penstock.training.progress import SilentWatcher
 from penstock.training.run import DATA_NAME, Run
 from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
 from penstock.training.seeding import seeded
@@ -253,7 +253,7 @@ def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJ
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         data, _, _ = _find_data(args, config, paths, folder)
-        training = prepare_training(replace(job, data=data, resume=False), folder, Silence())
+        training = prepare_training(replace(job, data=data, resume=False), folder, SilentWatcher())
         schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
         if args.write_model is not None:
             with AtomicFile(Path(args.write_model)) as file:

@@ -24,7 +24,7 @@ from penstock.training.best_epoch import DATA_LOSS, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
-from penstock.training.progress import Silence, Watcher
+from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.recorder import Journal, Opening, Recorder, StepReached
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model
@@ -147,7 +147,7 @@ class Fitting:
         if moment is None:
             return fault.epoch, fault.step
         good = sum(map(self.loader.num_steps, range(fault.epoch))) + fault.step
-        quiet = replace(self, watcher=Silence())
+        quiet = replace(self, watcher=SilentWatcher())
         found = quiet._replay(moment, good)
         if found < good:
             quiet._replay(moment, found)  # up to that step, without the next one

@@ -54,7 +54,7 @@ class Watcher(Protocol):
         """Show how the run ended."""
 
 
-class Silence:
+class SilentWatcher:
     """A watcher that shows nothing."""
 
     def columns(self, table: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from penstock.training.class_weights import count_classes, list_single, weigh_cl
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
-from penstock.training.progress import Silence, Watcher
+from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
 from penstock.training.seeding import restored_randomness, seeded
@@ -77,7 +77,7 @@ class Training:
     model_options: ModelOptions | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
-    watcher: Watcher = field(default_factory=Silence)
+    watcher: Watcher = field(default_factory=SilentWatcher)
 
     def run(self, *, resume: bool = False) -> Run:
         """Train, and return the run; the random state of the caller is restored at the end.

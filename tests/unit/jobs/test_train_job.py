@@ -16,7 +16,7 @@ keras = pytest.importorskip("keras")
 from penstock.jobs.train.train import TrainJob, choose_folder, claim_folder, prepare_training  # noqa: E402
 from penstock.shards.lock import WriterLock  # noqa: E402
 from penstock.training import train as core  # noqa: E402
-from penstock.training.progress import Silence  # noqa: E402
+from penstock.training.progress import SilentWatcher  # noqa: E402
 from training_data import Listener  # noqa: E402
 
 OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 3}  # 3 steps an epoch
@@ -157,7 +157,7 @@ def test_what_cannot_be_trained_on_is_refused(tmp_path, given, facts):
 
 def test_nothing_to_train_on_is_refused(tmp_path):
     with raises_with(StateError, f"{tmp_path} --resume --out"):
-        prepare_training(TrainJob(resume=True), tmp_path, Silence())
+        prepare_training(TrainJob(resume=True), tmp_path, SilentWatcher())
 
 
 def test_option_that_is_not_there_is_refused(data, tmp_path):
@@ -168,17 +168,17 @@ def test_option_that_is_not_there_is_refused(data, tmp_path):
 def test_target_may_be_named_when_the_data_does_not(tmp_path):
     path = tmp_path / "set"
     ps.convert({"x": np.arange(8.0), "y": np.arange(8.0)}, path, split="train=1.0")
-    training = prepare_training(TrainJob(data=path, target="y"), tmp_path / "run", Silence())
+    training = prepare_training(TrainJob(data=path, target="y"), tmp_path / "run", SilentWatcher())
     assert list(training.pipeline.targets) == ["y"]
     with raises_with(ps.errors.UnknownNameError, field="z", got="'z'"):
-        prepare_training(TrainJob(data=path, target="z"), tmp_path / "run", Silence())
+        prepare_training(TrainJob(data=path, target="z"), tmp_path / "run", SilentWatcher())
 
 
 @pytest.mark.parametrize("name", ["validation", "dev"])
 def test_only_split_is_not_validated_with_too(tmp_path, name):
     table = {"x": np.arange(8.0), "y": np.arange(8.0), "part": [name] * 8}
     data = ps.convert(table, tmp_path / "set", target="y", split_by="part")
-    training = prepare_training(TrainJob(data=data), tmp_path / "run", Silence())
+    training = prepare_training(TrainJob(data=data), tmp_path / "run", SilentWatcher())
     assert training._make_loaders().validation is None
 
 
@@ -203,8 +203,8 @@ def test_resume_of_nothing_begins_anew_and_leaves_a_whole_run(data, tmp_path):
     with raises_with(
         OptionError, "model ps.train(data, model=model, resume=True, …) --model FILE.py:FUNCTION"
     ):
-        prepare_training(TrainJob(resume=True), folder, Silence())
-    again = prepare_training(TrainJob(resume=True, model=make()), folder, Silence())
+        prepare_training(TrainJob(resume=True), folder, SilentWatcher())
+    again = prepare_training(TrainJob(resume=True, model=make()), folder, SilentWatcher())
     assert (again.options.epochs, again.options.seed, again.options.batch_size) == (2, 3, 16)
     assert again.data.paths == data.paths
     assert again.pipeline.fingerprint() == run.pipeline.fingerprint()
