@@ -25,7 +25,7 @@ from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.recorder import Journal, Opening, Recorder, StepReached
+from penstock.training.recorder import Opening, Recorder, StepReached, TrainingState
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model
 
@@ -54,7 +54,7 @@ class Fitting:
     watcher: Watcher
     callbacks: Sequence[Any] = ()
 
-    def run(self, moment: Moment | None = None) -> Journal:
+    def run(self, moment: Moment | None = None) -> TrainingState:
         """Train to the end, from a checkpoint if one is given; the model has the best weights afterwards.
 
         Raises:
@@ -79,19 +79,19 @@ class Fitting:
         """Name of the number that decides the best epoch; None without validation."""
         return self.options.monitor if self.validation is not None else None
 
-    def _begin(self, moment: Moment | None, watcher: Watcher) -> Journal:
+    def _begin(self, moment: Moment | None, watcher: Watcher) -> TrainingState:
         options = self.options
         is_lower_better = options.is_lower_better(self.loader.signature()[1])
         best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.patience)
         remembered = (*self.callbacks, best)
-        journal = Journal(
+        journal = TrainingState(
             self.loader, self.folder, self.checkpoints, best, remembered, watcher, moment=moment
         )
         if moment is not None:
             self.loader.load_state_dict(moment.memory["loader"])
         return journal
 
-    def _fit(self, journal: Journal, stop_step: int | None = None) -> None:
+    def _fit(self, journal: TrainingState, stop_step: int | None = None) -> None:
         options, moment = self.options, journal.moment
         epoch = 0 if moment is None else int(moment.memory["epoch"])
         if (
@@ -137,7 +137,7 @@ class Fitting:
                     raise loader.last_error from error
             raise
 
-    def _roll_back(self, fault: LossFault, failed: Journal) -> tuple[int, int]:
+    def _roll_back(self, fault: LossFault, failed: TrainingState) -> tuple[int, int]:
         """Restore the last step after which the weights were finite, by replaying from the last checkpoint.
 
         Returns:

@@ -43,7 +43,7 @@ class StepReached(Exception):  # noqa: N818 - internal, never raised to callers
 
 
 @dataclass
-class Journal:
+class TrainingState:
     """State of a run in addition to its model.
 
     Attributes:
@@ -133,7 +133,7 @@ class Opening(keras.callbacks.Callback):  # type: ignore[misc]
     state, and metrics are reset.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: TrainingState) -> None:
         super().__init__()
         self._journal = journal
         self._is_done = False
@@ -163,7 +163,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
 
     def __init__(
         self,
-        journal: Journal,
+        journal: TrainingState,
         num_epochs: int,
         pace: tuple[float, int | None],
         stop_step: int | None = None,
