@@ -25,7 +25,7 @@ from penstock.training.checkpoint import Checkpoints, Moment
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.recorder import Opening, Recorder, StepReached, TrainingState
+from penstock.training.recorder import Recorder, StartCallback, StepReached, TrainingState
 from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model
 
@@ -105,7 +105,7 @@ class Fitting:
         held = None if self.validation is None else KerasFeed(self.validation)
         pace = (options.checkpoint_seconds, options.checkpoint_steps)
         callbacks = [
-            Opening(journal),
+            StartCallback(journal),
             feed.callback,
             LossGuard(self.loader),
             DataLoss(),

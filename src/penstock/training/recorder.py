@@ -126,7 +126,7 @@ class TrainingState:
             self.watcher.note(f"A checkpoint could not be written; training continues: {error}")
 
 
-class Opening(keras.callbacks.Callback):  # type: ignore[misc]
+class StartCallback(keras.callbacks.Callback):  # type: ignore[misc]
     """The first callback: restores the model at the beginning of an epoch, or saves its initial state.
 
     It restores when the first epoch begins: by then `fit` has built everything, callbacks have reset their
