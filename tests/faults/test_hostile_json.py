@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import ManifestError, PenstockError, SchemaError, StateError
 from penstock.jobs.predict.raw_layout import find_recipe
-from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 
 # As JSON text: Python's own writer makes neither 10^400 nor lone surrogates of it.
@@ -224,7 +224,7 @@ MEMORY = {"epoch": 1, "loader": {"step": 2}, "history": [{"loss": 0.1}], "second
 )
 def test_x11_checkpoint_with_other_types_than_a_run_writes_is_refused(tmp_path, callbacks, memory):
     arrays = {"model/0": np.zeros(2, np.float32)}
-    Checkpoints(tmp_path, {}).save(Moment(3, Snapshot(arrays, {"model/0": "kernel"}, callbacks), memory))
+    Checkpoints(tmp_path, {}).save(Checkpoint(3, Snapshot(arrays, {"model/0": "kernel"}, callbacks), memory))
     with pytest.raises(StateError) as caught:
         Checkpoints(tmp_path, {}).load()
     assert caught.value.__cause__.field.startswith("$.")
@@ -233,7 +233,7 @@ def test_x11_checkpoint_with_other_types_than_a_run_writes_is_refused(tmp_path, 
 def test_x11_state_of_a_run_with_any_value_replaced_is_accepted_or_refused(tmp_path):
     arrays = {"model/0": np.zeros(2, np.float32)}
     Checkpoints(tmp_path, {"seed": 1}).save(
-        Moment(3, Snapshot(arrays, {"model/0": "kernel"}, CALLBACKS), MEMORY)
+        Checkpoint(3, Snapshot(arrays, {"model/0": "kernel"}, CALLBACKS), MEMORY)
     )
     path = tmp_path / "state.json"
 

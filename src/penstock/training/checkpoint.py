@@ -29,7 +29,7 @@ _SUFFIX: Final = ".safetensors"
 _log = logging.getLogger("penstock")
 
 
-class Moment(NamedTuple):
+class Checkpoint(NamedTuple):
     """The whole state of a run after a step.
 
     Attributes:
@@ -61,7 +61,7 @@ class Checkpoints:
         self._kept: list[dict[str, Any]] = []
         self.identity = json.loads(json.dumps(_with_texts(self.identity)))  # as it is after reading
 
-    def save(self, moment: Moment) -> None:
+    def save(self, moment: Checkpoint) -> None:
         """Write a checkpoint; of the earlier ones, the last is kept.
 
         Raises:
@@ -89,7 +89,7 @@ class Checkpoints:
         if state is not None:
             self._write({**state, "status": status, "weights": weights})
 
-    def load(self) -> Moment | None:
+    def load(self) -> Checkpoint | None:
         """Return the newest valid checkpoint; None if there is none yet, or the run is finished.
 
         Raises:
@@ -132,7 +132,7 @@ class Checkpoints:
             advice="Start a new run.",
         ) from (faults[0] if faults else None)
 
-    def _read_moment(self, entry: Mapping[str, Any]) -> Moment:
+    def _read_moment(self, entry: Mapping[str, Any]) -> Checkpoint:
         path = self.folder / FOLDER_NAME / str(entry["file"])
         arrays, texts = read_tensors(path, str(entry["sha256"]))
         try:
@@ -140,9 +140,9 @@ class Checkpoints:
         except (KeyError, ValueError, RecursionError) as error:
             raise StateError("checkpoint", path=path, expected="the state of a run", got=str(error)) from None
         _check_moment(paths, callbacks, memory, path)
-        return Moment(int(entry["step"]), Snapshot(arrays, paths, callbacks), memory)
+        return Checkpoint(int(entry["step"]), Snapshot(arrays, paths, callbacks), memory)
 
-    def _write_state(self, kept: list[dict[str, Any]], moment: Moment) -> None:
+    def _write_state(self, kept: list[dict[str, Any]], moment: Checkpoint) -> None:
         shown = {name: moment.memory.get(name) for name in ("epoch", "loader")}
         self._write(
             {

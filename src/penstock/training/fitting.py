@@ -21,7 +21,7 @@ from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.training.best_epoch import DATA_LOSS, BestEpoch, DataLoss
-from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
@@ -54,7 +54,7 @@ class Fitting:
     watcher: Watcher
     callbacks: Sequence[Any] = ()
 
-    def run(self, moment: Moment | None = None) -> TrainingState:
+    def run(self, moment: Checkpoint | None = None) -> TrainingState:
         """Train to the end, from a checkpoint if one is given; the model has the best weights afterwards.
 
         Raises:
@@ -79,7 +79,7 @@ class Fitting:
         """Name of the number that decides the best epoch; None without validation."""
         return self.options.monitor if self.validation is not None else None
 
-    def _begin(self, moment: Moment | None, watcher: Watcher) -> TrainingState:
+    def _begin(self, moment: Checkpoint | None, watcher: Watcher) -> TrainingState:
         options = self.options
         is_lower_better = options.is_lower_better(self.loader.signature()[1])
         best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.patience)
@@ -157,7 +157,7 @@ class Fitting:
         journal.save_if_possible(self.model, epoch)
         return epoch, step
 
-    def _replay(self, moment: Moment, stop_step: int) -> int:
+    def _replay(self, moment: Checkpoint, stop_step: int) -> int:
         """Repeat the steps from a checkpoint up to `stop_step`; return the last with finite weights."""
         journal = self._begin(moment, self.watcher)
         if moment.step >= stop_step:

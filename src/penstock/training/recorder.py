@@ -19,7 +19,7 @@ from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS, BestEpoch
-from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.loss_guard import LossFault
 from penstock.training.progress import TrainingProgress, Watcher
 from penstock.training.run_files import write_history
@@ -68,8 +68,8 @@ class TrainingState:
     remembered: Sequence[Any]
     watcher: Watcher
     clock: Callable[[], float] = time.monotonic
-    moment: Moment | None = None
-    first: Moment | None = None
+    moment: Checkpoint | None = None
+    first: Checkpoint | None = None
     step: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
@@ -105,7 +105,7 @@ class TrainingState:
             "history": list(self.rows),
             "seconds": self.elapsed,
         }
-        moment = Moment(self.step, take_snapshot(model, self.remembered), memory)
+        moment = Checkpoint(self.step, take_snapshot(model, self.remembered), memory)
         if not self.step:
             self.first = moment
         self.checkpoints.save(moment)

@@ -26,7 +26,7 @@ from penstock.model.options import ModelOptions
 from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
-from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.class_weights import count_classes, list_single, weigh_classes
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
@@ -128,7 +128,7 @@ class Training:
         model: Any,
         loaders: _Loaders,
         checkpoints: Checkpoints,
-        moment: Moment | None,
+        moment: Checkpoint | None,
         settings: Mapping[str, Any],
     ) -> None:
         if moment is None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.training.checkpoint import Checkpoints, Moment, read_ending
+from penstock.training.checkpoint import Checkpoint, Checkpoints, read_ending
 from penstock.training.snapshot import Snapshot
 from raising import mentions, raises_with
 
@@ -21,7 +21,7 @@ def make(step, value=0.5):
     arrays = {"model/0": np.full((2, 1), value, np.float32), "optimizer/0": np.array(step, np.int64)}
     callbacks = [{"kind": "BestEpoch", "values": {"best": {"float": "inf"}}, "arrays": {}}]
     memory = {"epoch": step // 4, "loader": {"step": step % 4}, "history": [{"loss": 0.1}], "seconds": 1.5}
-    return Moment(step, Snapshot(arrays, {"model/0": "dense/kernel"}, callbacks), memory)
+    return Checkpoint(step, Snapshot(arrays, {"model/0": "dense/kernel"}, callbacks), memory)
 
 
 def read_state(folder):

@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, SchemaError, StateError
-from penstock.training.checkpoint import Checkpoints, Moment
+from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 from penstock.training.tensorfile import read_tensors, write_tensors
 from raising import containing, mentions, raises_with
@@ -107,7 +107,7 @@ def test_model_of_ones_own_is_given_its_weights(own):
 def finish(folder):
     """Write the state of a run that has finished."""
     checkpoints = Checkpoints(folder, {})
-    checkpoints.save(Moment(1, Snapshot({}), {}))
+    checkpoints.save(Checkpoint(1, Snapshot({}), {}))
     digest = hashlib.sha256((folder / "weights.safetensors").read_bytes()).hexdigest()
     checkpoints.finish("finished", digest)
 
@@ -243,7 +243,7 @@ def test_weights_with_a_bit_changed_are_refused(own):
     folder, model = own
     path = folder / "weights.safetensors"
     checkpoints = Checkpoints(folder, {})
-    checkpoints.save(Moment(1, Snapshot({}), {}))
+    checkpoints.save(Checkpoint(1, Snapshot({}), {}))
     checkpoints.finish("finished", hashlib.sha256(path.read_bytes()).hexdigest())
     assert open_run(folder, model=model).history == HISTORY
     data = bytearray(path.read_bytes())
