@@ -237,7 +237,7 @@ def _is_entry(entry: Any) -> bool:
     return is_name and isinstance(entry.get("sha256"), str) and is_step
 
 
-def read_ending(folder: Path) -> tuple[str | None, str | None]:
+def read_result(folder: Path) -> tuple[str | None, str | None]:
     """Return the status of a run and the SHA-256 of its weights, each None if it is not stored."""
     state = Checkpoints(folder, {})._read_state() or {}
     digest = state.get("weights")

@@ -23,7 +23,7 @@ from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
-from penstock.training.checkpoint import read_ending
+from penstock.training.checkpoint import read_result
 from penstock.training.run_files import CONFIG_NAME, check_facts, read_history, read_run_config
 from penstock.training.snapshot import copy_array, pair_weights
 from penstock.training.tensorfile import read_tensors, write_tensors
@@ -89,7 +89,7 @@ class Run:
                 f"ps.open_run({str(self.folder)!r}, {', '.join(given)}).",
             )
         folder = self.folder.resolve()
-        return _reopen, (str(folder), read_ending(folder)[1])
+        return _reopen, (str(folder), read_result(folder)[1])
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
@@ -142,7 +142,7 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
 
 def _reopen(folder: str, digest: str | None) -> Run:
     """Open a run that was pickled, if its weights are still the same."""
-    found = read_ending(Path(folder))[1]
+    found = read_result(Path(folder))[1]
     if found != digest:
         raise StateError(
             "SHA-256 of the weights",
@@ -197,7 +197,7 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
     path = folder / WEIGHTS_NAME
     if not path.is_file():
         raise _make_unfinished_error(folder)
-    status, digest = read_ending(folder)
+    status, digest = read_result(folder)
     if status == "running":
         raise _make_unfinished_error(folder)
     if status == "failed":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.training.checkpoint import Checkpoint, Checkpoints, read_ending
+from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
 from penstock.training.snapshot import Snapshot
 from raising import mentions, raises_with
 
@@ -58,7 +58,7 @@ def test_run_without_a_state_has_none(tmp_path):
     assert checkpoints.load() is None
     checkpoints.finish("finished", "0a")
     assert list(tmp_path.iterdir()) == []
-    assert read_ending(tmp_path) == (None, None)
+    assert read_result(tmp_path) == (None, None)
 
 
 def test_state_file_tells_where_the_run_is(states):
@@ -160,7 +160,7 @@ def test_choice_that_only_the_run_has_is_a_difference(states):
 def test_run_that_failed_goes_on_from_its_last_state(states):
     checkpoints = Checkpoints(states, IDENTITY)
     checkpoints.finish("failed", "0a")
-    assert (checkpoints.status, read_ending(states)) == ("failed", ("failed", "0a"))
+    assert (checkpoints.status, read_result(states)) == ("failed", ("failed", "0a"))
     again = Checkpoints(states, IDENTITY)
     assert again.load().step == 4
     assert again.status == "running"
@@ -172,7 +172,7 @@ def test_run_that_has_ended_needs_no_state(states):
     shutil.rmtree(states / "checkpoints")
     again = Checkpoints(states, IDENTITY)
     assert again.load() is None
-    assert (again.status, read_ending(states)) == ("finished", ("finished", "0a"))
+    assert (again.status, read_result(states)) == ("finished", ("finished", "0a"))
     with raises_with(StateError, expected=3, got=4):
         Checkpoints(states, {**IDENTITY, "seed": 4}).load()
 
@@ -182,7 +182,7 @@ def test_state_written_behind_an_end_tells_no_weights(states):
     checkpoints.finish("failed", "0a")
     checkpoints.load()
     checkpoints.save(make(6))
-    assert read_ending(states) == ("failed", None)  # of the one who says so
+    assert read_result(states) == ("failed", None)  # of the one who says so
 
 
 FILE = {"file": "step-1.safetensors", "sha256": "0", "step": 1}
