@@ -24,7 +24,7 @@ from penstock.model.ports import (
     name_model,
     name_outputs,
 )
-from penstock.model.probe import call_on_symbols, watch
+from penstock.model.probe import call_on_symbols, record_inputs
 from penstock.model.task import Kind, Task
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline
@@ -233,7 +233,7 @@ def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
     try:
         outputs = call_on_symbols(model, given)
     except Exception as error:
-        missing = watch(model, given).missing
+        missing = record_inputs(model, given).missing
         if missing is not None:
             raise _refuse_missing(model, missing, given) from None
         listed = ", ".join(f"{name!r}: {each.describe()}" for name, each in given.items())
@@ -243,7 +243,7 @@ def _call_by_name(model: keras.Model, pipeline: Pipeline) -> Any:
             got=f"{type(error).__name__}: {_shorten(error)}",
             advice="Its method call must have one argument, and read its inputs by name: inputs['…'].",
         ) from error
-    reading = watch(model, given)
+    reading = record_inputs(model, given)
     if reading.is_done:
         for name in given:
             if name not in reading.read:

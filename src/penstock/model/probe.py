@@ -79,7 +79,7 @@ def call_on_symbols(model: keras.Model, inputs: Mapping[str, Output]) -> Any:
         return model(symbols)
 
 
-def watch(model: keras.Model, inputs: Mapping[str, Output]) -> RecordedInputs:
+def record_inputs(model: keras.Model, inputs: Mapping[str, Output]) -> RecordedInputs:
     """Call a model on zeros; return the inputs that it read, also if the call failed."""
     shapes = {name: (each.shape, each.dtype) for name, each in inputs.items()}
     zeros = {name: keras.ops.convert_to_tensor(each) for name, each in make_batch(shapes, 2).items()}
