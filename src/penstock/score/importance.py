@@ -52,7 +52,7 @@ _READ_RECORDS: Final = 64
 
 
 @dataclass(frozen=True)
-class Sample:
+class ImportanceSample:
     """Records of a split in memory, as they are stored, images decoded.
 
     Attributes:
@@ -84,7 +84,7 @@ class Importance:
 
 def draw_sample(
     source: LoadedSplit, pipeline: Pipeline, scored: NDArray[np.int64], most: int, seed: int
-) -> Sample:
+) -> ImportanceSample:
     """Return records drawn at random, as many as memory and time allow.
 
     Args:
@@ -118,13 +118,13 @@ def draw_sample(
         if num_rows >= most or num_bytes > MOST_BYTES or is_expensive:
             break
     batches.close()
-    return Sample(np.concatenate(rows), concat_rows(pieces))
+    return ImportanceSample(np.concatenate(rows), concat_rows(pieces))
 
 
 def measure_importance(
     predict: Predict,
     pipeline: Pipeline,
-    sample: Sample,
+    sample: ImportanceSample,
     tasks: Mapping[str, Task],
     truths: Mapping[str, NDArray[Any]],
     *,
@@ -177,7 +177,7 @@ class _SampleScorer:
         self,
         predict: Predict,
         pipeline: Pipeline,
-        sample: Sample,
+        sample: ImportanceSample,
         tasks: Mapping[str, Task],
         truths: Mapping[str, NDArray[Any]],
         batch_size: int,
