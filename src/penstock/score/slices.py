@@ -27,7 +27,7 @@ _SLICED: Final = ("category", "text", "number", "sequence")
 
 
 @dataclass(frozen=True)
-class Group:
+class SliceGroup:
     """Records with the same value of a field, or with values in one range.
 
     Attributes:
@@ -97,7 +97,7 @@ class Slicer:
         self._pieces.append(values)
         self._missing.append(is_missing)
 
-    def groups(self) -> tuple[list[Group], int]:
+    def groups(self) -> tuple[list[SliceGroup], int]:
         """Return the groups, and the number of values that have none.
 
         Groups by value are sorted by their number of records, the largest first. Records without a value are
@@ -118,19 +118,19 @@ class Slicer:
             if is_number:
                 groups.sort(key=lambda group: group.value)  # type: ignore[arg-type,return-value]
         if missing.any():
-            groups.append(Group(None, np.flatnonzero(missing)))
+            groups.append(SliceGroup(None, np.flatnonzero(missing)))
         return groups, num_left
 
     def _group_by_value(
         self, distinct: NDArray[Any], codes: NDArray[np.int64], present: NDArray[np.int64]
-    ) -> tuple[list[Group], int]:
+    ) -> tuple[list[SliceGroup], int]:
         counts = np.bincount(codes, minlength=len(distinct))
         kept = np.argsort(-counts, kind="stable")[:MOST_VALUES]
         texts = [] if self.is_by_length else [_decode(each) for each in self._codes]
         groups = []
         for code in kept.tolist():
             value = distinct[code].item()
-            groups.append(Group(texts[value] if texts else value, present[codes == code]))
+            groups.append(SliceGroup(texts[value] if texts else value, present[codes == code]))
         return groups, max(0, len(distinct) - MOST_VALUES)
 
     def _are_scattered(self, codes: NDArray[Any]) -> bool:
@@ -138,7 +138,7 @@ class Slicer:
         counts = np.sort(np.bincount(codes))[::-1] if len(codes) else np.zeros(1)
         return bool(2 * counts[:MOST_VALUES].sum() < len(codes))
 
-    def _group_by_range(self, values: NDArray[Any], present: NDArray[np.int64]) -> list[Group]:
+    def _group_by_range(self, values: NDArray[Any], present: NDArray[np.int64]) -> list[SliceGroup]:
         numbers = values[present]
         edges = np.quantile(numbers, np.linspace(0, 1, NUM_BINS + 1)[1:-1])
         bins = np.searchsorted(np.unique(edges), numbers, side="left")
@@ -146,7 +146,7 @@ class Slicer:
         for number in np.unique(bins).tolist():
             inside = bins == number
             low, high = to_number(numbers[inside].min()), to_number(numbers[inside].max())
-            groups.append(Group(None, present[inside], low, high))
+            groups.append(SliceGroup(None, present[inside], low, high))
         return groups
 
 
