@@ -21,7 +21,7 @@ from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
-from penstock.score.judgement import Judged, OnProgress, judge
+from penstock.score.judgement import OnProgress, SplitPredictions, judge
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_sound, score
@@ -95,7 +95,7 @@ def evaluate_split(
     )
 
 
-def _make_notes(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[str]:
+def _make_notes(tasks: Mapping[str, Task], judged: SplitPredictions, split: str) -> list[str]:
     notes = []
     if judged.labelled.num_missing:
         notes.append(f"{judged.labelled.describe(split)}: these records are skipped")
@@ -120,7 +120,7 @@ def _make_notes(tasks: Mapping[str, Task], judged: Judged, split: str) -> list[s
 
 
 def _score_slices(
-    tasks: Mapping[str, Task], judged: Judged, schema: Schema
+    tasks: Mapping[str, Task], judged: SplitPredictions, schema: Schema
 ) -> tuple[dict[str, list[SliceScores]], list[str]]:
     slices, notes = {}, []
     for name, slicer in judged.slicers.items():
@@ -153,7 +153,7 @@ def _measure_inputs(
     pipeline: Pipeline,
     tasks: Mapping[str, Task],
     source: LoadedSplit,
-    judged: Judged,
+    judged: SplitPredictions,
     options: EvaluateOptions,
     report: OnProgress,
 ) -> Importance:

@@ -30,7 +30,7 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Judged:
+class SplitPredictions:
     """Truths and predictions of a split.
 
     Attributes:
@@ -55,7 +55,7 @@ def judge(
     source: LoadedSplit,
     options: EvaluateOptions,
     report: OnProgress,
-) -> Judged:
+) -> SplitPredictions:
     """Predict all records that have every target, in the order in which they are stored.
 
     Raises:
@@ -95,7 +95,7 @@ def judge(
             got=f"{count(len(source.rows), 'bad record')}",
             advice="Find out what is damaged: penstock verify.",
         )
-    return Judged(
+    return SplitPredictions(
         np.concatenate(rows),
         {name: np.concatenate(pieces) for name, pieces in truths.items()},
         {name: np.concatenate(pieces) for name, pieces in predictions.items()},
