@@ -21,7 +21,7 @@ from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
-from penstock.score.judgement import OnProgress, SplitPredictions, judge
+from penstock.score.judgement import OnProgress, SplitPredictions, predict_split
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_sound, score
@@ -64,7 +64,7 @@ def evaluate_split(
     check_slices(options.slices, split.schema)
     check_finite(split, pipeline, is_described=False)
     source = split.as_source()
-    judged = judge(predict, pipeline, tasks, source, options, report)
+    judged = predict_split(predict, pipeline, tasks, source, options, report)
     notes = _make_notes(tasks, judged, source.name)
     slices, more = _score_slices(tasks, judged, split.schema)
     importance = Importance(0, {}, {})

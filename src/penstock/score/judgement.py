@@ -48,7 +48,7 @@ class SplitPredictions:
     labelled: Labelled
 
 
-def judge(
+def predict_split(
     predict: Predict,
     pipeline: Pipeline,
     tasks: Mapping[str, Task],
