@@ -22,7 +22,7 @@ from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.score.importance import Predict
 from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer
-from penstock.score.traced_batches import Traced, trace
+from penstock.score.traced_batches import EvaluationPipeline, trace
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
@@ -75,7 +75,7 @@ def predict_split(
     rows: list[NDArray[np.int64]] = []
     truths: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
-    traced = Traced(pipeline, options.slices)
+    traced = EvaluationPipeline(pipeline, options.slices)
     choices = LoadOptions(batch_size=options.batch_size or 1, augment=False, filter=labelled.filter)
     for batch in trace(source, traced, choices):
         if not len(batch.rows):

@@ -58,7 +58,7 @@ class TracedBatch:
         ]
 
 
-class Traced:
+class EvaluationPipeline:
     """A pipeline for evaluation: without weights, with row numbers, and with stored values on request.
 
     Args:
@@ -119,7 +119,7 @@ def fit_batch_size(pipeline: Pipeline) -> int:
     return max(_LEAST_BATCH, min(_USUAL_BATCH, _BATCH_BYTES // max(1, num_bytes)))
 
 
-def trace(source: LoadedSplit, pipeline: Traced, options: LoadOptions) -> Generator[TracedBatch]:
+def trace(source: LoadedSplit, pipeline: EvaluationPipeline, options: LoadOptions) -> Generator[TracedBatch]:
     """Yield the batches of one epoch of a split.
 
     Raises:
