@@ -1,6 +1,6 @@
 """Batches with the row numbers and the stored values of their records.
 
-In: a fitted pipeline. Out: a pipeline for a loader whose batches are `TracedBatch`es. Skipped records make a
+In: a fitted pipeline. Out: a pipeline for a loader whose batches are `EvaluationBatch`es. Skipped records make a
 batch shorter: its row numbers show which are left.
 """
 
@@ -33,7 +33,7 @@ _USUAL_LENGTH: Final = 256  # assumed for texts and lists of any length
 
 
 @dataclass(frozen=True)
-class TracedBatch:
+class EvaluationBatch:
     """A batch with the row numbers and the stored values of its records.
 
     Attributes:
@@ -105,8 +105,8 @@ class EvaluationPipeline:
         if self._is_applied:
             inputs, targets, _ = self._pipeline.apply(columns, num_rows, draws)
             columns = {name: columns[name] for name in self._stored}
-            return {_KEY: TracedBatch(draws.records, inputs, targets, columns)}, {}, {}
-        return {_KEY: TracedBatch(draws.records, {}, {}, columns)}, {}, {}
+            return {_KEY: EvaluationBatch(draws.records, inputs, targets, columns)}, {}, {}
+        return {_KEY: EvaluationBatch(draws.records, {}, {}, columns)}, {}, {}
 
 
 def fit_batch_size(pipeline: Pipeline) -> int:
@@ -119,7 +119,9 @@ def fit_batch_size(pipeline: Pipeline) -> int:
     return max(_LEAST_BATCH, min(_USUAL_BATCH, _BATCH_BYTES // max(1, num_bytes)))
 
 
-def trace(source: LoadedSplit, pipeline: EvaluationPipeline, options: LoadOptions) -> Generator[TracedBatch]:
+def trace(
+    source: LoadedSplit, pipeline: EvaluationPipeline, options: LoadOptions
+) -> Generator[EvaluationBatch]:
     """Yield the batches of one epoch of a split.
 
     Raises:
