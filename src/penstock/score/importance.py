@@ -17,7 +17,7 @@ from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
 from penstock.score.scores import Number, score_main
-from penstock.score.traced_batches import EvaluationPipeline, trace
+from penstock.score.traced_batches import EvaluationPipeline, read_batches
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 
@@ -105,7 +105,7 @@ def draw_sample(
     rows: list[NDArray[np.int64]] = []
     pieces: list[dict[str, CodedColumn]] = []
     num_bytes = num_rows = 0
-    batches = trace(source, EvaluationPipeline(pipeline, is_applied=False), options)
+    batches = read_batches(source, EvaluationPipeline(pipeline, is_applied=False), options)
     for batch in batches:
         is_scored = scored[np.searchsorted(scored, batch.rows).clip(max=len(scored) - 1)] == batch.rows
         kept = np.flatnonzero(is_scored)[: most - num_rows]

@@ -22,7 +22,7 @@ from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.score.importance import Predict
 from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer
-from penstock.score.traced_batches import EvaluationPipeline, trace
+from penstock.score.traced_batches import EvaluationPipeline, read_batches
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
@@ -77,7 +77,7 @@ def predict_split(
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     traced = EvaluationPipeline(pipeline, options.slices)
     choices = LoadOptions(batch_size=options.batch_size or 1, augment=False, filter=labelled.filter)
-    for batch in trace(source, traced, choices):
+    for batch in read_batches(source, traced, choices):
         if not len(batch.rows):
             continue
         found = predict(batch.inputs)

@@ -119,7 +119,7 @@ def fit_batch_size(pipeline: Pipeline) -> int:
     return max(_LEAST_BATCH, min(_USUAL_BATCH, _BATCH_BYTES // max(1, num_bytes)))
 
 
-def trace(
+def read_batches(
     source: LoadedSplit, pipeline: EvaluationPipeline, options: LoadOptions
 ) -> Generator[EvaluationBatch]:
     """Yield the batches of one epoch of a split.
