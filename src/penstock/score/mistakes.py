@@ -17,7 +17,7 @@ from penstock.dataset import Split
 from penstock.errors import PenstockError
 from penstock.model.task import Task
 from penstock.schema.picture import read_picture
-from penstock.score.scores import Number, lose, predict_codes, to_number
+from penstock.score.scores import Number, compute_losses, predict_codes, to_number
 from penstock.transform.vocabulary import Entry
 
 _MOST_CHARS: Final = 200  # of a text
@@ -77,7 +77,7 @@ def find_mistakes(
     for at in find_worst(task, truth, predicted, most).tolist():
         row = int(rows[at])
         shard, record = source.rows.locate(row)
-        loss = to_number(lose(task, truth[at : at + 1], predicted[at : at + 1])[0])
+        loss = to_number(compute_losses(task, truth[at : at + 1], predicted[at : at + 1])[0])
         label, probability = show_prediction(task, predicted[at])
         inputs = read_inputs(split, row, targets)
         mistakes.append(
@@ -90,7 +90,7 @@ def find_mistakes(
 
 def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: int) -> NDArray[np.int64]:
     """Return the indices of the wrong records, the greatest loss first, at most `most`."""
-    losses = lose(task, truth, predicted)
+    losses = compute_losses(task, truth, predicted)
     if task.kind == "regression":
         is_wrong = losses > 0
     else:

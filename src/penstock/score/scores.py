@@ -133,7 +133,7 @@ def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(codes, np.int64)
 
 
-def lose(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+def compute_losses(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
     """Return the loss of each record: its log loss, or its mean absolute error."""
     if task.kind == "regression":
         losses = np.abs(_flat(predicted) - _flat(truth))

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.task import Task
 from penstock.score.class_report import describe_classes, describe_confusion
-from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, lose, score, score_main
+from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, compute_losses, score, score_main
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c", "d"))
@@ -219,10 +219,14 @@ def test_predictions_that_are_no_numbers_have_no_scores() -> None:
 
 
 def test_losses_of_records_are_log_losses_or_distances() -> None:
-    assert lose(BINARY, np.array([0, 1]), np.array([0.25, 0.25])) == pytest.approx(
+    assert compute_losses(BINARY, np.array([0, 1]), np.array([0.25, 0.25])) == pytest.approx(
         [-math.log(0.75), -math.log(0.25)]
     )
-    assert lose(CLASSES, np.array([3]), np.array([[0.1, 0.2, 0.3, 0.4]])) == pytest.approx([-math.log(0.4)])
+    assert compute_losses(CLASSES, np.array([3]), np.array([[0.1, 0.2, 0.3, 0.4]])) == pytest.approx(
+        [-math.log(0.4)]
+    )
     both = [-math.log(0.5), -math.log(0.5), -math.log(0.9)]
-    assert lose(LABELS, np.array([[1, 0, 1]]), np.array([[0.5, 0.5, 0.9]])) == pytest.approx([sum(both) / 3])
-    assert lose(VECTORS, np.array([[1.0, 2.0]]), np.array([[2.0, 5.0]])) == pytest.approx([2.0])
+    assert compute_losses(LABELS, np.array([[1, 0, 1]]), np.array([[0.5, 0.5, 0.9]])) == pytest.approx(
+        [sum(both) / 3]
+    )
+    assert compute_losses(VECTORS, np.array([[1.0, 2.0]]), np.array([[2.0, 5.0]])) == pytest.approx([2.0])
