@@ -14,12 +14,12 @@ from penstock.model.task import Task
 from penstock.score.evaluation import MOST_CLASSES
 from penstock.score.metrics import auc, confusion_matrix, count_classes, count_once
 from penstock.score.mistakes import plain_label
-from penstock.score.scores import is_sound, predict_codes, score, to_number
+from penstock.score.scores import is_scorable, predict_codes, score, to_number
 
 
 def describe_classes(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, Any]]:
     """Return precision, recall, F1, support and AUC of each label; for a multilabel target, all scores."""
-    if not is_sound(truth, predicted):
+    if not is_scorable(truth, predicted):
         return []
     if task.kind == "multilabel":
         return [
@@ -50,7 +50,7 @@ def describe_confusion(task: Task, truth: NDArray[Any], predicted: NDArray[Any])
     or predictions that are not finite.
     """
     labels = [plain_label(label) for label in task.labels]
-    if not is_sound(truth, predicted) or len(labels) > MOST_CLASSES:
+    if not is_scorable(truth, predicted) or len(labels) > MOST_CLASSES:
         return {"labels": labels, "matrix": None}
     codes = predict_codes(task, predicted)
     if task.kind == "multilabel":

@@ -24,7 +24,7 @@ from penstock.score.intervals import find_intervals
 from penstock.score.judgement import OnProgress, SplitPredictions, predict_split
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
-from penstock.score.scores import is_sound, score
+from penstock.score.scores import is_scorable, score
 from penstock.score.slices import check_slices
 from penstock.score.traced_batches import fit_batch_size
 from penstock.transform.pipeline import Pipeline
@@ -104,7 +104,7 @@ def _make_notes(tasks: Mapping[str, Task], judged: SplitPredictions, split: str)
         notes.append(f"{count(num_lost, 'bad record')} skipped")
     for name, task in tasks.items():
         truth, predicted = judged.truths[name], judged.predictions[name]
-        if not is_sound(truth, predicted):
+        if not is_scorable(truth, predicted):
             bad = ~(np.isfinite(truth.reshape(len(truth), -1)).all(axis=1))
             bad |= ~(np.isfinite(predicted.reshape(len(truth), -1)).all(axis=1))
             number = count(int(bad.sum()), "record")

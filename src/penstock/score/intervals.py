@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.model.task import Task
 from penstock.score.metrics import Counts
-from penstock.score.scores import Number, Scores, is_sound, make_scorer, score, to_number
+from penstock.score.scores import Number, Scores, is_scorable, make_scorer, score, to_number
 
 Interval: TypeAlias = tuple[Number, Number]
 
@@ -45,7 +45,7 @@ def find_intervals(
     """
     found = score(task, truth, predicted) if found is None else found
     num_records = len(truth)
-    if num_resamples < 1 or num_records < 2 or not is_sound(truth, predicted):
+    if num_resamples < 1 or num_records < 2 or not is_scorable(truth, predicted):
         return dict.fromkeys(found)
     rng = np.random.default_rng(seed)
     num_kept = min(num_records, max(_LEAST_RECORDS, _MOST_WORK // (num_resamples * max(1, task.units))))

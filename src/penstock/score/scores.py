@@ -82,7 +82,7 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
         0.6666666666666666
     """
     names = NUMBER_SCORES if task.kind == "regression" else CLASS_SCORES
-    if not is_sound(truth, predicted):
+    if not is_scorable(truth, predicted):
         return dict.fromkeys(names)
     found = make_scorer(task, truth, predicted)(count_once(len(truth)))
     return {name: to_number(found[name][0]) for name in names}
@@ -90,7 +90,7 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
 
 def score_main(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Number:
     """Return the main score of the task, by which feature importance is measured."""
-    if not is_sound(truth, predicted):
+    if not is_scorable(truth, predicted):
         return None
     if task.kind == "binary":
         return to_number(auc(truth > 0, predicted))
@@ -102,7 +102,7 @@ def score_main(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Numb
     return to_number(_score_numbers(truth, predicted)(count_once(len(truth)))["r2"][0])
 
 
-def is_sound(truth: NDArray[Any], predicted: NDArray[Any]) -> bool:
+def is_scorable(truth: NDArray[Any], predicted: NDArray[Any]) -> bool:
     """Whether scores are defined: there is at least one record, and all numbers are finite."""
     return bool(len(truth) and np.isfinite(truth).all() and np.isfinite(predicted).all())
 
