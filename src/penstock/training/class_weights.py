@@ -52,7 +52,7 @@ _SINGLE: Final = ("binary", "multiclass")  # kinds of task with one class per re
 _MOST_NAMED: Final = 5
 
 
-def weigh_classes(
+def compute_class_weights(
     counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task], chosen: str | Mapping[str, Any]
 ) -> dict[str, tuple[float, ...]]:
     """Return the class weights of the targets that have any.

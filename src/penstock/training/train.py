@@ -27,7 +27,7 @@ from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
-from penstock.training.class_weights import count_classes, list_single, weigh_classes
+from penstock.training.class_weights import compute_class_weights, count_classes, list_single
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
@@ -266,7 +266,7 @@ class Training:
             self.watcher.note("The model is already compiled: its own optimizer and losses are used.")
             return {}
         options = self.options
-        weights = weigh_classes(counts, tasks, options.class_weights)
+        weights = compute_class_weights(counts, tasks, options.class_weights)
         for name, given in weights.items():
             pairs = zip(tasks[name].labels, given, strict=True)
             shown = ", ".join(

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.model.task import Task
-from penstock.training.class_weights import count_classes, list_single, weigh_classes
+from penstock.training.class_weights import compute_class_weights, count_classes, list_single
 from raising import raises_with
 
 SOLD = Task("sold", "binary", ("no", "yes"))
@@ -24,21 +24,21 @@ def test_class_without_records_counts_none():
     tasks = {"sold": Task("sold", "multiclass", ("a", "b", "c"))}
     counts = count_classes([{"sold": np.zeros(3, np.int32)}], tasks)
     assert counts == {"sold": (3, 0, 0)}
-    assert weigh_classes(counts, tasks, "balanced") == {"sold": (1.0, 1.0, 1.0)}
-    assert weigh_classes(counts, tasks, "auto") == {}
+    assert compute_class_weights(counts, tasks, "balanced") == {"sold": (1.0, 1.0, 1.0)}
+    assert compute_class_weights(counts, tasks, "auto") == {}
 
 
 def test_balanced_classes_count_the_same_in_all():
     counts, tasks = {"sold": (9, 1)}, {"sold": SOLD}
-    (weights,) = weigh_classes(counts, tasks, "balanced").values()
+    (weights,) = compute_class_weights(counts, tasks, "balanced").values()
     assert weights == pytest.approx((10 / 18, 5.0))
-    assert weigh_classes(counts, tasks, "auto") == {"sold": weights}
-    assert weigh_classes(counts, tasks, "none") == {}
+    assert compute_class_weights(counts, tasks, "auto") == {"sold": weights}
+    assert compute_class_weights(counts, tasks, "none") == {}
 
 
 def test_auto_weighs_nothing_where_no_class_is_rare():
-    assert weigh_classes({"sold": (7, 3)}, {"sold": SOLD}, "auto") == {}
-    assert list(weigh_classes({"sold": (7, 3)}, {"sold": SOLD}, "balanced")) == ["sold"]
+    assert compute_class_weights({"sold": (7, 3)}, {"sold": SOLD}, "auto") == {}
+    assert list(compute_class_weights({"sold": (7, 3)}, {"sold": SOLD}, "balanced")) == ["sold"]
 
 
 @pytest.mark.parametrize("chosen", ["auto", "balanced"])
@@ -46,7 +46,7 @@ def test_targets_without_one_class_a_record_are_passed_over(chosen):
     tasks = {"price": Task("price", "regression"), "tags": Task("tags", "multilabel", ("a", "b"), (2,))}
     counts = count_classes(iter(()), tasks)
     assert counts == {}
-    assert weigh_classes(counts, tasks, chosen) == {}
+    assert compute_class_weights(counts, tasks, chosen) == {}
 
 
 def test_classes_with_a_single_record_are_noted():
@@ -61,7 +61,7 @@ TASKS = {"sold": SOLD, "stars": Task("stars", "multiclass", (1, 2, 5)), "price":
 
 
 def weigh(chosen):
-    return weigh_classes({}, TASKS, chosen)
+    return compute_class_weights({}, TASKS, chosen)
 
 
 def test_weights_that_are_given_stand_in_the_order_of_the_labels():
