@@ -95,7 +95,9 @@ def count_classes(
     return {name: tuple(found.tolist()) for name, found in counts.items()}
 
 
-def list_single(counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task]) -> Iterator[str]:
+def list_single_record_classes(
+    counts: Mapping[str, tuple[int, ...]], tasks: Mapping[str, Task]
+) -> Iterator[str]:
     """Yield a note for each target that has classes with a single training record."""
     for name, found in counts.items():
         labels = [label for label, number in zip(tasks[name].labels, found, strict=True) if number == 1]

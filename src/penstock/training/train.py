@@ -27,7 +27,7 @@ from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
-from penstock.training.class_weights import compute_class_weights, count_classes, list_single
+from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
@@ -105,7 +105,7 @@ class Training:
         for split in self._list_splits():
             check_labels(model, tasks, self.pipeline, split)
         counts = count_classes(loaders.read_targets(), tasks)
-        for note in list_single(counts, tasks):
+        for note in list_single_record_classes(counts, tasks):
             self.watcher.note(note)
         weights = self._compile(model, tasks, loaders.train, logits, counts)
         build_state(model, loaders.train)

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.model.task import Task
-from penstock.training.class_weights import compute_class_weights, count_classes, list_single
+from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from raising import raises_with
 
 SOLD = Task("sold", "binary", ("no", "yes"))
@@ -51,10 +51,10 @@ def test_targets_without_one_class_a_record_are_passed_over(chosen):
 
 def test_classes_with_a_single_record_are_noted():
     tasks = {"sold": SOLD, "stars": Task("stars", "multiclass", (1, 2, 5))}
-    (note,) = list_single({"sold": (9, 2), "stars": (1, 5, 1)}, tasks)
+    (note,) = list_single_record_classes({"sold": (9, 2), "stars": (1, 5, 1)}, tasks)
     assert "'stars'" in note
     assert "1, 5" in note
-    assert list(list_single({"sold": (0, 2)}, tasks)) == []
+    assert list(list_single_record_classes({"sold": (0, 2)}, tasks)) == []
 
 
 TASKS = {"sold": SOLD, "stars": Task("stars", "multiclass", (1, 2, 5)), "price": Task("price", "regression")}
