@@ -25,13 +25,13 @@ _TENSORFLOW: Final = "tensorflow.python.eager.context"
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Make what is built inside depend on a seed alone, and restore the random state afterwards."""
-    with restored_randomness():
+    with restored_random_state():
         keras.utils.set_random_seed(seed)
         yield
 
 
 @contextmanager
-def restored_randomness() -> Iterator[None]:
+def restored_random_state() -> Iterator[None]:
     """Restore the random state of Python, NumPy, Keras and the backend at the end.
 
     TensorFlow keeps a counter for each operation that was given a seed of its own, and offers no way to read

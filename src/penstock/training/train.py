@@ -34,7 +34,7 @@ from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
-from penstock.training.seeding import restored_randomness, seeded
+from penstock.training.seeding import restored_random_state, seeded
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"
@@ -91,7 +91,7 @@ class Training:
             NonFiniteError: The loss of a step is not finite.
             StateError: The checkpoints in the folder belong to another run.
         """
-        with restored_randomness():
+        with restored_random_state():
             return self._run(resume=resume)
 
     def _run(self, *, resume: bool) -> Run:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
-from penstock.training.seeding import restored_randomness, seeded  # noqa: E402
+from penstock.training.seeding import restored_random_state, seeded  # noqa: E402
 
 
 def draw():
@@ -55,7 +55,7 @@ def test_state_is_restored_after_an_error():
     keras.utils.set_random_seed(11)
 
     def fail():
-        with restored_randomness():
+        with restored_random_state():
             draw()
             raise ValueError("stop")
 
