@@ -63,7 +63,7 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         return values * ops.take(weights, codes, axis=0)
 
 
-class WarmCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+class WarmupCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
     """Learning rate that rises linearly to a peak, and then falls along a cosine.
 
     Attributes:
@@ -208,7 +208,7 @@ def compile_model(
 
 def make_optimizer(plan: CompilePlan) -> keras.optimizers.Optimizer:
     """Return a new optimizer with the learning rate schedule of a plan."""
-    rate = WarmCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps)
+    rate = WarmupCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps)
     decay = plan.weight_decay if plan.optimizer in _DECAYING else 0.0
     optimizer = _OPTIMIZERS[plan.optimizer](
         learning_rate=rate, weight_decay=decay or None, global_clipnorm=plan.clip or None

@@ -15,7 +15,7 @@ from raising import raises_with
 keras = pytest.importorskip("keras")
 from penstock.training.compilation import (  # noqa: E402
     CompilePlan,
-    WarmCosine,
+    WarmupCosine,
     compile_model,
     make_optimizer,
 )
@@ -58,21 +58,21 @@ def chosen(*names: str) -> dict[str, Task]:
 
 
 def test_rate_rises_evenly_and_falls_along_a_cosine_to_a_hundredth():
-    rate = WarmCosine(2.0, 4, 12)
+    rate = WarmupCosine(2.0, 4, 12)
     found = [float(rate(step)) for step in range(14)]
     falling = [2 * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * i / 8))) for i in range(9)]
     assert found == pytest.approx([0.5, 1.0, 1.5, 2.0, *falling, 0.02], rel=1e-5)
 
 
 def test_rate_without_an_end_stays_at_its_peak():
-    assert [float(WarmCosine(0.5, 2)(step)) for step in (0, 1, 2, 10**6)] == [0.25, 0.5, 0.5, 0.5]
+    assert [float(WarmupCosine(0.5, 2)(step)) for step in (0, 1, 2, 10**6)] == [0.25, 0.5, 0.5, 0.5]
 
 
 def test_rate_of_an_optimizer_follows_its_steps_alone():
     optimizer = make_optimizer(CompilePlan(learning_rate=1.0, warmup_steps=2, total_steps=10))
     optimizer.build([keras.Variable(np.zeros(1, np.float32))])
     optimizer.iterations.assign(6)
-    assert float(optimizer.learning_rate) == pytest.approx(float(WarmCosine(1.0, 2, 10)(6)))
+    assert float(optimizer.learning_rate) == pytest.approx(float(WarmupCosine(1.0, 2, 10)(6)))
 
 
 @pytest.mark.parametrize(
