@@ -179,7 +179,7 @@ def check_facts(facts: object, path: PathLike) -> None:
             raise _make_error(f"facts.logits.{name}", path, "true or false", is_logit)
 
 
-def read_trained(folder: Path) -> str | None:
+def read_train_fingerprint(folder: Path) -> str | None:
     """Return the fingerprint of the split that a run was trained on; None if it is not stored."""
     try:
         state = json.loads((folder / STATE_NAME).read_bytes())

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.training.run_files import check_facts, read_trained
+from penstock.training.run_files import check_facts, read_train_fingerprint
 from raising import mentions, raises_with
 
 SOUND = {
@@ -56,12 +56,12 @@ def test_facts_that_no_run_writes_are_refused_with_their_place(facts, message):
 def test_fingerprint_of_the_train_split_is_read_if_it_is_there(form, tmp_path):
     (tmp_path / "state.json").write_text(json.dumps(form))
     is_sound = form == {"identity": {"data": "ab"}}
-    assert read_trained(tmp_path) == ("ab" if is_sound else None)
+    assert read_train_fingerprint(tmp_path) == ("ab" if is_sound else None)
 
 
 def test_state_that_is_not_there_or_damaged_tells_nothing(tmp_path):
-    assert read_trained(tmp_path) is None
+    assert read_train_fingerprint(tmp_path) is None
     (tmp_path / "state.json").write_text("{")
-    assert read_trained(tmp_path) is None
+    assert read_train_fingerprint(tmp_path) is None
     (tmp_path / "state.json").write_text("[" * 100_000)
-    assert read_trained(tmp_path) is None
+    assert read_train_fingerprint(tmp_path) is None

@@ -36,7 +36,7 @@ from penstock.score.judgement import OnProgress
 from penstock.score.options import EvaluateOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
-from penstock.training.run_files import HELD_OUT, read_trained
+from penstock.training.run_files import HELD_OUT, read_train_fingerprint
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -215,7 +215,7 @@ def _check_targets(tasks: Mapping[str, Task], split: Split) -> None:
 def _note_change(run: Run, given: Dataset | Split) -> list[str]:
     """Say so if the run's own data set is not any more what the run was trained on."""
     folder = getattr(run, "folder", None)
-    trained = None if folder is None else read_trained(folder)
+    trained = None if folder is None else read_train_fingerprint(folder)
     if trained is None or not _is_own(run.data, given.paths):
         return []
     try:
@@ -233,7 +233,7 @@ def _note_change(run: Run, given: Dataset | Split) -> list[str]:
 def _note_training(run: Run, split: Split) -> list[str]:
     """Return a note if a split is the one that the run was trained on."""
     folder = getattr(run, "folder", None)
-    trained = None if folder is None else read_trained(folder)
+    trained = None if folder is None else read_train_fingerprint(folder)
     is_own = _is_own(run.data, split.paths)
     try:
         if trained is not None:
