@@ -1,7 +1,7 @@
 """Batches with the row numbers and the stored values of their records.
 
-In: a fitted pipeline. Out: a pipeline for a loader whose batches are `EvaluationBatch`es. Skipped records make a
-batch shorter: its row numbers show which are left.
+In: a fitted pipeline. Out: a pipeline for a loader whose batches are `EvaluationBatch`es. Skipped records
+make a batch shorter: its row numbers show which are left.
 """
 
 from __future__ import annotations

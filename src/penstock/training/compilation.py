@@ -73,7 +73,7 @@ class WarmupCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
         floor: Learning rate at the end of the run and after it, as a share of the peak.
 
     Example:
-        >>> [round(float(WarmCosine(1.0, 2, 6)(step)), 3) for step in range(7)]
+        >>> [round(float(WarmupCosine(1.0, 2, 6)(step)), 3) for step in range(7)]
         [0.5, 1.0, 1.0, 0.855, 0.505, 0.155, 0.01]
     """
 
