@@ -27,7 +27,7 @@ _BLOCKS_AHEAD: Final = 3
 _MOST_BYTES: Final = 64 << 20  # of the batches that wait, and of the blocks
 
 
-class RowBlock(Protocol):
+class StreamBlock(Protocol):
     """Some rows of a stream, in order."""
 
     @property
@@ -38,7 +38,7 @@ class RowBlock(Protocol):
         """Return how many rows; there may be none."""
 
 
-_B = TypeVar("_B", bound=RowBlock)
+_B = TypeVar("_B", bound=StreamBlock)
 
 
 class BlockRange(NamedTuple, Generic[_B]):

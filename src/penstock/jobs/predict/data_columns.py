@@ -43,14 +43,14 @@ def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str]
     """Return the fields that the data does not have, and that may be missing.
 
     Args:
-        inputs: What is fed.
+        inputs: The pipeline of the inputs.
         there: The fields that the data has.
-        columns: The columns that it has, whatever they are.
+        columns: All columns that it has.
         source: What messages call the data.
 
     Raises:
-        SchemaError: A target is not there; or an input is not there, and may not be missing; or one is there
-            under nearly its name; or none is there.
+        SchemaError: A target does not exist; or an input does not exist and cannot be missing, or a column
+            has almost its name; or no input exists.
     """
     absent = [name for name in inputs.fields if name not in there]
     spelt = {_spell(column) for column in columns if column not in there}
@@ -66,12 +66,12 @@ def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str]
 
 
 def _spell(name: str) -> str:
-    """Return a name without what people get wrong: case, spaces, dashes."""
+    """Return a name without what is often misspelled: case, spaces, dashes."""
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def _takes_nothing(inputs: Pipeline, name: str) -> bool:
-    """Whether a column can be missing as a whole: found by trying, for a transform may refuse any gap."""
+    """Whether a whole column can be missing: found by trying, as a transform may refuse missing values."""
     if not can_lack(inputs, name):
         return False
     transform = inputs.transforms.get(name)
@@ -124,10 +124,10 @@ def make_absent(field: Field, num_rows: int) -> Column:
 def as_decoded(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
     """Return an encoded column as decoding would give it back.
 
-    What is fetched late is fetched. Rows that lack the field hold its default, or zeros.
+    Deferred values are fetched. Rows that lack the field hold its default, or zeros.
 
     Args:
-        field: Of the column.
+        field: Field of the column.
         column: As `encode_column` returns it.
         faulty: Rows that do not fit: what they hold means nothing, and is not fetched.
     """

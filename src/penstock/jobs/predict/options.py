@@ -23,20 +23,20 @@ class PredictOptions:
     """Choices of a prediction.
 
     Attributes:
-        split: Of a data set or TFRecords: which split; need not be said where there is but one.
+        split: Name of the split of a data set or TFRecords; not needed if there is only one.
         keep: Columns of the data that are copied into the output.
-        batch_size: Rows that the model sees at once. If not said, as many as take about 4 MiB: 32 to 1,024.
+        batch_size: Rows that the model sees at once; by default as many as take about 4 MiB: 32 to 1,024.
         on_error: What a row gets that does not fit: "raise" its error, "skip" it with a line in the log, or
             "collect" its error in `Predictions.rejected`. Such a row is not in the output.
         max_rejects: How many rows may be left out before the run gives up.
-        overwrite: Whether a file that is there may be replaced. It stays until the new one is complete.
+        overwrite: Whether an existing file may be replaced. It is kept until the new one is complete.
         model: The `keras.Model`, for a run of a model of one's own.
         functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
         workers: How many threads make batches; as many as there are cores, at most 8, if not said. The result
             is the same.
         delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
         encoding: Of a CSV.
-        missing: Cells of a CSV that mean nothing is there; if not said, those of the run's conversion.
+        missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
         short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".
 
     Example:
@@ -71,7 +71,7 @@ class PredictOptions:
 
     @property
     def num_workers(self) -> int:
-        """How many threads."""
+        """Number of threads."""
         return self.workers or min(_MOST_WORKERS, len(os.sched_getaffinity(0)))
 
     def read_as(self, missing: tuple[str, ...] = ("",)) -> SourceOptions:

@@ -43,7 +43,7 @@ class PredictProgress:
         num_rows: Rows predicted so far.
         num_skipped: Rows left out so far.
         num_bytes: Bytes of the data read so far.
-        total_bytes: … of so many, if that is known.
+        total_bytes: Bytes of the data in all, or None if that is unknown.
     """
 
     num_rows: int
@@ -116,11 +116,11 @@ def run_prediction(
 
     Args:
         run: As for `predict`.
-        data: Likewise.
-        out: Likewise.
-        options: All choices.
-        on_progress: Is told how far it has come.
-        write: Takes the bytes of a CSV, where there is no file.
+        data: As for `predict`.
+        out: As for `predict`.
+        options: All options.
+        on_progress: Called with the progress after each batch.
+        write: Takes the bytes of a CSV, if there is no file.
 
     Raises:
         PenstockError: See `predict`.
@@ -174,7 +174,7 @@ def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
 
 
 class _Work:
-    """One prediction: asks the model, and keeps account."""
+    """One prediction: calls the model, and counts rows."""
 
     def __init__(
         self,

@@ -29,15 +29,15 @@ from penstock.transform.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is known of the raw data.
+    """How the raw data that a model was trained on became fields.
 
     Attributes:
         schema: The fields of the data set; those that the pipeline reads are as it was fitted to them.
         columns: Names of raw columns by field, where they differ.
-        forms: How columns hold values, by field; "value" is not told.
-        resize: To what the shorter side of images was shrunk, or None.
-        missing: Cells of a CSV that meant that nothing is there.
-        words: Texts that meant a missing value in a column, by field.
+        forms: How columns hold values, by field; "value" is not listed.
+        resize: Length that the shorter side of images was resized to, or None.
+        missing: Cells of a CSV that marked a missing value.
+        words: Texts that marked a missing value in a column, by field.
         nans: What NaN meant in a column, by field; "missing" is not listed.
     """
 
@@ -51,16 +51,17 @@ class Recipe:
 
 
 def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | None) -> Recipe:
-    """Return what a run knows of its raw data.
+    """Return what a run knows about its raw data.
 
     Args:
-        pipeline: What is fed.
-        settings: May hold `schema` and `plan`, as a manifest has them, and `convert`, as `run.yaml` has it.
-        data: The data set, whose manifest says it elsewhere, if it is still there. What nobody knows is found
-            out from the new data alone.
+        pipeline: The pipeline of the run.
+        settings: Settings of the run; may hold `schema` and `plan`, as in a manifest, and `convert`, as in
+            `run.yaml`.
+        data: The data set, whose manifest is read for what the settings do not hold, if it still exists. What
+            neither holds is inferred from the new data.
 
     Raises:
-        SchemaError: The settings are none that a run writes.
+        SchemaError: The settings are not those that a run writes.
     """
     schema, plan = settings.get("schema"), settings.get("plan")
     declared = Schema({}) if schema is None else Schema.from_json(schema)
@@ -99,7 +100,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
 
 
 def _find_missing(plan: object, converted: object) -> tuple[str, ...]:
-    """Return the words for what is missing: those of the data set, else those that a run was told."""
+    """Return the texts for missing values: those of the data set, else those of the run's options."""
     for table in (plan, converted):
         words = table.get("missing") if isinstance(table, Mapping) else None
         if words is None:
@@ -130,7 +131,7 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of new data.
+    """What is wanted of new data.
 
     Attributes:
         inputs: What the model is fed with.
@@ -154,15 +155,15 @@ class RawLayout:
         keeping: Columns that are copied into the output.
         plans: How the columns that are read become fields.
         cautions: What predictions depend on, sentence by sentence.
-        notes: What else a person should hear.
+        notes: What else a user should know.
     """
 
     def __init__(self, source: Source, first: Block | None, wanted: Wanted) -> None:
-        """Look at the first block; None where there are no rows.
+        """Match the columns of the first block, which is None if there are no rows.
 
         Raises:
-            SchemaError: A column is not there, and may not be missing.
-            UnknownNameError: A column that is to be kept is not there.
+            SchemaError: A column does not exist, and cannot be missing.
+            UnknownNameError: A column that is to be kept does not exist.
         """
         self._source = source
         self._first = first
@@ -190,7 +191,7 @@ class RawLayout:
         return any(plan.field.type_name in _HEAVY for plan in self.plans)
 
     def _match(self, there: list[str] | None) -> dict[str, str]:
-        """Find the columns; the name that one had in training goes before that of its field."""
+        """Find the columns; the name that a column had in training comes before that of its field."""
         recipe = self._wanted.recipe
         known = set(recipe.schema if there is None else there)
         found = {}
@@ -278,7 +279,7 @@ class RawLayout:
 
 
 def _list_columns(source: Source, first: Block | None) -> list[str] | None:
-    """Return the columns; None where there are no rows, and nothing else tells."""
+    """Return the columns; None if there are no rows, and the source does not declare them."""
     if first is not None:
         return list(first.columns)
     schema = getattr(source, "schema", None)
