@@ -28,42 +28,42 @@ RecordBatch: TypeAlias = pa.RecordBatch
 _Array: TypeAlias = "pa.Array[Any]"
 
 SCHEMA_KEY = b"penstock.schema"
-"""Where an Arrow schema keeps the one that it was made from, as JSON."""
+"""Metadata key of an Arrow schema for the Penstock schema that it was made from, as JSON."""
 
 SPLIT_COLUMN = "split"
-"""The column that names the split of each row, in a table of several."""
+"""Name of the column with the split of each row, in a table of several splits."""
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema of a data set, with its own one in the metadata."""
+    """Return the Arrow schema of a data set, with the Penstock schema in its metadata."""
     fields = [pa.field(name, _type_of(field), nullable=_can_be_null(field)) for name, field in schema.items()]
     return pa.schema(fields, {SCHEMA_KEY: json.dumps(schema.to_json(), allow_nan=False).encode()})
 
 
 def make_batch(columns: Columns, schema: Schema, target: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of some columns as a record batch.
+    """Return the rows of columns as a record batch.
 
     Args:
-        columns: A column a field.
-        schema: What they were decoded with.
-        target: What `arrow_schema` made of it.
+        columns: One column per field.
+        schema: Schema of the columns.
+        target: Arrow schema, made by `arrow_schema`.
 
     Raises:
-        FieldError: A text is not UTF-8, which is all that Arrow holds.
+        FieldError: A text is not UTF-8, the only encoding that Arrow supports.
     """
     arrays = [_make_array(name, schema[name], columns[name], target.field(name).type) for name in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
 def add_split(schema: pa.Schema, splits: SequenceOf[str]) -> pa.Schema:
-    """Add the column that names the split, unless there is nothing to tell apart, or the name is taken."""
+    """Add the split column, unless the only split is "all" or the name is in use."""
     if tuple(splits) == ("all",) or SPLIT_COLUMN in schema.names:
         return schema
     return schema.append(pa.field(SPLIT_COLUMN, pa.string()))
 
 
 def name_split(batch: pa.RecordBatch, split: str, target: pa.Schema) -> pa.RecordBatch:
-    """Return a record batch with its split, if the schema that `add_split` made has a column for that."""
+    """Return a record batch with its split column, if the schema made by `add_split` has one."""
     columns: list[_Array] = list(batch.columns)
     if len(target) > len(columns):
         columns.append(pa.array([split] * batch.num_rows, pa.string()))

@@ -34,8 +34,8 @@ def read_jpeg(
     """Return the pixels of a JPEG.
 
     Args:
-        data: The whole file.
-        size: Height and width by its header.
+        data: Content of the file.
+        size: Height and width from its header.
         channels: 1 for grey, 3 for RGB, 4 for RGBA with an alpha of 255.
         denominator: 1, or 2, 4, 8 for an image smaller by this factor: each pixel is then made from the low
             frequencies of a block, which takes less time.
@@ -44,7 +44,7 @@ def read_jpeg(
             in other files they are ignored.
 
     Raises:
-        ValueError: The file is damaged, or ends too early; the text says how.
+        ValueError: The file is damaged or truncated; the message describes the damage.
     """
     shape = (-(-size[0] // denominator), -(-size[1] // denominator), channels)
     if out is not None and out.shape != shape:
@@ -53,7 +53,7 @@ def read_jpeg(
     buffer = _make_buffer(shape) if out is None or is_slow else out
     pixels = _decode(data, channels, denominator, buffer, is_progressive=is_progressive)
     if pixels.shape != shape:
-        raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels where its header says otherwise")
+        raise ValueError(f"{pixels.shape[1]} x {pixels.shape[0]} pixels differ from the size in its header")
     if out is None or buffer is out:
         return buffer
     out[:] = buffer
@@ -88,8 +88,8 @@ def _decode(
         return _decode(tidied, channels, denominator, out, is_progressive=is_progressive)
     if _ODD in fault:
         # Other interfaces accept them, but fill in damaged parts.
-        whole = "its colours are sampled in a rare ratio"
-        fault = whole if _native.has_jpeg_end(data) else "it ends before its pixels do"
+        whole = "its chroma subsampling is not supported"
+        fault = whole if _native.has_jpeg_end(data) else "it is truncated"
     raise ValueError(fault)
 
 

@@ -1,6 +1,6 @@
-"""What becomes of records that cannot be used: one policy, one ceiling, one account.
+"""The policy for bad records: raise, skip or collect, with one limit and one count.
 
-In: the error of each bad record. Out: the error raised, or the record counted and named.
+In: the error of each bad record. Out: the error raised, or the record counted and logged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _log = logging.getLogger("penstock")
 
 
 class Losses:
-    """Counts each bad record of a split once, however often it is met."""
+    """Counts each bad record of a split once, even if it is read several times."""
 
     def __init__(self, on_error: OnError, max_skipped: int) -> None:
         self.on_error = on_error
@@ -24,24 +24,24 @@ class Losses:
         self._errors: dict[int, PenstockError] = {}
 
     def add(self, row: int, error: PenstockError) -> None:
-        """Account for a bad record.
+        """Handle a bad record.
 
         Raises:
-            PenstockError: The error itself, under "raise".
-            TooManySkippedError: One record too many, under "skip" and "collect".
+            PenstockError: The error itself, with "raise".
+            TooManySkippedError: The limit is exceeded, with "skip" and "collect".
         """
         if self.on_error == "raise":
             raise error
         with self._lock:
             if row in self._errors:
                 return
-            # One too many is not taken into the account: it is refused again when it is met again.
+            # The record beyond the limit is not added, so that reading it again raises again.
             count = len(self._errors) + 1
             if count <= self._max_skipped:
                 self._errors[row] = error
         if count > self._max_skipped:
             raise TooManySkippedError(
-                f"{count} records could not be used",
+                f"{count} bad records were skipped",
                 path=error.path,
                 record=error.record,
                 expected=f"at most {self._max_skipped} (max_skipped)",
@@ -55,11 +55,11 @@ class Losses:
         return len(self._errors)
 
     def first(self) -> tuple[int, PenstockError]:
-        """Return the first row lost, and why."""
+        """Return the first bad row and its error."""
         row = min(self._errors)
         return row, self._errors[row]
 
     def errors(self) -> list[PenstockError]:
-        """Return the errors of all records lost so far, in the order of rows."""
+        """Return the errors of all bad records so far, in the order of rows."""
         with self._lock:
             return [self._errors[row] for row in sorted(self._errors)]

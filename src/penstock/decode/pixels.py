@@ -105,12 +105,12 @@ class EncodedImages:
         if format is None or format not in self._rules.formats:
             raise self._refuse_format(row, format)
         if not height or not width:
-            raise PixelError(f"a whole {format}", "one that ends, or is damaged, before it tells its size")
+            raise PixelError(f"a complete {format}", "one that is truncated or damaged before its size")
         if height * width > self._rules.max_pixels:
             raise PixelError(
                 f"at most {self._rules.max_pixels} pixels",
                 f"a {format} of {width} x {height}",
-                "Say Image(max_pixels=…) if it may be so large.",
+                "Pass Image(max_pixels=…) to allow larger images.",
             )
         if max(height, width) > _native.LONGEST_SIDE:
             got = f"a {format} of {width} x {height}"
@@ -167,7 +167,7 @@ class EncodedImages:
         except ModuleNotFoundError as error:
             raise MissingPackageError.from_import(error, f"decoding {format}", "images") from error
         except ValueError as error:
-            raise PixelError(f"a whole {format}", f"a damaged one ({error})") from None
+            raise PixelError(f"a complete {format}", f"a damaged one ({error})") from None
 
     def _refuse_format(self, row: int, format: str | None) -> PixelError:
         wanted = " or ".join(self._rules.formats)
@@ -176,7 +176,7 @@ class EncodedImages:
             first = bytes(self._view[self._starts[row] : self._stops[row]][:4])
             got = f"{num_bytes} bytes that begin with {first!r}" if num_bytes else "no bytes"
             return PixelError(f"an image ({wanted})", got)
-        advice = f"Say Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
+        advice = f"Pass Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
         return PixelError(wanted, f"a {format}", advice)
 
 

@@ -20,24 +20,24 @@ def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: 
     """Return the pixels of an image.
 
     Args:
-        data: The whole file.
-        format: Its format by its first bytes; no other decoder is tried.
-        size: Height and width by its header.
+        data: Content of the file.
+        format: Format of the file; no other decoder is tried.
+        size: Height and width from its header.
         channels: 1 for grey, 3 for RGB, 4 for RGBA.
 
     Raises:
-        ValueError: The file is damaged, or ends too early; the text says how.
+        ValueError: The file is damaged or truncated; the message describes the damage.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
-        raise ValueError("not decoded while PIL.ImageFile.LOAD_TRUNCATED_IMAGES fills in what is missing")
+        raise ValueError("not decoded while PIL.ImageFile.LOAD_TRUNCATED_IMAGES is on: it hides damage")
     try:
         with Image.open(io.BytesIO(data), formats=(format.upper(),)) as image:
             if image.size != size[::-1]:
                 # The decoder may use another header of the file than the core did.
-                raise ValueError(f"{image.width} x {image.height} pixels where its header says otherwise")
+                raise ValueError(f"{image.width} x {image.height} pixels differ from the size in its header")
             drawn = image.convert("RGBA" if _has_alpha(image) else "RGB")
     except UnidentifiedImageError:
-        raise ValueError(f"no {format} that can be read") from None
+        raise ValueError(f"not a valid {format}") from None
     except ValueError:
         raise
     except Exception as error:  # decoders raise any class of error for damaged files

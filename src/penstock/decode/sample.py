@@ -1,6 +1,6 @@
-"""Columns back into samples: one dict of Python and NumPy objects a row.
+"""Samples from columns: one dict of Python and NumPy objects per row.
 
-In: columns and their schema. Out: a dict a row; fields that a record lacks are not in it.
+In: columns and their schema. Out: one dict per row, without the fields that the record lacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sample = dict[str, Any]
 
 
 def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = None) -> Iterator[Sample]:
-    """Yield the rows of some columns as samples; how many, must be told where there may be no column."""
+    """Yield the rows of columns as samples; pass `num_rows` if there may be no column."""
     if num_rows is None:
         num_rows = max((len(column) for column in columns.values()), default=0)
     getters = [(name, column, _getter(schema[name], column)) for name, column in columns.items()]
@@ -52,7 +52,7 @@ def _own(value: Any, decode: Callable[[bytes], Any]) -> Any:
 
 
 def _decoder(field: Field) -> Callable[[bytes], Any]:
-    """Return how a stored byte string becomes a Python value."""
+    """Return the function that turns a stored byte string into a Python value."""
     return _text if IS_TEXT[type(field)](field) else bytes
 
 
@@ -69,7 +69,7 @@ IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
 
 
 def _text(value: bytes) -> str | bytes:
-    # A value that is no UTF-8 in a field of text is handed out as it is stored rather than changed.
+    # A value in a text field that is not UTF-8 is returned as bytes, unchanged.
     try:
         return value.decode()
     except UnicodeDecodeError:

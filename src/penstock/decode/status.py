@@ -1,7 +1,7 @@
-"""What the core's statuses mean.
+"""Errors for the statuses that the core returns.
 
-In: the numbers of native/record/status.h. Out: words, and the errors that name file, record, offset
-and field.
+In: the numbers of native/record/status.h. Out: descriptions, and errors that name file, record, offset and
+field.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _MISFITS = {
 _KINDS = {0: "no kind", 1: "bytes", 2: "float", 3: "int64"}
 
 _MALFORMED = {
-    10: "a varint takes more bytes than it can",
-    11: "a varint ends before its last byte",
-    12: "a length runs past what holds it",
+    10: "a varint is too long",
+    11: "a varint is truncated",
+    12: "a length exceeds the enclosing message",
     13: "a field has the number 0",
-    14: "a field has a wire type that does not exist",
-    15: "a field has a wire type that it cannot have",
-    16: "a group does not end, or ends as another",
-    17: "groups are nested too deep",
-    18: "packed floats are no multiple of four bytes",
+    14: "a field has an unknown wire type",
+    15: "a field has the wrong wire type",
+    16: "a group has no matching end",
+    17: "groups are nested too deeply",
+    18: "the size of packed floats is not a multiple of four bytes",
     19: "a key is not UTF-8",
     20: "an integer has more than 64 bits",
-    21: "a key, or the map itself, stands there twice",
+    21: "a key, or the map itself, appears twice",
 }
 
 
 def describe_malformed(status: int) -> str:
     """Return the reason why a payload is not an Example."""
-    return f"payload is no Example: {_MALFORMED[status]}"
+    return f"payload is not a valid Example: {_MALFORMED[status]}"
 
 
 class _Wording(NamedTuple):
@@ -88,7 +88,7 @@ def _word_frame(status: int, expected: int, got: int) -> _Wording:
         crcs = f"{expected:#010x}", f"{got & 0xFFFFFFFF:#010x}"
         return _Wording(CorruptRecordError, "payload CRC", "payload", *crcs)
     if status == _FRAME_CHANGED:
-        what = "header (not the one that was indexed)"
+        what = "header (it differs from the index)"
         return _Wording(CorruptRecordError, what, "length", f"length {expected}", f"length {got}")
     if status == _FILE_ENDS:
         what = "frame (the file ends inside it)"
@@ -97,9 +97,9 @@ def _word_frame(status: int, expected: int, got: int) -> _Wording:
 
 
 def _word_message(status: int, field: str | None, detail: bytes) -> _Wording:
-    place = f"field {field!r}: " if field is not None else ""
+    prefix = f"field {field!r}: " if field is not None else ""
     shown = f" (it begins with {detail!r})" if detail else ""
-    return _Wording(CorruptRecordError, place + describe_malformed(status) + shown, field or "payload")
+    return _Wording(CorruptRecordError, prefix + describe_malformed(status) + shown, field or "payload")
 
 
 def _word_misfit(status: int, field: str, expected: int, got: int) -> _Wording:
@@ -107,7 +107,7 @@ def _word_misfit(status: int, field: str, expected: int, got: int) -> _Wording:
         advice = "Declare it with a default, or with optional=True."
         return _Wording(MissingFieldError, f"field {field!r} is missing", field, "a value", "none", advice)
     what = f"field {field!r}: {_MISFITS[status]}"
-    advice = f"Tell what it is with fields={{{field!r}: …}}."
+    advice = f"Declare its type with fields={{{field!r}: …}}."
     if status == _WRONG_KIND:
         return _Wording(FieldError, what, field, _KINDS[expected], _KINDS[got], advice)
     return _Wording(FieldError, what, field, expected, got, advice)

@@ -110,7 +110,7 @@ def test_jpeg_of_a_rare_sampling_is_refused():
     # Its pixels could be had, but without a word where they are damaged.
     error = refuse(odd_jpeg())
     assert mentions(error.expected, "jpeg")
-    assert mentions(error.got, "sampled")
+    assert mentions(error.got, "subsampling")
 
 
 def stray(data):
