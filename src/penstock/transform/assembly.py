@@ -1,6 +1,6 @@
-"""A pipeline made ready to run: which transform feeds what, in order, with every output known.
+"""A pipeline ready to run: transforms, maps and groups in order, with all outputs known.
 
-In: fitted transforms, maps and groups. Out: `Assembly`, which turns the columns of a batch into its arrays.
+In: fitted transforms, maps and groups. Out: `Assembly`, which turns the columns of a batch into arrays.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Group:
     """Inputs that are concatenated, in order.
 
     Attributes:
-        name: Of the new input.
-        members: Names of the inputs that it is made of, which are no inputs any more.
-        output: What it will be.
+        name: Name of the new input.
+        members: Names of the concatenated inputs, which are replaced by the new one.
+        output: The new input.
     """
 
-    __slots__ = ("_places", "members", "name", "output")
+    __slots__ = ("_columns", "members", "name", "output")
 
     def __init__(self, name: str, members: tuple[str, ...], inputs: Mapping[str, Output]) -> None:
         """Make a group.
 
         Raises:
-            OptionError: A member varies in its length, has several dimensions, or another element type; or
-                the name is none.
+            OptionError: A member varies in length, has several dimensions or another element type; or the
+                name is not valid.
         """
         if not isinstance(name, str) or not name:
-            raise OptionError(f"group {name!r}", expected="a text as its name", got=show(name))
+            raise OptionError(f"group {name!r}", expected="a non-empty string as its name", got=show(name))
         self.name = name
         self.members = members
-        self._places: list[tuple[str, int | slice]] = []
+        self._columns: list[tuple[str, int | slice]] = []
         width = 0
         for member in members:
             output = inputs[member]
@@ -55,15 +55,15 @@ class Group:
                     advice="Leave it out of the group, or give the field another transform.",
                 )
             size = output.shape[0] if output.shape else None
-            self._places.append((member, width if size is None else slice(width, width + size)))
+            self._columns.append((member, width if size is None else slice(width, width + size)))
             width += size or 1
         self.output = Output(name, inputs[members[0]].dtype, (width,))
 
     def apply(self, inputs: dict[str, Any], num_rows: int) -> None:
-        """Put the members of a batch together, and take them out of the inputs."""
+        """Concatenate the members of a batch, and remove them from the inputs."""
         joined = _native.empty((num_rows, *self.output.shape), self.output.dtype)  # type: ignore[arg-type]
-        for member, place in self._places:
-            joined[:, place] = inputs.pop(member)
+        for member, columns in self._columns:
+            joined[:, columns] = inputs.pop(member)
         inputs[self.name] = joined
 
 
@@ -71,26 +71,26 @@ Parts: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 """Inputs, targets, weights."""
 
 Faults: TypeAlias = Mapping[int, FieldError]
-"""What is wrong with rows, by their numbers."""
+"""Errors of rows, by row number."""
 
 _INPUT, _TARGET, _WEIGHT = range(3)
 _PREPARED: Final = " (prepared)"
-_PLACES: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
+_PARTS_BY_ROLE: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
 
 
 class Assembly:
-    """What a batch goes through; it does not change.
+    """All steps from columns to the arrays of a batch; immutable.
 
     Attributes:
-        schema: Of the fields there are.
-        transforms: By field, those too whose fields a map takes for itself.
-        fed: Those that are applied.
+        schema: Schema of all fields.
+        transforms: Transforms by field name, including those of fields that only a map uses.
+        fed: Transforms that are applied, by field name.
         maps: Functions over columns.
-        groups: Inputs that are put together.
-        fields: The names of those that are read, in the order of the schema.
-        outputs: What inputs, targets and weights will be.
-        dictionaries: The tables against which the core codes strings while it decodes.
-        augments: Whether training batches differ from others.
+        groups: Concatenated inputs.
+        fields: Names of the fields that are read, in the order of the schema.
+        outputs: Outputs by name, for inputs, targets and weights.
+        dictionaries: Lookup tables with which the core encodes strings while decoding, by field name.
+        augments: Whether training batches are augmented.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class Assembly:
         transforms: Mapping[str, Transform],
         maps: Sequence[Mapped] = (),
         groups: Sequence[tuple[str, tuple[str, ...]]] = (),
-        places: Sequence[str] = (),
+        paths: Sequence[str] = (),
     ) -> None:
-        """Put the parts together; `places` are where the groups were found, for the `field` of their errors.
+        """Combine the parts; `paths` are the JSON paths of the groups, for the `field` of their errors.
 
         Raises:
-            OptionError: Two outputs have one name, or a group cannot be made.
-            UnknownNameError: A group names an input that is not there.
+            OptionError: Two outputs have the same name, or a group is not possible.
+            UnknownNameError: A group names an input that does not exist.
         """
         self.schema = schema
         self.transforms = dict(transforms)
@@ -115,28 +115,28 @@ class Assembly:
         self.fed = fed = {name: each for name, each in transforms.items() if name not in taken}
         self.fields = tuple(name for name in schema if name in fed or name in mapped)
         self.outputs: tuple[dict[str, Output], dict[str, Output], dict[str, Output]] = ({}, {}, {})
-        # A batch of a wide table takes dozens of steps: what can be looked up is looked up here.
+        # A batch of a wide table takes dozens of steps: resolve here what does not change.
         self._steps: list[tuple[str, Callable[[str, CodedColumn, Draws | None], Arrays], int]] = []
         for name, transform in fed.items():
-            place = _PLACES[schema[name].role]
-            self._promise(place, transform.outputs(name))
-            self._steps.append((name, transform.apply, place))
-        self._maps = [(each, self._place_map(each)) for each in maps]
-        for each, place in self._maps:
-            self._promise(place, each.outputs)
+            part_index = _PARTS_BY_ROLE[schema[name].role]
+            self._declare(part_index, transform.outputs(name))
+            self._steps.append((name, transform.apply, part_index))
+        self._maps = [(each, self._find_map_part(each)) for each in maps]
+        for each, part_index in self._maps:
+            self._declare(part_index, each.outputs)
         self.groups: tuple[Group, ...] = ()
         for number, (name, members) in enumerate(groups):
             try:
                 self.groups += (self._join(name, members),)
             except PenstockError as error:
-                if places:
+                if paths:
                     at = f"[{members.index(error.field)}]" if error.field in members else ""
-                    error.field = f"{places[number]}{at}"
+                    error.field = f"{paths[number]}{at}"
                 raise
-        # A map gets strings as they are stored.
+        # A map receives strings as stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
-        # Likewise images: what is prepared of those has a name of its own, beside what the map gets.
+        # A map also receives images as stored: their prepared columns have a separate name.
         self._preparing = {
             f"{name}{_PREPARED}" if name in mapped else name: (name, each)
             for name, each in fed.items()
@@ -150,15 +150,15 @@ class Assembly:
         return bool(self._preparing)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the dear part of the transforms; return the columns and what is wrong with rows."""
+        """Run the expensive part of the transforms; return the columns and the errors of rows."""
         return self._prepare(columns, lambda each, *column: each.prepare(*column, draws))
 
     def prepare_to_keep(
         self, columns: CodedColumns, *, augments: bool, room_bytes: int
     ) -> tuple[CodedColumns, Faults]:
-        """Do of it what is the same in every epoch, for keeping."""
-        facts = {"augments": augments, "room_bytes": room_bytes // max(1, len(self._preparing))}
-        return self._prepare(columns, lambda each, *column: each.prepare_to_keep(*column, **facts))
+        """Run the part of `prepare` that is the same in every epoch; its result can be cached."""
+        options = {"augments": augments, "room_bytes": room_bytes // max(1, len(self._preparing))}
+        return self._prepare(columns, lambda each, *column: each.prepare_to_keep(*column, **options))
 
     def _prepare(
         self, columns: CodedColumns, do: Callable[[Transform, str, CodedColumn], Prepared]
@@ -169,21 +169,21 @@ class Assembly:
         faults: dict[int, FieldError] = {}
         for key, (name, transform) in self._preparing.items():
             prepared[key], found = do(transform, name, columns[key if key in columns else name])
-            faults = {**found, **faults}  # the first field's, where a row has several
+            faults = {**found, **faults}  # of several errors of a row, keep that of the first field
         return prepared, faults
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
         """Return the arrays of a batch."""
         parts: Parts = ({}, {}, {})
-        doing = ""
+        current = ""
         try:
-            for doing, apply, place in self._steps:
-                key = f"{doing}{_PREPARED}"
-                column = columns[key] if key in columns else columns[doing]
-                parts[place].update(apply(doing, column, draws))
-            for each, place in self._maps:
-                doing = each.name
-                parts[place].update(each.apply(columns, num_rows, draws))
+            for current, apply, part_index in self._steps:
+                key = f"{current}{_PREPARED}"
+                column = columns[key] if key in columns else columns[current]
+                parts[part_index].update(apply(current, column, draws))
+            for each, part_index in self._maps:
+                current = each.name
+                parts[part_index].update(each.apply(columns, num_rows, draws))
             for group in self.groups:
                 group.apply(parts[_INPUT], num_rows)
         except PenstockError:
@@ -192,27 +192,29 @@ class Assembly:
             for name in self.fields:
                 if name not in columns:
                     raise unknown_name(name, columns) from error
-            what = f"map {doing!r}" if doing in {each.name for each in self.maps} else f"field {doing!r}"
+            what = (
+                f"map {current!r}" if current in {each.name for each in self.maps} else f"field {current!r}"
+            )
             error.add_note(f"in the transform of {what}")
             raise
         return parts
 
-    def _promise(self, place: int, outputs: Sequence[Output]) -> None:
+    def _declare(self, part_index: int, outputs: Sequence[Output]) -> None:
         for output in outputs:
             if any(output.name in part for part in self.outputs):
                 raise OptionError(
                     f"output {output.name!r}",
                     field=output.name,
-                    expected="names that come once",
-                    got="two outputs of this name",
-                    advice="Rename a field, or leave it out: give None for it.",
+                    expected="unique names",
+                    got="two outputs with this name",
+                    advice="Rename a field, or leave it out: set its transform to None.",
                 )
-            self.outputs[place][output.name] = output
+            self.outputs[part_index][output.name] = output
 
-    def _place_map(self, mapped: Mapped) -> int:
-        """Return where the outputs of a map go: to the targets, if it takes targets alone."""
-        places = {_PLACES[self.schema[name].role] for name in mapped.fields}
-        return places.pop() if len(places) == 1 else _INPUT
+    def _find_map_part(self, mapped: Mapped) -> int:
+        """Return the part of the batch for the outputs of a map: targets if all its fields are targets."""
+        parts = {_PARTS_BY_ROLE[self.schema[name].role] for name in mapped.fields}
+        return parts.pop() if len(parts) == 1 else _INPUT
 
     def _join(self, name: str, members: tuple[str, ...]) -> Group:
         inputs = self.outputs[_INPUT]
@@ -221,28 +223,32 @@ class Assembly:
                 raise self._refuse_member(name, member)
             if member in members[:number]:
                 got = f"{member!r} twice"
-                raise OptionError(f"group {name!r}", field=member, expected="names that come once", got=got)
+                raise OptionError(f"group {name!r}", field=member, expected="unique names", got=got)
         if not members:
-            raise OptionError(f"group {name!r}", field=name, expected="an input at least", got="none")
+            raise OptionError(
+                f"group {name!r}", field=name, expected="at least one input", got="an empty list"
+            )
         group = Group(name, members, inputs)
         for member in members:
             del inputs[member]
-        self._promise(_INPUT, [group.output])
+        self._declare(_INPUT, [group.output])
         return group
 
     def _refuse_member(self, name: str, member: str) -> PenstockError:
-        """Return the error for a member that is no input, or none any more."""
+        """Return the error for a member that is not an input, or is used elsewhere."""
         advice = ""
         for group in self.groups:
             if member in group.members:
-                advice = f"Group {group.name!r} has it: leave it out of one of them."
+                advice = f"Group {group.name!r} already contains it: remove it from one of the groups."
         for mapped in self.maps:
             names = [field for field in mapped.fields if field in self.transforms and field not in self.fed]
             if any(member == each.name for field in names for each in self.transforms[field].outputs(field)):
-                advice = f"Map {mapped.name!r} takes its field: say map(…, keep=True), or group without it."
+                advice = (
+                    f"Map {mapped.name!r} replaces it: use map(…, keep=True), or remove it from the group."
+                )
         if not advice:
             return unknown_name(member, self.outputs[_INPUT], what="input")
-        expected = "inputs that nothing else takes"
+        expected = "inputs that are not used elsewhere"
         return OptionError(
             f"group {name!r}", field=member, expected=expected, got=repr(member), advice=advice
         )

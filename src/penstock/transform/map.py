@@ -1,7 +1,7 @@
-"""A user's function over a batch of stored columns, with what it gives declared beforehand and checked.
+"""Maps: a user's function over the stored columns of a batch, with declared and checked outputs.
 
-In: columns of some fields. Out: arrays, as declared. In JSON a map is its name: who loads a pipeline gives
-the function again, and nothing is imported or run that a file names.
+In: columns of some fields. Out: arrays, as declared. The JSON form holds only the name of a map: the user
+passes the function again when loading, and no code is imported or run from a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.transform.output import DTYPES, Output, describe_value
 from penstock.transform.padding import truncate_lists
 
 MapFunction: TypeAlias = Callable[..., Mapping[str, Any]]
-"""Makes of columns by field name, and of the draws where it takes two arguments, arrays by output name."""
+"""Returns arrays by output name from columns by field name and, if it has two parameters, the draws."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Mapped:
     """A function in a pipeline.
 
     Attributes:
-        name: By which JSON knows it, and under which it draws.
-        function: Gets columns, and draws if it takes two arguments.
-        fields: Whose columns it gets, as they are stored.
-        outputs: What it promises.
-        keep: Whether these fields are still fed by their own transforms as well.
+        name: Name in the JSON form, also the scope of its random numbers.
+        function: Receives columns and, if it has two parameters, draws.
+        fields: Names of the fields whose stored columns it receives.
+        outputs: Declared outputs.
+        keep: Whether the fields are also passed through their own transforms.
     """
 
     name: str
@@ -47,11 +47,14 @@ class Mapped:
         if not callable(self.function):
             raise OptionError(owner, expected="a function", got=show(self.function))
         if not self.fields:
-            raise OptionError(f"fields of {owner}", expected="a field at least", got="none")
+            raise OptionError(f"fields of {owner}", expected="at least one field", got="an empty list")
         if not self.outputs or not all(isinstance(output, Output) for output in self.outputs):
-            advice = "Say outputs=[Output('ratio', 'float32')]."
+            advice = "For example: outputs=[Output('ratio', 'float32')]."
             raise OptionError(
-                f"outputs of {owner}", expected="Outputs", got=show(self.outputs), advice=advice
+                f"outputs of {owner}",
+                expected="a list of Output objects",
+                got=show(self.outputs),
+                advice=advice,
             )
         for output in self.outputs:
             if output.dtype not in DTYPES:
@@ -60,21 +63,21 @@ class Mapped:
 
     @property
     def takes_draws(self) -> bool:
-        """Whether the function draws."""
+        """Whether the function uses random draws."""
         return bool(self.__dict__["_takes_draws"])
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Arrays:
-        """Return what the function makes of a batch.
+        """Return the outputs of the function for a batch.
 
         Raises:
-            FieldError: That is not what was promised.
-            OptionError: The function draws, and there are no draws.
+            FieldError: The outputs do not match their declaration.
+            OptionError: The function needs draws, and none are given.
         """
         taken: dict[str, CodedColumn] = {name: columns[name] for name in self.fields}
         if not self.takes_draws:
             result = self.function(taken)
         elif draws is None:
-            advice = "Give Draws(seed, epoch, records)."
+            advice = "Pass Draws(seed, epoch, records)."
             raise OptionError(f"draws of map {self.name!r}", expected="draws", got="None", advice=advice)
         else:
             result = self.function(taken, draws.within(self.name))
@@ -84,7 +87,7 @@ class Mapped:
         names = [output.name for output in self.outputs]
         if not isinstance(result, Mapping) or set(result) != set(names):
             got = list(result) if isinstance(result, Mapping) else result
-            raise self._refuse("what it gives", f"arrays by the names {show(names)}", show(got))
+            raise self._refuse("result", f"a dict of arrays with the keys {show(names)}", show(got))
         arrays: Arrays = {}
         for output in self.outputs:
             value = result[output.name]
@@ -98,17 +101,17 @@ class Mapped:
         return arrays
 
     def _refuse(self, what: str, expected: str, got: str) -> FieldError:
-        advice = "The function must give what the map declares."
+        advice = "The function must return the outputs that the map declares."
         return FieldError(
             f"map {self.name!r}: {what}", field=self.fields[0], expected=expected, got=got, advice=advice
         )
 
 
 def _takes_draws(owner: str, function: MapFunction) -> bool:
-    """Return whether a function takes two arguments; refuse one that takes neither one nor two."""
+    """Return whether a function needs two arguments; refuse one that accepts neither one nor two."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions of compiled modules tell nothing of theirs
+    except (TypeError, ValueError):  # some compiled functions have no signature
         return False
     parameters = signature.parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -118,5 +121,7 @@ def _takes_draws(owner: str, function: MapFunction) -> bool:
         signature.bind(*("columns", "draws")[: 1 + takes_draws])
     except TypeError:
         expected = "a function of columns, or of columns and draws"
-        raise OptionError(owner, expected=expected, got=f"one of {signature}") from None
+        raise OptionError(
+            owner, expected=expected, got=f"a function with the signature {signature}"
+        ) from None
     return takes_draws

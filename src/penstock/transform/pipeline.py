@@ -1,7 +1,7 @@
-"""The fitted transforms of a data set, together: columns in, batches out.
+"""`Pipeline`: the fitted transforms of a data set.
 
-In: columns as they are decoded. Out: inputs, targets and weights, dicts of arrays by name, whose types and
-shapes are known before the first batch.
+In: decoded columns. Out: inputs, targets and weights: dicts of arrays by name, whose types and shapes are
+known before the first batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_CELL_CHARS = 60
 
 
 def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
-    """Write what becomes of each field."""
+    """Return a table of the outputs and the fields that they come from."""
     origin: dict[str, tuple[str, str]] = {}
     for name, transform in assembly.fed.items():
         origin |= {output.name: (name, repr(transform)) for output in transform.outputs(name)}
@@ -63,10 +63,10 @@ def _fit(text: str) -> str:
 
 
 class Pipeline:
-    """Fitted transforms, a field each, and what is made of several fields.
+    """The fitted transforms of a data set: one per field, plus maps and groups of several fields.
 
     Attributes:
-        notes: Why fields are not fed, or what to know of those that are, by name.
+        notes: Reasons why fields are left out, and warnings about fields, by field name.
 
     Example:
         >>> import penstock as ps
@@ -85,17 +85,17 @@ class Pipeline:
 
     @classmethod
     def fit(cls, dataset: Any, /, **overrides: Transform | Mapping[str, Any] | str | None) -> Pipeline:
-        """Fit a transform for each field, on the train split alone.
+        """Fit one transform per field to the train split.
 
         Args:
-            dataset: A `Dataset`, of which the split "train" is taken, or the only one; or a `Split`.
-            **overrides: By field name, another transform than the default one: a transform such as
-                `Scale("minmax")`, a dict of options such as `{"kind": "scale", "method": "minmax"}`, of the
-                default transform if it has no `kind`, or None to leave the field out.
+            dataset: A `Dataset`, whose split "train" or only split is used; or a `Split`.
+            **overrides: Transforms by field name, instead of the default ones: a transform such as
+                `Scale("minmax")`, a dict of options such as `{"kind": "scale", "method": "minmax"}` (without
+                `kind`, options of the default transform), or None to leave the field out.
 
         Raises:
-            UnknownNameError: There is no such field.
-            OptionError: A transform does not fit its field, or there is nothing to fit on.
+            UnknownNameError: A name is not a field of the data.
+            OptionError: A transform does not support its field, or there are no records to fit on.
         """
         return cls(*fit_assembly(dataset, Settings(overrides, {})))
 
@@ -107,18 +107,18 @@ class Pipeline:
         *,
         part: tuple[float, float] | None = None,
     ) -> Pipeline:
-        """Fit transforms as a YAML file says, or a mapping of the same form.
+        """Fit transforms as specified by a YAML file or by a mapping of the same structure.
 
         Args:
             dataset: As for `fit`.
-            config: Has the tables `fields`, with what `fit` takes as overrides, and `groups`, with the
-                members of each.
-            part: Two shares such as (0.1, 1), as for `Split.loader`: fit on that part of the records alone.
-                The classes of a target are those of all records.
+            config: Path of a YAML file, or a mapping, with the tables `fields` (the overrides of `fit`) and
+                `groups` (the members of each group).
+            part: Two fractions such as (0.1, 1), as for `Split.loader`: fit only on that part of the records.
+                The classes of a target are always those of all records.
 
         Raises:
-            NoSuchPathError: There is no such file.
-            SchemaError: It is no such file; the message names the line.
+            NoSuchPathError: The file does not exist.
+            SchemaError: The file is not valid; the message names the line.
             UnknownNameError: As for `fit`.
             OptionError: As for `fit`.
         """
@@ -126,12 +126,12 @@ class Pipeline:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each field that is not fed although no one asked for that, or that needs care."""
+        """One sentence per field that is left out without being asked for, or that needs attention."""
         return tuple(list_warnings(self._assembly.schema, self.notes))
 
     @property
     def schema(self) -> Schema:
-        """The fields that are read, as they were when the pipeline was fitted."""
+        """Schema of the fields that are read, as of the time of fitting."""
         return self._assembly.schema.select(self._assembly.fields)
 
     @property
@@ -151,38 +151,39 @@ class Pipeline:
 
     @property
     def inputs(self) -> dict[str, Output]:
-        """What the inputs of a batch will be, by name."""
+        """Inputs of a batch, by name."""
         return dict(self._assembly.outputs[0])
 
     @property
     def targets(self) -> dict[str, Output]:
-        """What the targets of a batch will be, by name."""
+        """Targets of a batch, by name."""
         return dict(self._assembly.outputs[1])
 
     @property
     def weights(self) -> dict[str, Output]:
-        """What the weights will be, by field name; a batch has them under the names of its targets."""
+        """Weights by field name; a batch has them under the names of its targets."""
         return dict(self._assembly.outputs[2])
 
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the tables against which the core codes strings while it decodes, by field name."""
+        """Return the lookup tables with which the core encodes strings while decoding, by field name."""
         return dict(self._assembly.dictionaries)
 
     def measure(self, name: str) -> MeasureLengths | None:
-        """Return what gives the lengths of a field's rows, or None where the stored ones count."""
+        """Return a function for the lengths of a field's rows in the output; None for the stored lengths."""
         transform = self._assembly.fed.get(name)
         return None if transform is None else transform.measure()
 
     def group(self, name: str, fields: Iterable[str]) -> Pipeline:
-        """Put several inputs side by side into one; return this pipeline, which is changed.
+        """Concatenate several inputs to one. This changes the pipeline, and returns it.
 
         Args:
-            name: Of the new input.
-            fields: The inputs, in order: numbers or vectors of one element type. They are none any more.
+            name: Name of the new input.
+            fields: Names of the inputs in order: numbers or vectors of one element type. The new input
+                replaces them.
 
         Raises:
-            UnknownNameError: There is no such input.
-            OptionError: They cannot be put together.
+            UnknownNameError: A name is not an input.
+            OptionError: The inputs cannot be concatenated.
         """
         members = _as_names(f"group {name!r}", fields)
         now = self._assembly
@@ -198,21 +199,21 @@ class Pipeline:
         name: str | None = None,
         keep: bool = False,
     ) -> Pipeline:
-        """Make outputs of several fields by a function; return this pipeline, which is changed.
+        """Compute outputs from fields with your own function. This changes the pipeline, and returns it.
 
         Args:
-            function: Is called for each batch, in any thread, with a dict of the stored columns (`Dense`,
-                `Bytes` or `Ragged`) of these fields, and with the batch's `Draws` if it takes two arguments.
-                It returns a dict of arrays with a row a record, exactly as declared. It must not change the
-                columns, and give the same for the same columns and draws.
-            fields: Their names. If all are targets, the outputs are targets; otherwise they are inputs.
-            outputs: What the function gives.
-            name: By which JSON knows the function; its own, if not given.
-            keep: Whether the fields stay inputs, or targets, by their own transforms as well.
+            function: Function that is called for each batch, in any thread, with a dict of the stored columns
+                (`Dense`, `Bytes` or `Ragged`) of the fields and, if it has two parameters, the `Draws` of the
+                batch. It returns a dict of arrays with one row per record, exactly as declared. It must not
+                modify the columns, and must return the same result for the same columns and draws.
+            fields: Names of the fields. If all are targets, the outputs are targets, else inputs.
+            outputs: Outputs of the function.
+            name: Name of the map in the JSON form. By default the name of the function.
+            keep: Whether the fields also stay inputs or targets through their own transforms.
 
         Raises:
-            UnknownNameError: There is no such field.
-            OptionError: Two maps or outputs have one name, or something is no output.
+            UnknownNameError: A name is not a field of the data.
+            OptionError: Two maps or outputs have the same name, or an output is not valid.
         """
         chosen = getattr(function, "__name__", "map") if name is None else name
         members = _as_names(f"map {chosen!r}", fields)
@@ -221,8 +222,8 @@ class Pipeline:
             if member not in now.schema:
                 raise unknown_name(member, now.schema)
         if chosen in {each.name for each in now.maps}:
-            advice = "Give another one: map(…, name='…')."
-            raise OptionError(f"map {chosen!r}", expected="a name that no map has", got=chosen, advice=advice)
+            advice = "Choose another name: map(…, name='…')."
+            raise OptionError(f"map {chosen!r}", expected="a unique name", got=chosen, advice=advice)
         given = tuple(outputs) if isinstance(outputs, Iterable) else (outputs,)
         maps = [*now.maps, Mapped(chosen, function, members, given, keep)]
         groups = [(each.name, each.members) for each in now.groups]
@@ -231,31 +232,31 @@ class Pipeline:
 
     @property
     def augments(self) -> bool:
-        """Whether training batches differ from others: by images that are changed at random, or by maps."""
+        """Whether training batches are random: by augmented images, or by maps that use draws."""
         return self._assembly.augments
 
     @property
     def prepares(self) -> bool:
-        """Whether `prepare` does anything: where images are decoded."""
+        """Whether `prepare` does anything, such as decoding images."""
         return self._assembly.prepares
 
     def prepare(self, columns: CodedColumns, draws: Draws | None = None) -> tuple[CodedColumns, Faults]:
-        """Do the dear part of `apply`, which takes what comes out; it may be left to `apply`, too.
+        """Run the expensive part of `apply`, which accepts the result. This step is optional.
 
         Returns:
-            The columns, and what is wrong with rows, by their numbers: those must be taken out.
+            The columns, and the errors of rows by row number; remove these rows before `apply`.
         """
         return self._assembly.prepare(columns, draws)
 
     def prepare_to_keep(
         self, columns: CodedColumns, *, augments: bool, room_bytes: int
     ) -> tuple[CodedColumns, Faults]:
-        """Do of `prepare`, which takes what comes out, what is the same in every epoch.
+        """Run the part of `prepare` that is the same in every epoch; its result can be cached.
 
         Args:
             columns: As for `apply`.
-            augments: Whether they are for training.
-            room_bytes: How much of it will be kept at most; what is beyond that stays as it is.
+            augments: Whether the columns are for training.
+            room_bytes: Maximum size of the prepared data; the rest stays unprepared.
         """
         return self._assembly.prepare_to_keep(columns, augments=augments, room_bytes=room_bytes)
 
@@ -263,9 +264,9 @@ class Pipeline:
         """Return the inputs, targets and weights of a batch.
 
         Args:
-            columns: Of the fields that are read. Strings of a field in `dictionaries()` may come as codes.
-            num_rows: How many records they are of.
-            draws: The randomness of the batch. Without it nothing is random; only maps may need it.
+            columns: Columns of the fields that are read. Strings of a field in `dictionaries()` may be codes.
+            num_rows: Number of records.
+            draws: Random draws of the batch. Without them nothing is augmented; some maps need them.
 
         Raises:
             FieldError: A value cannot be transformed; `field` names the field, and `record` is the number of
@@ -274,11 +275,11 @@ class Pipeline:
         return self._assembly.apply(columns, num_rows, draws)
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse data whose fields are not those that the pipeline was fitted to.
+        """Refuse data whose fields differ from those that the pipeline was fitted to.
 
         Raises:
-            UnknownNameError: A field is not there.
-            SchemaError: A field has another type, or its records may lack it as none could before.
+            UnknownNameError: A field does not exist.
+            SchemaError: A field has another type, or is now optional and its transform needs a value.
         """
         for name in self.fields:
             if name not in schema:
@@ -288,11 +289,11 @@ class Pipeline:
             check_field(name, self._assembly.schema[name], schema[name], takes_missing=takes_missing)
 
     def without_targets(self) -> Pipeline:
-        """Return a pipeline that makes the same inputs, and reads neither targets nor weights for that."""
+        """Return a pipeline with the same inputs, without targets and weights."""
         return self._without("target", "weight")
 
     def without_weights(self) -> Pipeline:
-        """Return a pipeline that makes the same inputs and targets, and reads no weights for that."""
+        """Return a pipeline with the same inputs and targets, without weights."""
         return self._without("weight")
 
     def _without(self, *left_out: str) -> Pipeline:
@@ -308,7 +309,7 @@ class Pipeline:
         return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)
 
     def without_inputs(self) -> Pipeline:
-        """Return a pipeline that makes the same targets, and reads nothing else."""
+        """Return a pipeline with the same targets, without inputs and weights."""
         now = self._assembly
         targets = set(now.schema.targets)
         transforms = {name: each for name, each in now.transforms.items() if name in targets}
@@ -316,47 +317,51 @@ class Pipeline:
         return Pipeline(Assembly(now.schema, transforms, maps))
 
     def copy(self) -> Pipeline:
-        """Return a pipeline of its own, which later changes to this one do not reach."""
+        """Return an independent copy, which later changes to this pipeline do not affect."""
         return Pipeline(self._assembly, self.notes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the pipeline as dicts, lists and scalars, for `json.dumps`; of a map, its name alone."""
+        """Return the JSON form, for `json.dumps`; it has the names of maps, not their functions."""
         return dump_pipeline(self._assembly)
 
     @classmethod
     def from_json(cls, form: object, functions: Mapping[str, MapFunction] | None = None) -> Pipeline:
-        """Read the form that `to_json` makes, after `json.loads`.
+        """Return the pipeline of a JSON form.
 
         Args:
-            form: The form.
-            functions: The functions of its maps, by the names of the maps.
+            form: JSON form that `to_json` returned, after `json.loads`.
+            functions: Functions of the maps, by name of the map.
 
         Raises:
-            SchemaError: The form is not such a one; the message says where.
+            SchemaError: The JSON form is not valid; the message gives the path of the fault.
             OptionError: A map has no function, or a function has no map.
         """
         return cls(load_pipeline(form, functions))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the pipeline to a file, which takes the place of one that is there."""
+        """Save the pipeline to a JSON file; an existing file is replaced."""
         write_pipeline(self._assembly, path)
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], functions: Mapping[str, MapFunction] | None = None
     ) -> Pipeline:
-        """Read a pipeline that `save` wrote.
+        """Load a pipeline that `save` wrote.
+
+        Args:
+            path: Path of the file.
+            functions: Functions of the maps, by name of the map.
 
         Raises:
-            NoSuchPathError: There is no such file.
-            PathError: It cannot be read.
-            SchemaError: It holds no pipeline; the message says where.
+            NoSuchPathError: The file does not exist.
+            PathError: The file cannot be read.
+            SchemaError: The file is not a valid pipeline; the message gives the path of the fault.
             OptionError: A map has no function, or a function has no map.
         """
         return cls(read_pipeline(path, functions))
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 in hex that equal pipelines share; of a map it knows the name and the outputs."""
+        """Return a SHA-256 hex digest that equal pipelines share; of a map it covers name and outputs."""
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
@@ -374,7 +379,7 @@ class Pipeline:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
-        return self.copy()  # what it holds never changes, and functions are shared
+        return self.copy()  # its parts are immutable, and functions are shared
 
     def __repr__(self) -> str:
         counts = [len(part) for part in self._assembly.outputs]
@@ -385,7 +390,7 @@ class Pipeline:
 
 
 def _restore(form: object, notes: Mapping[str, str]) -> Pipeline:
-    """Return a pipeline that was pickled."""
+    """Return the pipeline of a pickle."""
     return Pipeline(load_pipeline(form, None), notes)
 
 

@@ -1,6 +1,7 @@
-"""A pipeline's options as a mapping: what a YAML file holds, or a program says.
+"""Fitting of a pipeline: choose one transform per field, and fit it to the train split.
 
-In: a mapping with `fields` and `groups`. Out: `Settings`, checked in form; fitting says what fits a field.
+In: a data set, and settings from a program, a mapping or a YAML file. Out: an `Assembly` of fitted
+transforms, and notes about the fields.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from penstock.transform.number import Scale
 
 
 class Settings(NamedTuple):
-    """What was chosen.
+    """Settings of a pipeline.
 
     Attributes:
-        fields: By field name: options of its transform with their `kind`, the name of a kind, or None.
-        groups: By the name of the new input: the inputs that it is made of.
+        fields: Override by field name: a transform, its options with their `kind`, the name of a kind, or
+            None to leave the field out.
+        groups: Members of each group, by name of the new input.
     """
 
     fields: Mapping[str, object]
@@ -39,10 +41,10 @@ class Settings(NamedTuple):
 
 
 def load_settings(form: object) -> Settings:
-    """Return the settings that a form holds.
+    """Return the settings of a parsed YAML or JSON mapping.
 
     Raises:
-        SchemaError: The form is not such a one; `field` and the message give the place.
+        SchemaError: The mapping is not valid; `field` and the message give the path of the fault.
     """
     given = JsonValue({} if form is None else form, PIPELINE).children("fields", "groups")
     fields, groups = (
@@ -61,8 +63,8 @@ _log = logging.getLogger("penstock")
 _LEFT_OUT: Final = "it was left out"
 _ASKED_FOR: Final = (_LEFT_OUT, IDENTIFIES)
 _UNSCALED: Final = (
-    "vectors are fed as they are stored, while numbers are scaled: Scale(), in a config file {kind: scale}, "
-    "scales them; models that are built normalize them by a layer"
+    "vectors are passed as stored, while numbers are scaled: Scale(), in a config file {kind: scale}, "
+    "scales them; built models normalize them with a layer"
 )
 
 
@@ -73,16 +75,16 @@ def fit_assembly(
 
     Args:
         data: The data set or split.
-        settings: What was chosen for its fields.
-        part: Two shares, as a loader takes them: fit on that part of the records alone. The classes of a
-            target are those of all records: which classes there are is not learned.
+        settings: Settings for its fields.
+        part: Two fractions, as for a loader: fit only on that part of the records. The classes of a target
+            are always those of all records.
 
     Returns:
-        The assembly, and why fields are not fed, or what to know of those that are.
+        The assembly, and notes by field name: reasons why fields are left out, and warnings.
 
     Raises:
-        UnknownNameError: There is no such field, or input.
-        OptionError: A transform does not fit its field, or there is nothing to fit on.
+        UnknownNameError: A name is not a field or an input.
+        OptionError: A transform does not support its field, or there are no records to fit on.
     """
     source = find_source(data, part)
     whole = source if part is None else find_source(data)
@@ -91,7 +93,7 @@ def fit_assembly(
         if name not in schema:
             raise unknown_name(name, schema)
     chosen, notes = _choose(schema, settings)
-    # A number costs a pass that is made anyway next to nothing, and may be worth a caution.
+    # Numbers add almost no cost to the pass, and may need a warning.
     measured = [
         name
         for name, each in chosen.items()
@@ -105,7 +107,7 @@ def fit_assembly(
     places = [join_place("$.groups", name) for name in settings.groups]
     assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)
     for name, each in fitted.items():
-        # A pass for it alone would be expensive; statistics that fitting took are there.
+        # Use only statistics that fitting computed: a pass just for warnings would be expensive.
         caution = each.caution(schema[name], source.statistics(name)) if source.knows(name) else ""
         if caution:
             notes[name] = caution
@@ -116,14 +118,14 @@ def fit_assembly(
 
 
 def list_warnings(schema: Schema, notes: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each field that is not fed although no one asked for that, or that needs care."""
+    """Yield one sentence per field that is left out without being asked for, or that needs attention."""
     for name, note in notes.items():
         role = schema[name].role
         if note in _ASKED_FOR:
             continue
         if note in _list_reasons(name, schema):
             yield (
-                f"target {name!r} is not fed: {note}"
+                f"target {name!r} is left out: {note}"
                 if role == "target"
                 else (f"field {name!r} is not used as an input: {note}")
             )
@@ -137,7 +139,7 @@ def _list_reasons(name: str, schema: Schema) -> tuple[str, ...]:
 
 
 def _note_vectors(schema: Schema, fitted: Mapping[str, Transform], settings: Settings) -> dict[str, str]:
-    """Return notes for vectors that are fed as stored by default, where numbers are scaled by default."""
+    """Return notes for vectors that are passed as stored by default, while numbers are scaled."""
     inputs = {name: each for name, each in fitted.items() if schema[name].role == "input"}
     numbers = [each for name, each in inputs.items() if isinstance(schema[name], Number)]
     if not any(isinstance(each, Scale) for each in numbers):
@@ -163,15 +165,15 @@ def fit_by_config(
     config: str | os.PathLike[str] | Mapping[str, Any],
     part: tuple[float, float] | None = None,
 ) -> tuple[Assembly, dict[str, str]]:
-    """Fit transforms as a YAML file says, or a mapping; see `fit_assembly`.
+    """Fit transforms as specified by a YAML file or a mapping; see `fit_assembly`.
 
     Raises:
-        SchemaError: It has another form; of a file, the message names the line.
+        SchemaError: The settings are not valid; for a file, the message names the line.
     """
     if isinstance(config, Mapping):
         return fit_assembly(data, load_settings(config), part)
     try:
-        # YAML is read with a package that a training machine need not have.
+        # The YAML package is optional.
         from penstock.foundation.safe_yaml import add_line, read_yaml  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingPackageError.from_import(error, "Pipeline.fit_config") from error
@@ -189,7 +191,7 @@ def _fit(name: str, transform: Transform, source: SplitFit) -> Transform:
     try:
         return transform.fit(name, source.schema[name], source)
     except OptionError as error:
-        # That of an option names the option: which field's it is must be said, and a YAML file's line found.
+        # The error names only the option: add the field, also to find the line of a YAML file.
         if error.field != name:
             error.field = name
             if repr(name) not in str(error):

@@ -1,7 +1,7 @@
-"""A pipeline as JSON, version 1: how it is kept beside a model.
+"""The JSON form of a pipeline, version 1, which is stored with a model.
 
-In: an assembly, or parsed JSON from anywhere. Out: the other. Loading trusts nothing: every fault is a
-`SchemaError` whose `field` is the place, such as `$.transforms.age.method`.
+In: an assembly, or untrusted JSON. Out: the other one. Every fault in the JSON is a `SchemaError` whose
+`field` is the path, such as `$.transforms.age.method`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def dump_pipeline(assembly: Assembly) -> dict[str, Any]:
 
 
 def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = None) -> Assembly:
-    """Return the assembly that a form holds.
+    """Return the assembly of a JSON form.
 
     Args:
-        form: After `json.loads`.
-        functions: The functions of its maps, by the names of the maps.
+        form: JSON form, after `json.loads`.
+        functions: Functions of the maps, by name of the map.
 
     Raises:
-        SchemaError: The form is not what `dump_pipeline` makes; `field` and the message give the place.
+        SchemaError: The JSON form is not valid; `field` and the message give the path of the fault.
         OptionError: A map has no function, or a function has no map.
     """
     root = JsonValue(form, PIPELINE)
@@ -70,17 +70,17 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
         value.object("name", "members")
         groups.append((value.child("name").text(), _load_names(value.child("members"))))
     try:
-        places = [f"$.groups[{i}]" for i in range(len(groups))]
-        return Assembly(schema, transforms, maps, groups, places)
+        paths = [f"$.groups[{i}]" for i in range(len(groups))]
+        return Assembly(schema, transforms, maps, groups, paths)
     except PenstockError as error:
-        place = error.field if error.field and error.field.startswith("$.") else "$"
-        place = place.replace("][", "].members[")
-        facts = {"expected": error.expected, "got": error.got, "advice": error.advice}
-        raise SchemaError(f"pipeline at {place}: {error.what}", field=place, **facts) from None  # type: ignore[arg-type]
+        json_path = error.field if error.field and error.field.startswith("$.") else "$"
+        json_path = json_path.replace("][", "].members[")
+        details = {"expected": error.expected, "got": error.got, "advice": error.advice}
+        raise SchemaError(f"pipeline at {json_path}: {error.what}", field=json_path, **details) from None  # type: ignore[arg-type]
 
 
 def write_pipeline(assembly: Assembly, path: str | os.PathLike[str]) -> None:
-    """Write a file, which takes the place of one that is there."""
+    """Write a pipeline to a file; an existing file is replaced."""
     text = write_json(dump_pipeline(assembly), 1)
     with AtomicFile(Path(path), overwrite=True) as file:
         file.write(f"{text}\n".encode("ascii"))
@@ -92,9 +92,9 @@ def read_pipeline(
     """Read a file that `write_pipeline` wrote.
 
     Raises:
-        NoSuchPathError: There is no such file.
-        PathError: It cannot be read.
-        SchemaError: It holds no pipeline; the message says where.
+        NoSuchPathError: The file does not exist.
+        PathError: The file cannot be read.
+        SchemaError: The file is not a valid pipeline; the message gives the path of the fault.
         OptionError: A map has no function, or a function has no map.
     """
     try:
@@ -114,7 +114,7 @@ def read_pipeline(
 
 
 def _trim(field: Field) -> Field:
-    """Return a field without what no transform needs: a vocabulary holds the domain, if one is fitted."""
+    """Return a field without attributes that no transform needs; the vocabulary holds the categories."""
     field = replace(field, key=None)
     return replace(field, values=None) if isinstance(field, Category) else field
 
@@ -139,7 +139,7 @@ def _load_schema(value: JsonValue) -> Schema:
 def _load_transform(value: JsonValue, name: str, field: Field) -> Transform:
     transform = load_transform(value)
     if not transform.is_fitted:
-        advice = "Fit a pipeline; this one has only options."
+        advice = "Fit the pipeline first: it has only options."
         raise value.child("fitted").refuse("the fitted state", advice=advice)
     transform.check_fitted(name, field, value)
     return transform
@@ -171,8 +171,8 @@ def _load_map(value: JsonValue, schema: Schema, functions: Mapping[str, MapFunct
             f"map {name!r}",
             field=name,
             expected="its function",
-            got="none",
-            advice=f"A file holds no code: load with functions={{{name!r}: …}}.",
+            got="nothing",
+            advice=f"Files contain no code: load with functions={{{name!r}: …}}.",
         )
     outputs = tuple(_load_output(each) for each in value.child("outputs").elements())
     return Mapped(name, functions[name], fields, outputs, value.child("keep").flag())

@@ -80,7 +80,7 @@ def test_empty_file_leaves_the_defaults(shelter, write, text):
         ("groups:\n  g: []\n", OptionError, "2 'g' input"),
         ("fields:\n  age: {}\ngroups:\n  g: [age, age]\n", OptionError, "4 'g'"),
         ("groups:\n\n  box: [age, number]\n", OptionError, "3 'box'"),
-        ("groups:\n  '': [age, number]\n", OptionError, "2 '' text"),
+        ("groups:\n  '': [age, number]\n", OptionError, "2 '' string"),
         ("fields:\n  breed: encode\ngroups:\n  g: [age, breed]\n", OptionError, "4 'g' length"),
         ("fields:\n  age: {}\n  breed: {vocabulary: [1, 2]}\n", OptionError, "3 Encode 'breed' 1"),
         ("fields:\n  age: {length: 3}\n", OptionError, "2 length Scale sequence"),
@@ -88,7 +88,7 @@ def test_empty_file_leaves_the_defaults(shelter, write, text):
         ("fields: !!python/object/apply:os.getcwd []\n", SchemaError, "1"),
     ],
 )
-def test_fault_of_a_file_is_told_with_path_and_line(shelter, write, text, error, facts):
+def test_fault_of_a_file_is_reported_with_path_and_line(shelter, write, text, error, facts):
     path = write(text)
     with pytest.raises(error) as caught:
         Pipeline.fit_config(shelter, path)
