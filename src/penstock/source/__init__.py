@@ -1,5 +1,5 @@
-"""The source stage: raw data as it lies around, in blocks of columns.
+"""The source stage: raw data as blocks of columns.
 
-In: paths, tables, arrays, samples. Out: `Block`s of raw columns, one after the other: memory does not grow
-with the input.
+In: paths, tables, arrays, samples. Out: an iterator of `Block`s of raw columns, so that memory use does not
+grow with the input.
 """

@@ -1,6 +1,6 @@
 """Columns in memory by name: a dict of arrays, a pandas DataFrame.
 
-In: arrays of one length. Out: blocks that are views of them.
+In: arrays of the same length. Out: blocks, which are views of the arrays.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ArraySource:
                 raise SourceError(
                     f"length of column {column!r}",
                     field=column,
-                    expected=f"{self.num_rows}, as column {first!r} has",
+                    expected=f"{self.num_rows}, the length of column {first!r}",
                     got=len(values),
                 )
         if not self.num_rows:
@@ -64,16 +64,16 @@ class ArraySource:
             first_row += piece.num_rows
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return what the columns were, and how many rows."""
+        """Return the name and kind of the source, and the number of rows."""
         return [{"name": self.name, "kind": self._kind, "rows": self.num_rows}]
 
 
 def open_dict(given: Mapping[Any, Any]) -> ArraySource:
-    """Make a source of a dict of arrays or lists.
+    """Return the source of a dict of arrays or lists.
 
     Raises:
-        OptionError: A value is neither.
-        SourceError: Lengths differ.
+        OptionError: A value is not an array or a list.
+        SourceError: The lengths differ.
     """
     for name in given:
         if not isinstance(name, str):
@@ -84,16 +84,16 @@ def open_dict(given: Mapping[Any, Any]) -> ArraySource:
 
 
 def open_pandas(frame: Any) -> ArraySource:
-    """Make a source of a pandas DataFrame; an index with a name is a column like others."""
+    """Return the source of a pandas DataFrame; an index with a name becomes a column."""
     notes: tuple[str, ...] = ()
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     elif type(frame.index).__name__ != "RangeIndex":
-        notes = ("The index of the DataFrame has no name, and was left out.",)
+        notes = ("The index of the DataFrame has no name and is left out.",)
     names = check_names(map(str, frame.columns), "DataFrame")
     columns = {name: _read_series(frame.iloc[:, i]) for i, name in enumerate(names)}
     notes += tuple(
-        f"Column {name!r} holds periods: they are written as text."
+        f"Column {name!r} contains periods, which are stored as text."
         for name, dtype in zip(names, frame.dtypes, strict=True)
         if _is_period(dtype)
     )
@@ -107,21 +107,21 @@ def open_pandas(frame: Any) -> ArraySource:
 
 
 def _is_period(dtype: Any) -> bool:
-    """Return whether a type is that of periods, or of categories that are periods."""
+    """Return whether a dtype is a period dtype, or a categorical dtype of periods."""
     kind = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     return type(kind).__name__ == "PeriodDtype"
 
 
 def _read_series(series: Any) -> RawColumn:
-    """Return a column of a frame; NaN is missing but in columns of floats, where it is a value."""
+    """Return a column of a frame; NaN is missing, except in float columns, which keep it."""
     values = series.to_numpy(copy=False) if isinstance(series.dtype, np.dtype) else None
     if values is not None and values.dtype.kind in "biuf":
         return _native_order(values)
-    # Arrow would cut times to dates; arrays it takes as they are, or they stay objects.
+    # Arrow would truncate times to dates. Arrays are converted by Arrow, or stay objects.
     if values is not None and values.dtype == object and np.ndarray not in set(map(type, values)):
         check_depth(str(series.name), values)
         return make_column(_without_nan(series))
-    if _is_period(series.dtype):  # Arrow would take its number
+    if _is_period(series.dtype):  # Arrow would use its ordinal number
         periods = [None if period is None else str(period) for period in _without_nan(series)]
         return pa.array(periods, pa.large_string())
     try:
@@ -136,10 +136,10 @@ def _without_nan(series: Any) -> list[Any]:
 
 
 def read_array(name: str, values: Any) -> RawColumn:
-    """Return any array as a column.
+    """Return an array or a list as a column.
 
     Raises:
-        OptionError: It is no array, or one without rows.
+        OptionError: The value is not an array, or has no rows.
     """
     if isinstance(values, (list, tuple)):
         check_depth(name, values)
@@ -154,9 +154,9 @@ def read_array(name: str, values: Any) -> RawColumn:
         raise OptionError(
             f"source: column {name!r}",
             field=name,
-            expected="an array or a list, one value a row",
+            expected="an array or a list with one value per row",
             got=show(values),
-            advice="Wrap a single sample into a list: [{'name': value}].",
+            advice="Pass a single sample as a list: [{'name': value}].",
         )
     return _read_numpy(array)
 
@@ -179,7 +179,7 @@ def _mask(array: np.ma.MaskedArray[Any, Any]) -> RawColumn:
 
 
 def _native_order(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array in the machine's byte order, at addresses that its type allows."""
+    """Return an array in native byte order with aligned memory."""
     is_plain = array.dtype.isnative and array.flags.aligned
     return array if is_plain else array.astype(array.dtype.newbyteorder("="))
 

@@ -1,6 +1,6 @@
-"""One Parquet file, row group by row group.
+"""One Parquet or Arrow IPC (Feather) file.
 
-In: a path. Out: its schema and its tables.
+In: a path. Out: the schema and the tables of the file, batch by batch.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from penstock.source.arrow_schema import open_arrow
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 from penstock.storage.open_file import OpenFile
 
-_BUFFER_BYTES = 1 << 20  # of each column at a time: a row group may be larger than memory
+_BUFFER_BYTES = 1 << 20  # per column: a row group may be larger than memory
 
 
 class ParquetFile:
-    """A Parquet file; types are those that it declares."""
+    """A Parquet file; its columns have the types that the file declares."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,13 +31,14 @@ class ParquetFile:
         except (pa.ArrowInvalid, OSError) as error:
             raise self._damage(error) from error
         self.num_rows: int | None = metadata.num_rows
-        # A row group tells how large its rows are when inflated; the largest decides for all.
+        # The metadata of a row group give the uncompressed size of its rows; the largest determines the batch
+        # size.
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         row_bytes = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
         self._batch_rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, row_bytes)))
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows, each table with the bytes of the file that it stands for."""
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
         size = self.path.stat().st_size
         num_rows, reported = 0, 0
         try:
@@ -55,9 +56,9 @@ class ParquetFile:
 
     def _damage(self, error: Exception) -> SourceError:
         return SourceError(
-            f"not a sound Parquet file ({str(error).strip().rstrip('.')})",
+            f"not a valid Parquet file ({str(error).strip().rstrip('.')})",
             path=self.path,
-            advice="The file is cut, damaged, or something else; get it again.",
+            advice="The file is truncated, damaged or of another type; get it again.",
         )
 
 
@@ -66,7 +67,7 @@ _FEATHER_1_MAGIC = b"FEA1"
 
 
 class IpcFile:
-    """An Arrow file: the random-access form or a stream, told by its first bytes."""
+    """An Arrow IPC file in the file or the stream format, recognized by its first bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,7 +76,7 @@ class IpcFile:
         self._is_file = magic == _FILE_MAGIC
         if magic.startswith(_FEATHER_1_MAGIC):
             advice = "Read it with pandas.read_feather and pass the frame."
-            raise SourceError("Feather of version 1 is not read", path=path, advice=advice)
+            raise SourceError("Feather version 1 is not supported", path=path, advice=advice)
         try:
             with open_arrow(path) as file:
                 self.schema: pa.Schema = self._open(file).schema
@@ -83,7 +84,7 @@ class IpcFile:
             raise self._damage(error) from error
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows, each table with the bytes of the file that it stands for."""
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
         size, reported = self.path.stat().st_size, 0
         try:
             with open_arrow(self.path) as file:
@@ -98,7 +99,7 @@ class IpcFile:
         return pa.ipc.open_file(file) if self._is_file else pa.ipc.open_stream(file)
 
     def _batches(self, file: pa.NativeFile) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield the batches with the share of the file that was read with them."""
+        """Yield the batches, each with the fraction of the file that was read so far."""
         reader = self._open(file)
         if isinstance(reader, pa.RecordBatchFileReader):
             for i in range(reader.num_record_batches):
@@ -109,7 +110,7 @@ class IpcFile:
 
     def _damage(self, error: Exception) -> SourceError:
         return SourceError(
-            f"not a sound Arrow file ({str(error).strip().rstrip('.')})",
+            f"not a valid Arrow file ({str(error).strip().rstrip('.')})",
             path=self.path,
-            advice="The file is cut, damaged, or something else; get it again.",
+            advice="The file is truncated, damaged or of another type; get it again.",
         )

@@ -1,6 +1,7 @@
-"""Arrow types made plain: what the later stages need not know about is resolved here.
+"""Simplify Arrow types for later stages, and read the fields that Arrow schemas declare.
 
-In: Arrow arrays of any type. Out: arrays without dictionaries, views, run lengths and extensions.
+In: Arrow arrays and schemas of any type. Out: arrays without dictionaries, views, run-end encoding and
+extension types; fields from metadata and from dictionary-encoded columns.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from penstock.schema.json_form import load_fields
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.source.block import RawColumn
 
-# Nearly all columns have one of these. Asking for the id is ten times faster than any other question, and a
-# CSV may have a hundred thousand columns.
+# Nearly all columns have one of these types. Comparing ids is ten times faster than any other check, and a
+# CSV file may have 100,000 columns.
 _PLAIN_IDS = frozenset(
     kind.id
     for kind in (
@@ -35,7 +36,7 @@ _PLAIN_IDS = frozenset(
 
 
 def plain_type(given: pa.DataType) -> pa.DataType:
-    """Return the type that holds the same values without encoding them; most types are that themselves."""
+    """Return the type that holds the same values without an encoding; most types are plain themselves."""
     if isinstance(given, pa.UuidType):
         return pa.large_string()
     if isinstance(given, pa.BaseExtensionType):
@@ -44,7 +45,7 @@ def plain_type(given: pa.DataType) -> pa.DataType:
         return plain_type(given.value_type)
     if isinstance(given, pa.StructType):
         return pa.struct([_plain_field(given.field(i)) for i in range(given.num_fields)])
-    # Offsets of 64 bits for views: their strings have no limit in common.
+    # 64-bit offsets for views, whose total size is not limited.
     if pa.types.is_string_view(given) or pa.types.is_binary_view(given):
         return pa.large_string() if pa.types.is_string_view(given) else pa.large_binary()
     return _plain_list(given)
@@ -65,7 +66,7 @@ def _plain_field(given: pa.Field[Any]) -> pa.Field[Any]:
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """Return a table of plain columns, itself if they are; tensors are left to `to_column`."""
+    """Return a table with plain columns, unchanged if they are plain; `to_column` converts tensors."""
     schema = plain_schema(table.schema)
     if schema is table.schema or schema.equals(table.schema):
         return table
@@ -78,7 +79,7 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema of plain types, itself if they are. Tensors stay: their type tells the shape."""
+    """Return a schema with plain types, unchanged if they are plain. Tensor types stay for their shape."""
     for i, kind in enumerate(schema.types):
         if kind.id not in _PLAIN_IDS and not isinstance(kind, pa.FixedShapeTensorType):
             schema = schema.set(i, schema.field(i).with_type(plain_type(kind)))
@@ -100,7 +101,7 @@ def _to_plain(array: Any, wanted: pa.DataType) -> Any:
 
 
 def _write_uuids(array: Any) -> Any:
-    # Sixteen bytes may by chance be text; what people mean by a UUID is its 36 characters.
+    # Sixteen bytes may happen to be valid text; users expect the 36 characters of a UUID.
     texts = [None if value is None else str(value) for value in array.to_pylist()]
     return pa.array(texts, pa.large_string())
 
@@ -111,7 +112,7 @@ def _run_of_each_row(array: Any) -> NDArray[np.int64]:
 
 
 def to_column(chunked: Any) -> RawColumn:
-    """Return a plain column as one array; it is copied only where it has several chunks."""
+    """Return a plain column as one array, copied only if it has several chunks."""
     if chunked.num_chunks == 1:
         array: Any = chunked.chunk(0)
     elif isinstance(chunked.type, pa.BaseExtensionType):
@@ -124,7 +125,7 @@ def to_column(chunked: Any) -> RawColumn:
 
 
 def _to_tensors(array: Any) -> RawColumn:
-    """Return (rows, *shape), or an object a row where some are missing."""
+    """Return an array of shape (rows, *shape), or one object per row if some are missing."""
     if not array.null_count:
         tensors: RawColumn = array.to_numpy_ndarray()
         return tensors
@@ -138,10 +139,10 @@ def _to_tensors(array: Any) -> RawColumn:
 
 
 def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
-    """Return the names of columns, each once.
+    """Return the names of columns after checking that they are unique.
 
     Raises:
-        SourceError: Two columns have one name.
+        SourceError: Two columns have the same name.
     """
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
@@ -151,15 +152,15 @@ def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
                 f"column {number}",
                 path=source,
                 field=name,
-                expected="a name of its own",
-                got=f"{name!r}, which is the name of column {first} too",
+                expected="a unique name",
+                got=f"{name!r}, which is also the name of column {first}",
                 advice="Rename one of the two.",
             )
     return tuple(seen)
 
 
 def open_arrow(path: Path) -> pa.NativeFile:
-    """Open a file for pyarrow, whose functions take no path that is not UTF-8, but as bytes."""
+    """Open a file for pyarrow, whose functions accept paths that are not UTF-8 only as bytes."""
     return pa.OSFile(os.fsencode(path), "rb")  # type: ignore[arg-type]
 
 
@@ -167,20 +168,20 @@ _KEY: Final = b"penstock.schema"
 
 
 def read_carried(schema: pa.Schema) -> dict[str, Field]:
-    """Return what the metadata declare; nothing where there are none, or none that can be read."""
+    """Return the fields that the metadata of a schema declare; empty without valid metadata."""
     carried = (schema.metadata or {}).get(_KEY)
     if carried is None:
         return {}
     try:
         fields = load_fields(json.loads(carried))
     except (ValueError, RecursionError, SchemaError):
-        return {}  # of another version, or of somebody else: the data say enough
+        return {}  # of another version or program: types are inferred from the data instead
     kinds = dict(zip(schema.names, schema.types, strict=True))
     return {name: field for name, field in fields.items() if name in kinds and _fits(field, kinds[name])}
 
 
 def _fits(field: Field, kind: Any) -> bool:
-    """Whether a column is of the type that a data set gives a field of that kind."""
+    """Return whether a column has the type that `Dataset.to_arrow` gives such a field."""
     return FITS[type(field)](field, kind)
 
 
@@ -227,16 +228,17 @@ def _is_list(kind: Any) -> bool:
 
 
 MAX_CODED: Final = 10_000
-"""Codes may also just save space: a column of more values than that is left to the survey."""
+"""Maximum number of values of a dictionary-encoded column that is read as a category: the encoding may only
+save space, so columns with more values are surveyed like others."""
 
 
 def is_coded(values: object) -> bool:
-    """Return whether that is an Arrow column with a dictionary."""
+    """Return whether an object is a dictionary-encoded Arrow column."""
     return isinstance(values, (pa.Array, pa.ChunkedArray)) and pa.types.is_dictionary(values.type)
 
 
 def declare_coded(columns: Mapping[str, Any]) -> dict[str, Category]:
-    """Return the categories among columns that are given with their dictionaries, or are dictionaries."""
+    """Return a category for each dictionary-encoded column; columns may also be given as dictionaries."""
     declared = {}
     for name, column in columns.items():
         dtype = _name_dtype(column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
@@ -246,7 +248,7 @@ def declare_coded(columns: Mapping[str, Any]) -> dict[str, Category]:
 
 
 def declare_schema(schema: pa.Schema) -> dict[str, Category]:
-    """Return the categories among the columns of a file: those that its writer kept as codes."""
+    """Return a category for each dictionary-encoded column of a file."""
     coded = {field.name: field.type for field in schema if pa.types.is_dictionary(field.type)}
     dtypes = {name: _name_dtype(kind.value_type) for name, kind in coded.items()}
     return {name: Category(dtype) for name, dtype in dtypes.items() if dtype is not None}

@@ -1,6 +1,6 @@
-"""What every source yields: blocks of raw columns, in the order of the data.
+"""Blocks of raw columns, the `Source` protocol, and sources whose first blocks are already read.
 
-In: nothing. Out: `Block`, the `Source` protocol, and the size of a block.
+Every source yields its rows as `Block`s in the order of the data.
 """
 
 from __future__ import annotations
@@ -18,33 +18,36 @@ from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 
 RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
-"""One value a row. NumPy arrays may be (rows, …); those of dtype object hold anything: arrays, images, …"""
+"""One value per row. NumPy arrays may have the shape (rows, …); those of dtype object hold any Python
+objects."""
 
 BLOCK_ROWS = 16_384
-"""At most so many rows a block. Blocks are cut by the data alone: statistics are merged block by block."""
+"""Maximum number of rows per block. Only the data determine the blocks, because statistics are merged per
+block."""
 
 BLOCK_BYTES = 32 << 20
-"""About so many bytes a block at most: a few blocks are in flight at once, and memory must stay flat."""
+"""Approximate maximum size of a block in bytes: several blocks are in memory at once."""
 
 
 LARGE_BYTES = 4096
-"""Byte strings of this size and more are not worth moving about: they stay where they are until written."""
+"""Byte strings of at least this size are not copied into Arrow arrays, but stay objects until they are
+written."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive rows of a source, as they are there.
+    """Consecutive rows of a source.
 
     Attributes:
-        first_row: Number of the first row in the source, from 0.
-        num_rows: How many rows.
-        columns: A value a row; the same names in the same order in every block.
-        path: The file that the rows are in; no block has rows of two files.
-        row_in_file: Number of the first row in that file, from 0.
-        lines: The line of each row where that is known beforehand; `place.find_line` finds it elsewhere.
-        folder: What relative paths in the rows are relative to.
-        is_resident: Whether the arrays live as long as the source does, as those of a table in memory.
-        num_bytes: How much of the source's `num_bytes` the block stands for.
+        first_row: Index of the first row in the source, from 0.
+        num_rows: Number of rows.
+        columns: Raw columns by name; all blocks have the same names in the same order.
+        path: Path of the file that holds the rows; a block never has rows of two files.
+        row_in_file: Index of the first row in that file, from 0.
+        lines: Line number of each row, if already known; otherwise `row_location.find_line` finds it.
+        folder: Folder that relative paths in the rows start from.
+        is_resident: Whether the arrays live as long as the source, like those of a table in memory.
+        num_bytes: Share of the source's `num_bytes` that the block accounts for.
     """
 
     first_row: int
@@ -58,7 +61,7 @@ class Block:
     num_bytes: int = 0
 
     def cut(self, num_rows: int) -> Iterator[Block]:
-        """Yield the same rows in blocks of at most so many."""
+        """Yield the same rows in blocks of at most `num_rows` rows."""
         if self.num_rows <= num_rows:
             yield self
             return
@@ -79,13 +82,13 @@ class Source(Protocol):
     """Raw data that yields blocks.
 
     Attributes:
-        name: What messages call it: `pets.csv`, `DataFrame`, `iterable of dicts`.
+        name: Name of the source in messages: `pets.csv`, `DataFrame`, `iterable of dicts`.
         is_repeatable: Whether `blocks()` can be called again.
-        num_rows: How many rows there are, or None where only reading tells.
-        num_bytes: How many bytes there are to read, or None where nobody knows.
-        declared: Fields that the source itself knows, by column.
-        forms: How those columns hold their values.
-        notes: What a person should hear about the source, sentence by sentence; complete once it was read.
+        num_rows: Number of rows, or None if it is only known after reading.
+        num_bytes: Number of bytes to read, or None if unknown.
+        declared: Fields that the source itself declares, by column.
+        forms: Representations of the values in those columns.
+        notes: Notes for the user about the source; complete once all rows were read.
     """
 
     name: str
@@ -109,26 +112,27 @@ class Source(Protocol):
         """Yield the rows from the first to the last."""
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return where the rows come from, as JSON: name, bytes, sha256 and rows of each file.
+        """Return the origin of the rows as JSON: name, bytes, sha256 and rows of each file.
 
-        Names are base names or relative to the source's folder, never absolute. What is in memory has name,
-        kind and rows. Rows are None where they were not counted.
+        Names are base names or relative to the folder of the source, never absolute. Data in memory has name,
+        kind and rows. Rows are None if they were not counted.
         """
 
 
 HEAD_ROWS: Final = 65_536
 HEAD_BYTES: Final = 64 << 20
-"""The head ends with the block that reaches either: it follows from the data alone, as the plan must."""
+"""The head ends with the block that reaches either limit: it depends on the data alone, and so does the
+plan."""
 
 
 class PeekedSource:
-    """A source with its first blocks at hand; a `Source` itself.
+    """A source whose first blocks are already read; it is a `Source` too.
 
     Attributes:
-        head: The first blocks.
-        is_whole: Whether there are no others.
+        head: First blocks of the source.
+        is_whole: Whether the source has no other blocks.
 
-    The first call of `blocks()` lets go of the head block by block, as it is passed on.
+    The first call of `blocks()` releases the blocks of the head one by one as it yields them.
     """
 
     def __init__(self, source: Source) -> None:
@@ -145,11 +149,11 @@ class PeekedSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should hear about the source; complete once it was read."""
+        """Notes for the user about the source; complete once all rows were read."""
         return self._source.notes
 
     def add_absent(self, names: Iterable[str]) -> None:
-        """Give all blocks columns that the source does not have, in which every value is missing."""
+        """Add columns that the source does not have to all blocks, with all values missing."""
         self._absent = (*self._absent, *names)
         self.head = tuple(map(self._add_absent, self.head))
 
@@ -171,7 +175,7 @@ class PeekedSource:
         yield from map(self._add_absent, rest)
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return where the rows come from, as JSON."""
+        """Return the origin of the rows as JSON."""
         return self._source.provenance()
 
 
@@ -191,7 +195,7 @@ def _take_head(blocks: Iterator[Block]) -> tuple[tuple[Block, ...], bool]:
 
 def _count_bytes(column: RawColumn) -> int:
     if isinstance(column, np.ndarray) and column.dtype == object:
-        # Arrays, byte strings and texts know their size; others are small, or not worth a guess.
+        # Arrays, byte strings and texts know their size; other objects are small.
         return sum(getattr(value, "nbytes", 0) or _len(value) for value in column)
     return int(column.nbytes)
 

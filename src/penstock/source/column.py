@@ -1,7 +1,7 @@
-"""A list of Python values as one column.
+"""Make one column from a list of Python values.
 
-In: values of one column, None where one is missing. Out: an Arrow array where all are of one kind, a NumPy
-array where they are arrays of one shape, an array of objects otherwise.
+In: values of one column, None if missing. Out: an Arrow array if all values are of one kind, a NumPy array if
+they are arrays of one shape, otherwise an array of objects.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from penstock.source.block import LARGE_BYTES, RawColumn
 
 _DAYS: Final = ("Y", "M", "W", "D")
 _UNITS: Final = ("s", "ms", "us", "ns")
-"""Those of Arrow."""
+"""Time units of Arrow."""
 
 
 def read_times(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any] | None:
-    """Return dates as dates, and times as times; a date among times is its midnight.
+    """Return dates and times as an Arrow array; a date among times becomes its midnight.
 
-    Times without a zone count as UTC where others have one. None for what are no dates and times, or are such
-    that no one type holds them.
+    Times without a zone count as UTC if others have a zone. None if the values are not dates and times, or
+    have no common type.
     """
     kinds = set(map(type, present))
     if all(issubclass(kind, np.timedelta64) for kind in kinds):
@@ -47,7 +47,7 @@ def read_times(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any] |
 
 
 def times_to_arrow(times: NDArray[Any] | None) -> pa.Array[Any] | None:
-    """Return NumPy's times as Arrow has them; None where Arrow has no such unit, or they are too far."""
+    """Return NumPy times as an Arrow array; None if Arrow lacks the unit or the range."""
     if times is None:
         return None
     unit, step = np.datetime_data(times.dtype)
@@ -75,12 +75,12 @@ def _read_moments(values: Sequence[Any], present: Sequence[Any]) -> pa.Array[Any
 
 
 def _gather(values: Sequence[Any], kind: str) -> NDArray[Any] | None:
-    """Return scalars in the finest of their units; None where that does not reach as far as they do."""
+    """Return scalars in the finest of their units; None if a value is outside the range of that unit."""
     scalars = [_as_scalar(value, kind) for value in values]
     dtypes = {scalar.dtype for scalar in scalars if not np.isnat(scalar)}
     try:
         dtype = np.result_type(*dtypes) if dtypes else np.dtype(f"{kind}[D]")
-    except TypeError:  # months beside days
+    except TypeError:  # a mix of months and days
         return None
     times = np.array([scalar.astype(dtype) for scalar in scalars], dtype)
     is_exact = all(
@@ -122,7 +122,7 @@ def _are_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 _TIMES = (datetime.date, np.datetime64, np.timedelta64)
 _CLOCKS = (datetime.time, datetime.timedelta)
-# Known by name: where pandas is not installed there are no such values, and it is not imported for them.
+# Recognized by name, so that pandas is not imported.
 _MARKERS = ("NoneType", "NAType", "NaTType")
 _TEXT_TYPES: Final[dict[pa.DataType, pa.DataType]] = {
     pa.string(): pa.string(),
@@ -135,11 +135,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def make_column(values: Sequence[Any]) -> RawColumn:
-    """Make a column; nothing is rounded, parsed or turned into another kind of value.
+    """Return a column of values, none of which is rounded, parsed or converted to another kind.
 
-    Kinds that do not go together (ints and texts, arrays of several shapes) stay objects: whoever knows what
-    the column shall be says which of them is wrong. Ints beside floats become floats. NaN among values that
-    are no floats is a missing one; a column of floats keeps it, for the plan decides what it means there.
+    Values without a common kind (ints and texts, arrays of different shapes) stay objects: the encoder, which
+    knows the field, reports the ones that do not match. Ints among floats become floats. NaN among values
+    that are not floats is missing; a column of floats keeps NaN, because the plan decides its meaning.
     """
     values = _without_markers(values)
     present = [value for value in values if value is not None]
@@ -148,7 +148,7 @@ def make_column(values: Sequence[Any]) -> RawColumn:
     if all(isinstance(value, np.ndarray) for value in present):
         return _from_arrays(values, present)
     if all(hasattr(value, "__array__") and not isinstance(value, np.generic) for value in present):
-        # Tensors of other libraries.
+        # Tensors of other libraries
         return make_column([None if value is None else np.asarray(value) for value in values])
     try:
         column = _from_values(values, present)
@@ -158,7 +158,7 @@ def make_column(values: Sequence[Any]) -> RawColumn:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a Python object stands for a missing value: None, NaN, NaT, pandas' NA."""
+    """Return whether a Python object is a missing value: None, NaN, NaT, or NA of pandas."""
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
     if isinstance(value, (np.datetime64, np.timedelta64)):
@@ -167,12 +167,12 @@ def is_missing(value: object) -> bool:
 
 
 def may_be_missing(kind: type) -> bool:
-    """Return whether objects of a type can stand for a missing value."""
+    """Return whether objects of a type can be missing values."""
     return kind.__name__ in _MARKERS or issubclass(kind, (float, np.floating, np.datetime64, np.timedelta64))
 
 
 def drop_missing_texts(column: RawColumn, words: Sequence[str]) -> RawColumn:
-    """Return a plain column without texts that mean a missing value; white space around them is ignored."""
+    """Return a plain column with nulls for texts that mark a missing value; surrounding space is ignored."""
     if isinstance(column, np.ndarray):
         if column.dtype != object or column.ndim != 1:
             return column
@@ -181,7 +181,7 @@ def drop_missing_texts(column: RawColumn, words: Sequence[str]) -> RawColumn:
     kind = _TEXT_TYPES.get(column.type)
     if kind is None:
         return column
-    # Trimming by characters beyond ASCII would raise for bytes that are not UTF-8.
+    # Trimming Unicode white space would raise an error for bytes that are not UTF-8.
     texts: Any = column.view(kind)
     is_word: Any = pc.is_in(pc.ascii_trim_whitespace(texts), pa.array(words, kind))
     kept: RawColumn = pc.if_else(is_word, pa.scalar(None, column.type), column)
@@ -189,7 +189,7 @@ def drop_missing_texts(column: RawColumn, words: Sequence[str]) -> RawColumn:
 
 
 def _without_markers(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values with None for all that are missing; NaN stays where there are floats beside it."""
+    """Return values with None for missing ones; NaN stays if there are other floats."""
     doubtful = {kind for kind in set(map(type, values)) if may_be_missing(kind) and kind is not type(None)}
     if not doubtful:
         return values
@@ -203,7 +203,7 @@ def _without_markers(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def write_names(values: Iterable[Any]) -> list[Any]:
-    """Return paths and UUIDs as their text; all else as it is."""
+    """Return values with paths and UUIDs as text."""
     return [
         os.fspath(value)
         if isinstance(value, os.PathLike)
@@ -215,7 +215,7 @@ def write_names(values: Iterable[Any]) -> list[Any]:
 
 
 def _from_values(values: Sequence[Any], present: Sequence[Any]) -> RawColumn | None:
-    """Return values of one kind as Arrow has them; None where they are of no one kind."""
+    """Return values of one kind as an Arrow array; None if the kinds differ."""
     kinds = set(map(type, present))
     if all(issubclass(kind, _TIMES) for kind in kinds):
         return read_times(values, present)
@@ -228,15 +228,15 @@ def _from_values(values: Sequence[Any], present: Sequence[Any]) -> RawColumn | N
 
 
 def as_objects(values: Sequence[Any]) -> RawColumn:
-    """Return the values themselves, one a row, whatever they are."""
+    """Return a NumPy array of the objects, one per row."""
     column = np.empty(len(values), object)
-    for row, value in enumerate(values):  # assigning a slice would take arrays apart
+    for row, value in enumerate(values):  # assigning a slice would unpack arrays
         column[row] = value
     return column
 
 
 def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
-    """Return the Arrow type of values of one kind, True where Arrow finds it itself, None for no one kind."""
+    """Return the Arrow type of values of one kind, True if Arrow infers it, None if the kinds differ."""
     kinds = set(map(type, present))
 
     def are(*wanted: type) -> bool:
@@ -246,7 +246,7 @@ def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
     if are(bool, np.bool_):
         found = pa.bool_()
     elif any(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-        found = None  # Arrow would take True for 1
+        found = None  # Arrow would convert True to 1
     elif are(int, np.integer):
         found = pa.int64() if all(int(value) in _INT64 for value in present) else pa.uint64()
     elif are(int, np.integer, float, np.floating):
@@ -264,7 +264,7 @@ def _find_type(present: Sequence[Any]) -> pa.DataType | bool | None:
 def _from_arrays(values: Sequence[Any], present: Sequence[np.ndarray[Any, Any]]) -> RawColumn:
     shapes = {array.shape for array in present}
     dtypes = {array.dtype for array in present}
-    if {dtype.kind for dtype in dtypes} in ({"U"}, {"S"}):  # whose length is part of the type
+    if {dtype.kind for dtype in dtypes} in ({"U"}, {"S"}):  # the length is part of the dtype
         return make_column([None if value is None else value.tolist() for value in values])
     if len(dtypes) > 1 or present[0].dtype == object:
         return as_objects(values)

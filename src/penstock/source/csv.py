@@ -1,8 +1,8 @@
-"""One CSV or TSV file, plain or gzip, every cell as the text that it is.
+"""One CSV or TSV file, plain or gzip, with every cell as text.
 
-In: a path. Out: tables of strings, null where a cell is missing. pyarrow parses; what it lets pass (an open
-quote) or cannot place (the line of a fault) is found by scanning. A NUL is a character of its cell. Blank
-lines are no rows, not even of a single column.
+In: a path. Out: tables of strings, null for a missing cell. pyarrow parses the file; an exact scanner finds
+what pyarrow does not report: unclosed quotes, and the line of an error. A NUL is a character of its cell.
+Blank lines are not rows, even in a file with one column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.source.text_file import ChunkFile, TextFile
 def find_fault(
     text: TextFile, delimiter: bytes, num_columns: int, *, fills_short: bool
 ) -> SourceError | None:
-    """Return the error for the first row that is not sound, or None; a header is row 0."""
+    """Return the error of the first invalid row, or None; a header is row 0."""
     for row, scanned in enumerate(scan_rows(text.chunks(), delimiter)):
         if fault := check_text(text, row or None, scanned):
             return fault
@@ -35,16 +35,16 @@ def find_fault(
 
 
 def check_text(text: TextFile, row: int | None, scanned: ScannedRow) -> SourceError | None:
-    """Return the error for a row that ends inside a quote, is too long, or is no UTF-8; or None."""
+    """Return the error of a row with an unclosed quote, that is too long, or that is not UTF-8; or None."""
     content = scanned.text
     if scanned.unclosed is not None:
         shown = content[scanned.unclosed :][:20].decode(errors="replace")
         return SourceError(
-            "a quote opens and is never closed",
+            "a quote is never closed",
             path=text.path,
             row=row,
             line=scanned.line + count_lines(content[: scanned.unclosed]),
-            advice=f"Close it, or double it if it is part of the text: {shown!r}.",
+            advice=f"Close it, or double it if it belongs to the text: {shown!r}.",
         )
     if not scanned.is_whole:
         return SourceError(
@@ -54,7 +54,7 @@ def check_text(text: TextFile, row: int | None, scanned: ScannedRow) -> SourceEr
             line=scanned.line,
             expected=f"at most {MAX_ROW_BYTES >> 20} MiB",
             got="more",
-            advice="Check the line ends.",
+            advice="Check the line endings of the file.",
         )
     try:
         content.decode()
@@ -68,11 +68,11 @@ def _wrong_count(
     text: TextFile, delimiter: bytes, row: int, scanned: ScannedRow, counts: tuple[int, int]
 ) -> SourceError:
     expected, got = counts
-    advice = f"Quote cells that hold the delimiter {delimiter.decode()!r}."
+    advice = f"Quote cells that contain the delimiter {delimiter.decode()!r}."
     if got < expected:
-        advice = "Complete it, or take the rest as missing: short_rows='fill' (--short-rows fill)."
+        advice = "Complete the row, or read absent cells as missing: short_rows='fill' (--short-rows fill)."
     if more := count_lines(scanned.text):
-        advice = f"The row goes on to line {scanned.line + more}: a quote may be open. {advice}"
+        advice = f"The row continues to line {scanned.line + more}: a quote may be unclosed. {advice}"
     return SourceError(
         "number of cells",
         path=text.path,
@@ -85,19 +85,19 @@ def _wrong_count(
 
 
 MAX_COLUMNS = 200_000
-"""Each column is a field of the schema; what is wider is a matrix, and belongs into one tensor."""
+"""Maximum number of columns, each of which becomes a field; store a wider matrix as one tensor."""
 
 _DELIMITERS = (";", "\t", "|", ",")
 
 
 class Header(NamedTuple):
-    """The first line of a CSV that is not blank.
+    """The first line of a CSV file that is not blank.
 
     Attributes:
-        cells: What it says.
-        names: What the columns are called: those without a name by their number.
-        num_bytes: How long it is.
-        notes: Which columns had no name, and whether the delimiter seems to be another.
+        cells: Cells of the line.
+        names: Names of the columns; a column without a name is named by its number.
+        num_bytes: Length of the line in bytes.
+        notes: Notes about columns without a name and about a delimiter that seems wrong.
         is_alone: Whether no row follows.
     """
 
@@ -108,11 +108,17 @@ class Header(NamedTuple):
     is_alone: bool
 
 
-def read_header(text: TextFile, delimiter: bytes, *, is_told: bool) -> Header:
-    """Read the header; whether the delimiter was told decides what one column with a `;` in it means.
+def read_header(text: TextFile, delimiter: bytes, *, is_declared: bool) -> Header:
+    """Read the header.
+
+    Args:
+        text: The file.
+        delimiter: Delimiter between cells.
+        is_declared: Whether the user declared the delimiter. If not, a single name that contains another
+            common delimiter, such as `;`, is an error.
 
     Raises:
-        SourceError: There is none, it is no text, two columns have one name, or the delimiter is another.
+        SourceError: The file is empty or not text, two columns have the same name, or the delimiter is wrong.
     """
     rows = scan_rows(text.chunks(), delimiter)
     row = next(rows, None)
@@ -121,7 +127,7 @@ def read_header(text: TextFile, delimiter: bytes, *, is_told: bool) -> Header:
             "the file is empty",
             path=text.path,
             expected="a header and rows",
-            got="no line that holds anything",
+            got="no lines, or only blank ones",
         )
     if fault := check_text(text, None, row):
         raise fault
@@ -133,20 +139,20 @@ def read_header(text: TextFile, delimiter: bytes, *, is_told: bool) -> Header:
             line=row.line,
             expected=f"at most {MAX_COLUMNS}",
             got=len(cells),
-            advice="Put them into one tensor: pass a dict of NumPy arrays, {'values': array}.",
+            advice="Store them as one tensor: pass a dict of NumPy arrays, {'values': array}.",
         )
-    if len(cells) == 1 and not is_told:
+    if len(cells) == 1 and not is_declared:
         _check_delimiter(text, row, cells[0], delimiter)
-    # What pandas writes of an index has no name.
+    # pandas writes an index without a name.
     names = [cell or f"column_{number}" for number, cell in enumerate(cells, 1)]
     notes = tuple(
-        f"{text.path.name}: column {number} has no name in the header, and is called 'column_{number}'."
+        f"{text.path.name}: column {number} has no name in the header and is named 'column_{number}'."
         for number, cell in enumerate(cells, 1)
         if not cell
     )
     if len(cells) == 1 and (other := _find_other(cells[0])):
-        name = f"the header is the one name {cells[0][:80]!r} with the delimiter {delimiter.decode()!r}"
-        notes += (f"{text.path.name}: {name}. Is it {other!r}?",)
+        name = f"with the delimiter {delimiter.decode()!r} the header is the single name {cells[0][:80]!r}"
+        notes += (f"{text.path.name}: {name}. Should the delimiter be {other!r}?",)
     is_alone = next(rows, None) is None
     return Header(cells, check_names(names, str(text.path)), len(row.text), notes, is_alone)
 
@@ -159,19 +165,20 @@ def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: byte
         "header",
         path=text.path,
         line=row.line,
-        expected=f"names between {delimiter.decode()!r}",
-        got=f"the one name {cell[:80]!r}",
-        advice=f"Name the delimiter: delimiter={other!r} (--delimiter {other!r}).",
+        expected=f"names separated by {delimiter.decode()!r}",
+        got=f"the single name {cell[:80]!r}",
+        advice=f"Specify the delimiter: delimiter={other!r} (--delimiter {other!r}).",
     )
 
 
 def _find_other(cell: str) -> str | None:
-    """Return what may stand between the names in a header that was not split."""
+    """Return another delimiter that occurs in a header of one name, or None."""
     return next((other for other in _DELIMITERS if other in cell), None)
 
 
-# pyarrow wants no row to be longer than a piece, and reads some forty pieces ahead: small ones keep memory
-# flat and are as fast. A wide file gets a few rows a piece; one with long rows is begun anew with larger.
+# For pyarrow, no row may be longer than a piece, and it reads about forty pieces ahead: small pieces keep
+# memory use low and are as fast. A wide file gets several rows per piece; a file with long rows is parsed
+# again with larger pieces.
 _PIECE_BYTES = 1 << 20
 _HEADERS_A_PIECE = 16
 _LARGER_PIECES = (4 << 20, MAX_ROW_BYTES)
@@ -183,9 +190,9 @@ class CsvFile:
     Attributes:
         path: The file.
         schema: The names of the columns; all are strings.
-        num_rows: None: only reading tells.
+        num_rows: None, because the number of rows is only known after reading.
         header: The first line.
-        notes: What was made of the header.
+        notes: Notes about the header.
     """
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
@@ -193,25 +200,25 @@ class CsvFile:
 
         Raises:
             PathError: The file cannot be opened.
-            SourceError: There is no header, or none that names columns.
+            SourceError: The header is missing or not valid.
         """
         self.path = path
         self.num_rows: int | None = None
         self._options = options
         self._text = TextFile(path, options.encoding)
         self._delimiter = find_delimiter(path, options)
-        self.header = read_header(self._text, self._delimiter, is_told=options.delimiter is not None)
+        self.header = read_header(self._text, self._delimiter, is_declared=options.delimiter is not None)
         self.schema = pa.schema([(name, pa.string()) for name in self.header.names])
         self.notes = self.header.notes
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows, each table with the bytes of the file that it stands for.
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for.
 
         Raises:
             SourceError: A row has too few or too many cells, a quote is not closed, or bytes are not text.
         """
         if self.header.is_alone:
-            return  # pyarrow takes a header without a line end for no header at all
+            return  # pyarrow does not recognize a header without a line ending
         usual = min(max(_PIECE_BYTES, _HEADERS_A_PIECE * self.header.num_bytes), MAX_ROW_BYTES)
         num_rows = num_bytes = 0
         for piece_bytes in (usual, *(size for size in _LARGER_PIECES if size > usual)):
@@ -237,7 +244,7 @@ class CsvFile:
         file: Any = pa.PythonFile(chunks, "r") if native is None else native  # type: ignore[arg-type]
         last: pa.RecordBatch | None = None
         try:
-            # The file is not closed by hand: the reader is a piece ahead of us, in a thread of its own.
+            # The file is not closed here: the reader is one piece ahead, in its own thread.
             for batch in pyarrow.csv.open_csv(
                 file,
                 read_options=pyarrow.csv.ReadOptions(block_size=piece_bytes),
@@ -259,32 +266,32 @@ class CsvFile:
             self._check_end(last, chunks.tail if native is None else self._text.read_tail())
 
     def _check_end(self, last: pa.RecordBatch, tail: bytes) -> None:
-        """Refuse a file that ends inside a quote: pyarrow takes the rest of it for a value."""
+        """Raise an error for a file that ends inside a quote: pyarrow reads the rest of it as a value."""
         value = last.column(last.num_columns - 1)[-1].as_py()
         if value is None:
             return
-        # Then the file ends with that quote and the value, whose own quotes are doubled. An unquoted value
-        # may look the same; the scanner tells them apart.
+        # Such a file ends with a quote and the value, whose own quotes are doubled. An unquoted value may
+        # look the same; the scanner distinguishes them.
         end = b'"' + value.encode().replace(b'"', b'""')
         if end[-len(tail) :] == tail[-len(end) :] and (fault := self._find_fault()):
             raise fault
 
     def _explain(self, error: Exception) -> SourceError:
         reason = str(error).strip().rstrip(".")[:200]
-        return self._find_fault() or SourceError(f"not a sound CSV file ({reason})", path=self.path)
+        return self._find_fault() or SourceError(f"not a valid CSV file ({reason})", path=self.path)
 
     def _find_fault(self) -> SourceError | None:
         fills = self._options.short_rows == "fill"
         return find_fault(self._text, self._delimiter, len(self.header.cells), fills_short=fills)
 
     def _fill(self) -> Iterator[bytes]:
-        """Yield the text with the delimiters that short rows lack."""
+        """Yield the text, with short rows completed by delimiters."""
         num_columns = len(self.header.cells)
         rows: list[bytes] = []
         num_bytes = 0
         for scanned in scan_rows(self._text.chunks(), self._delimiter):
             row = scanned.text
-            if scanned.unclosed is None:  # behind an open quote, a delimiter would be text
+            if scanned.unclosed is None:  # after an unclosed quote, a delimiter would be text
                 row += self._delimiter * (num_columns - len(split_cells(row, self._delimiter))) + b"\n"
             rows.append(row)
             num_bytes += len(row)
@@ -295,7 +302,7 @@ class CsvFile:
 
 
 def find_delimiter(path: Path, options: SourceOptions) -> bytes:
-    """Return what stands between the cells of a file: as told, or by its name."""
+    """Return the delimiter of a file: the declared one, or the default for its suffix."""
     if options.delimiter is not None:
         return options.delimiter.encode()
     suffixes = [suffix.lower() for suffix in path.suffixes]

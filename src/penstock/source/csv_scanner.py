@@ -1,7 +1,8 @@
-r"""An exact CSV scanner: where each row begins, and its cells, by the rules of pyarrow's reader.
+r"""An exact CSV scanner: the start and the cells of each row, by the rules of pyarrow's reader.
 
-In: chunks of UTF-8. Out: rows with line and byte. A quote opens a cell only at its beginning, and is doubled
-inside (RFC 4180); elsewhere it is a character. Lines end with \n, \r or \r\n; blank ones are no rows.
+In: chunks of UTF-8. Out: rows with line and byte offset. A quote opens a cell only at the start of the cell
+and is doubled inside (RFC 4180); elsewhere it is a character. Lines end with \n, \r or \r\n; blank lines are
+not rows.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from typing import Final, NamedTuple
 from penstock.source.text_file import BYTE_ORDER_MARK
 
 MAX_ROW_BYTES = 16 << 20
-"""What is longer is a quote that was never closed; memory must not grow with the rest of the file."""
+"""Maximum length of a row. A longer row has an unclosed quote; memory must not grow with the rest of the
+file."""
 
 
 class ScannedRow(NamedTuple):
-    """A row of a CSV as it is in the file.
+    """A row of a CSV file.
 
     Attributes:
-        text: Its bytes without the line end; of a row that is too long, the beginning.
-        line: The line where it begins, from 1.
-        offset: The byte where it begins.
-        unclosed: Where in `text` a quote opens that is never closed, or None.
-        is_whole: Whether `text` is all of it.
+        text: Bytes of the row without the line ending; of a row that is too long, the beginning.
+        line: Line number where the row begins, from 1.
+        offset: Byte offset where the row begins.
+        unclosed: Index in `text` of a quote that is never closed, or None.
+        is_whole: Whether `text` is the complete row.
     """
 
     text: bytes
@@ -36,9 +38,9 @@ class ScannedRow(NamedTuple):
 
 
 def scan_rows(chunks: Iterable[bytes], delimiter: bytes) -> Iterator[ScannedRow]:
-    """Yield the rows of a CSV, its header among them; one of more than MAX_ROW_BYTES is the last.
+    """Yield the rows of a CSV file, including its header; a row longer than MAX_ROW_BYTES is the last one.
 
-    Python's regular expressions do the work, at some 30 MB/s: enough to find a fault or to read a header.
+    Regular expressions scan about 30 MB/s, which is enough to find an error or to read a header.
     """
     pattern = _span_pattern(delimiter)
     ahead = iter(chunks)
@@ -54,7 +56,7 @@ def scan_rows(chunks: Iterable[bytes], delimiter: bytes) -> Iterator[ScannedRow]
                 row_end, end, unclosed = _find_row_end(window, position, delimiter)
             else:
                 row_end, end, unclosed = match.end("row"), match.end(), None
-            # What touches the end of the window may continue after it, if only by the \n of an \r\n.
+            # A row at the end of the window may continue after it, if only by the \n of an \r\n.
             if end == len(window) and not is_last:
                 break
             row = window[position:row_end]
@@ -92,13 +94,13 @@ def split_cells(row: bytes, delimiter: bytes) -> list[bytes]:
 
 
 def count_lines(text: bytes) -> int:
-    """Return how many line ends there are in a text."""
+    """Return the number of line endings in a text."""
     num_returns = text.count(b"\r")
     return text.count(b"\n") + (num_returns and num_returns - text.count(b"\r\n"))
 
 
 def _extend(window: bytes, ahead: Iterator[bytes]) -> tuple[bytes, bool]:
-    """Add at least as much as is there, so that a long row is looked at a few times only; tell the end."""
+    """Return the window, at least doubled in size, and whether the text ends with it."""
     pieces = [window]
     wanted = max(1, len(window))
     while wanted > 0:
@@ -114,7 +116,7 @@ def _find_row_end(window: bytes, start: int, delimiter: bytes) -> tuple[int, int
     """Find the end of the row that begins at `start`, whatever its length.
 
     Returns:
-        The end of the row, the beginning of the next row, and where in the row a quote opens that is never
+        The end of the row, the start of the next row, and the index in the row of a quote that is never
         closed, or None.
     """
     pattern = _span_pattern(delimiter)
@@ -124,7 +126,7 @@ def _find_row_end(window: bytes, start: int, delimiter: bytes) -> tuple[int, int
             return match.end("row"), match.end(), None
         is_stuck = match.end() == position
         position = match.end()
-        if is_stuck:  # at a cell that is not closed, or that has too many quotes for the pattern
+        if is_stuck:  # at an unclosed cell, or one with too many quotes for the pattern
             close = _find_close(window, position + 1)
             if close == len(window):
                 return close, close, position - start

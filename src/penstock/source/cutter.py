@@ -1,6 +1,7 @@
-"""Cuts what readers deliver into blocks, at places that the data alone decides.
+"""Cut tables and columns into blocks at rows that depend on the data alone.
 
-In: tables of any size, or whole columns. Out: pieces of at most BLOCK_ROWS rows and about BLOCK_BYTES bytes.
+In: tables of any size, or whole columns. Out: the rows of blocks, with at most BLOCK_ROWS rows and about
+BLOCK_BYTES bytes each.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ class BlockRows(NamedTuple):
     """The rows of one block.
 
     Attributes:
-        columns: By name.
-        num_rows: How many.
-        num_bytes: How much of the source was read since the piece before.
-        is_copy: Whether an array was made for it, rather than being a view of what was given.
+        columns: Raw columns by name.
+        num_rows: Number of rows.
+        num_bytes: Number of bytes of the source that were read since the previous block.
+        is_copy: Whether an array is a copy, rather than a view of the given data.
     """
 
     columns: dict[str, RawColumn]
@@ -32,10 +33,10 @@ class BlockRows(NamedTuple):
 
 
 def cut_tables(tables: Iterable[tuple[pa.Table, int]]) -> Iterator[BlockRows]:
-    """Cut a stream of tables, each with the bytes of the source that it stands for.
+    """Cut a stream of tables, each given with the number of bytes of the source that it accounts for.
 
-    A piece has BLOCK_ROWS rows, or a half, a quarter, … of that where those would be too many bytes: then it
-    does not matter how many rows the tables have.
+    A block has BLOCK_ROWS rows, or a half, a quarter, … of that if those would be too many bytes, so that the
+    sizes of the tables do not matter.
     """
     pending = _Pending()
     for table, num_bytes in tables:
@@ -47,12 +48,12 @@ def cut_tables(tables: Iterable[tuple[pa.Table, int]]) -> Iterator[BlockRows]:
 
 
 class _Pending:
-    """Rows that wait until they make a block."""
+    """Rows that are collected until they fill a block."""
 
     def __init__(self) -> None:
         self.num_rows = 0
         self._table: pa.Table | None = None
-        self._size = 0  # in memory; finding it out takes a second for 100 000 columns
+        self._size = 0  # in memory; computing it takes a second for 100,000 columns
         self._num_bytes = 0
         self._is_copy = False
 
@@ -89,7 +90,7 @@ class _Pending:
 def cut_columns(columns: Mapping[str, RawColumn], num_rows: int) -> Iterator[BlockRows]:
     """Cut whole columns, without copying."""
     typed = [column for column in columns.values() if not _is_objects(column)]
-    # Objects are asked for their sizes once, not once for every block that they might be in.
+    # Sizes of objects are estimated once, not once for every candidate block.
     ends = sum(
         (np.cumsum([0, *map(estimate_bytes, column)]) for column in columns.values() if _is_objects(column)),
         np.zeros(num_rows + 1, np.int64),
@@ -109,7 +110,7 @@ def cut_columns(columns: Mapping[str, RawColumn], num_rows: int) -> Iterator[Blo
 
 
 def fit_rows(num_rows: int, measure: Callable[[int], int]) -> int:
-    """Return how many of the next rows make a block, by the bytes that the first of them take."""
+    """Return the number of next rows that form a block; `measure` returns the size of the first rows."""
     if num_rows <= BLOCK_ROWS and measure(num_rows) <= BLOCK_BYTES:
         return num_rows
     rows = BLOCK_ROWS
@@ -119,7 +120,7 @@ def fit_rows(num_rows: int, measure: Callable[[int], int]) -> int:
 
 
 def slice_rows(column: RawColumn, start: int, num_rows: int) -> RawColumn:
-    """Return some rows of a column, without copying."""
+    """Return rows of a column without copying."""
     return column[start : start + num_rows]
 
 
@@ -128,14 +129,14 @@ def _is_objects(column: RawColumn) -> bool:
 
 
 def count_bytes(column: RawColumn) -> int:
-    """Return about how many bytes a column takes."""
+    """Return the approximate size of a column in bytes."""
     if _is_objects(column):
         return sum(map(estimate_bytes, column))
     return int(column.nbytes)
 
 
 def estimate_bytes(value: Any) -> int:
-    """Return about how many bytes a Python value takes, without looking deep into it."""
+    """Return the approximate size of a Python value in bytes."""
     if isinstance(value, (str, bytes, bytearray)):
         return len(value)
     if isinstance(value, (list, tuple)):

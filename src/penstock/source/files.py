@@ -1,6 +1,6 @@
-"""One or several files as one source: tables that follow each other, with the same columns.
+"""One or several files with the same columns as one source.
 
-In: paths. Out: blocks, each of one file; and what the files were, for the manifest.
+In: paths. Out: blocks, each of one file, and the provenance of the files for the manifest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADVICE = {
     ".xls": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
     ".npy": "Load it with numpy.load and pass {'name': array}.",
     ".npz": "Load it with numpy.load and pass dict(arrays).",
-    ".txt": "If it is a table, name its delimiter, for example delimiter='\\t' (--delimiter '\\t').",
+    ".txt": "If it is a table, specify its delimiter, for example delimiter='\\t' (--delimiter '\\t').",
 }
 
 
@@ -46,18 +46,18 @@ class TableFile(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The names and types of its columns."""
+        """Names and types of the columns."""
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows, each table with the bytes of the file that it stands for."""
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
 
 
 def find_kind(path: Path, options: SourceOptions) -> FileKind:
-    """Tell what a file is: by its name, and by its first bytes where that says nothing.
+    """Return the kind of a file: by its suffix, or by its first bytes if the suffix is unknown.
 
     Raises:
-        OptionError: It is nothing that can be read.
-        PathError: It cannot be opened.
+        OptionError: The kind of file is not supported.
+        PathError: The file cannot be opened.
     """
     kind = named_kind(path)
     if kind is None:
@@ -80,9 +80,9 @@ def open_file(path: Path, options: SourceOptions) -> TableFile:
     """Open one file of rows.
 
     Raises:
-        PathError: It cannot be opened.
-        OptionError: It is nothing that can be read.
-        SourceError: It is not what its name says.
+        PathError: The file cannot be opened.
+        OptionError: The kind of file is not supported.
+        SourceError: The content does not match the suffix.
     """
     kind = find_kind(path, options)
     if kind == "csv":
@@ -93,14 +93,15 @@ def open_file(path: Path, options: SourceOptions) -> TableFile:
 
 
 class FilesSource:
-    """Files of rows, in the order in which they were given.
+    """Files of rows, in the given order.
 
-    The columns of the first file are those of all; their order in other files does not matter. JSONL files
-    may lack some: a field that no line of a file has is missing there. Types that differ become the type
-    that holds both, where there is one.
+    All files must have the columns of the first file, in any order. JSON lines files may lack columns: a
+    field that no line of a file has is missing there. Different types become their common type, if there is
+    one.
 
     Attributes:
-        is_csv: Whether all are CSV files, in which the texts of `SourceOptions.missing` are null already.
+        is_csv: Whether all files are CSV files, in which the texts of `SourceOptions.missing` are already
+            null.
     """
 
     is_repeatable = True
@@ -124,39 +125,39 @@ class FilesSource:
         self._rows: dict[Path, int] = {}
         self._digests: dict[Path, str] = {}
         if not any(isinstance(file, JsonlFile) for file in self._files):
-            _ = self.schema  # files that do not fit are refused before any work; JSONL must be read for that
+            _ = self.schema  # raises early for files that do not match; JSON lines must be read first
             first = self._files[0].schema
-            self.declared = {**declare_schema(first), **self._read_carried(), **self.declared}
+            self.declared = {**declare_schema(first), **self._read_metadata_fields(), **self.declared}
 
-    def _read_carried(self) -> dict[str, Field]:
-        """Return what the files carry of a data set that they were made from, where all carry the same."""
+    def _read_metadata_fields(self) -> dict[str, Field]:
+        """Return the fields in the metadata of the files, if all files have the same ones."""
         first, *others = [read_carried(file.schema) for file in self._files]
         return first if all(other == first for other in others) else {}
 
     @property
     def num_bytes(self) -> int | None:
-        """The sizes of all files."""
+        """Total size of all files."""
         return sum(identity.size for identity in self._identities)
 
     @property
     def num_rows(self) -> int | None:
-        """The rows of all files, as soon as they are known."""
+        """Number of rows of all files, or None if not known yet."""
         counts = [self._rows.get(file.path, file.num_rows) for file in self._files]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was made of the headers, and of files that were named twice."""
+        """Notes about headers, and about files that were given twice."""
         of_files = (note for file in self._files if isinstance(file, CsvFile) for note in file.notes)
         return (*self._notes, *of_files)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of all files.
+        """Schema of all files.
 
         Raises:
-            SourceError: A file has other columns than the first, or other types that do not go together.
+            SourceError: A file has other columns than the first, or types without a common type.
         """
         if all(isinstance(file, JsonlFile) for file in self._files):
             schema = pa.schema([])
@@ -175,8 +176,8 @@ class FilesSource:
         """Yield the rows of one file after the other.
 
         Raises:
-            SourceError: A file is not sound, or there are no rows at all.
-            ChangedFileError: A file is no longer what it was when the source was opened.
+            SourceError: A file is not valid, or the files have no rows.
+            ChangedFileError: A file changed after the source was opened.
         """
         schema = self.schema
         if not schema.names and self.num_rows != 0:
@@ -185,7 +186,7 @@ class FilesSource:
         for file, identity in zip(self._files, self._identities, strict=True):
             path, row_in_file, num_bytes = file.path, 0, 0
             OpenFile(path).check_untouched(identity)
-            for piece in _name_exhausted(path, cut_tables(_as_schema(file, schema))):
+            for piece in _name_row_without_memory(path, cut_tables(_as_schema(file, schema))):
                 num_bytes += piece.num_bytes
                 yield Block(
                     first_row,
@@ -210,15 +211,15 @@ class FilesSource:
             names = ", ".join(map(repr, file.header.cells[:3])) + (
                 ", …" if len(file.header.cells) > 3 else ""
             )
-            what = f"no rows after the first line, which is taken for the names of the columns ({names})"
-            advice = "If that line is a row, write a line of column names before it."
+            what = f"no rows after the first line, which is read as column names ({names})"
+            advice = "If that line is a row, add a line with column names before it."
         return SourceError(what, path=file.path, expected="at least one row", got="none", advice=advice)
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return name, size, SHA-256 and rows of each file; hashing reads each file once.
 
         Raises:
-            ChangedFileError: A file is no longer what it was when the source was opened.
+            ChangedFileError: A file changed after the source was opened.
         """
         names = _relative_names([file.path for file in self._files])
         return [
@@ -240,15 +241,15 @@ class FilesSource:
         return self._digests[path]
 
 
-def _name_exhausted(path: Path, pieces: Iterator[BlockRows]) -> Iterator[BlockRows]:
-    """Yield the pieces of a file; where the next does not fit into memory, the error names its first row."""
+def _name_row_without_memory(path: Path, pieces: Iterator[BlockRows]) -> Iterator[BlockRows]:
+    """Yield the blocks of a file; an error for lack of memory names the row."""
     num_rows = 0
     try:
         for piece in pieces:
             yield piece
             num_rows += piece.num_rows
     except MemoryError:
-        what = f"row {num_rows + 1} or one of those after it does not fit into memory"
+        what = f"row {num_rows + 1} or a later row does not fit into memory"
         raise OutOfMemoryError(what, path=path, advice="Use a machine with more memory.") from None
 
 
@@ -271,7 +272,7 @@ def _check_columns(path: Path, found: Sequence[str], expected: Sequence[str], fi
         field=(lacking or extra)[0],
         expected=f"those of {first}",
         got=f"a file that {' and '.join(parts)}",
-        advice="Convert files of other columns by themselves.",
+        advice="Convert files with other columns separately.",
     )
 
 
@@ -297,15 +298,15 @@ def _unify(schema: pa.Schema, found: pa.Schema, path: Path) -> pa.Schema:
                     f"column {field.name!r}",
                     path=path,
                     field=field.name,
-                    expected=f"{schema.field(index).type}, as in the files before",
+                    expected=f"{schema.field(index).type}, as in the previous files",
                     got=field.type,
-                    advice="Give the column one type in all files.",
+                    advice="Use one type for the column in all files.",
                 ) from None
         raise
 
 
 def _as_schema(file: TableFile, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
-    """Yield the tables of a file with the columns of all files."""
+    """Yield the tables of a file, converted to the common schema."""
     for table, num_bytes in file.tables():
         if table.schema.equals(schema):
             yield table, num_bytes

@@ -1,6 +1,6 @@
-"""What a folder is as a source: tables, a table beside its images, or images by class.
+"""Folders as sources: tables, a table with the files that it names, or images in class folders.
 
-In: a folder. Out: the source that it is, or an error that names what does not fit.
+In: a folder. Out: a source, or an error that names the files that do not match.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _SPLITS = {"train", "training", "validation", "valid", "val", "dev", "eval", "te
 class ImageFolderSource:
     """Images in class folders: columns `image` and `label`.
 
-    Folders inside a class folder belong to the class. Where the class folders are inside folders that are
-    called like splits (`train/cat/1.jpg`), there is a column `split`; where there are no folders, no `label`.
+    Folders inside a class folder belong to the class. If the class folders are inside folders named like
+    splits (`train/cat/1.jpg`), there is a column `split`; without class folders there is no column `label`.
     """
 
     is_repeatable = True
@@ -51,11 +51,11 @@ class ImageFolderSource:
         """List the images.
 
         Args:
-            folder: Where they are.
-            num_others: How many other files are there, which are left out.
+            folder: Folder of the images.
+            num_others: Number of other files in the folder, which are ignored.
 
         Raises:
-            SourceError: There are images beside the class folders, or none at all.
+            SourceError: There are images outside the class folders, or no images.
         """
         self.name = folder.resolve().name
         self._folder = folder
@@ -75,7 +75,7 @@ class ImageFolderSource:
         """Yield the paths, class by class.
 
         Raises:
-            ChangedFileError: Files have come or gone since the folder was listed.
+            ChangedFileError: Files were added or removed after the folder was listed.
         """
         files = self._list_images()
         first_row = 0
@@ -86,15 +86,15 @@ class ImageFolderSource:
             first_row += len(listed)
         if first_row != self.num_rows or next(files, None) is not None:
             raise ChangedFileError(
-                "files have come or gone since the folder was listed",
+                "files were added or removed while the folder was read",
                 path=self._folder,
                 expected=f"{self.num_rows} images",
                 got="another number",
-                advice="Convert it once nobody writes to it.",
+                advice="Convert the folder when no program writes to it.",
             )
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return how many images, and a hash of their names and sizes; their bytes would take too long."""
+        """Return the number of images and a hash of names and sizes; hashing content takes too long."""
         return [
             {
                 "name": write_name(self.name),
@@ -106,7 +106,7 @@ class ImageFolderSource:
         ]
 
     def _find_levels(self) -> tuple[str, ...]:
-        """Name the columns: "split" and "label" are the first parts of each path, the last is the image."""
+        """Return the column names: "image" is the last part of each path, after "split" and "label"."""
         top = list_folders(str(self._folder))
         if not top:
             return ("image",)
@@ -148,27 +148,27 @@ class ImageFolderSource:
             ) from None
         if not is_deep_enough:
             raise SourceError(
-                f"{file.name!r} lies beside the class folders",
+                f"{file.name!r} is outside the class folders",
                 path=self._folder,
                 expected="every image in the folder of its class",
                 got="an image without a class",
-                advice="Move it into one, or list the images in a metadata.csv.",
+                advice="Move it into a class folder, or list the images in a metadata.csv.",
             )
 
     def _find_notes(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         notes = []
         if self._num_others:
-            notes.append(f"{count(self._num_others, 'file')} in the folder left out: no image by name.")
+            notes.append(f"{count(self._num_others, 'file')} in the folder ignored: not named like an image.")
         if self._columns[0] == "split":
             notes.append(
-                "The outer folders are called like splits: they are the column 'split'. "
-                "To keep these splits, say '--split-by split'; else all rows are split anew."
+                "The outer folders are named like splits and become the column 'split'. "
+                "Use '--split-by split' to keep these splits; otherwise all rows are split again."
             )
         if self._columns[-2:] == ("label", "image"):
             outer = list_folders(str(self._folder)) if "split" in self._columns else [""]
             found = {name for part in outer for name in list_folders(str(self._folder / part))}
             empty = sorted(found - counts.keys(), key=os.fsencode)
-            notes += [f"The class folder {name!r} holds no image." for name in empty]
+            notes += [f"The class folder {name!r} contains no images." for name in empty]
         return tuple(notes)
 
 
@@ -178,15 +178,15 @@ def _make_column(name: str, level: int, listed: list[ListedFile]) -> RawColumn:
     return pa.array([file.name.split("/", level + 1)[level] for file in listed], pa.large_string())
 
 
-_NUM_PROBED = 64  # values of a column that are looked up in the folder
+_NUM_PROBED = 64  # values of a column that are checked against the folder
 _NUM_NAMED = 3  # files that an error names
 
 
 def open_folder(folder: Path, options: SourceOptions) -> Source:
-    """Open a folder: as tables, as a table with the files that it names, or as images by class.
+    """Open a folder as tables, as a table with the files that it names, or as images by class.
 
     Raises:
-        SourceError: It is none of these.
+        SourceError: The folder contains something else.
     """
     tables, others, num_others, num_images = _survey(folder)
     metadata = [path for path in tables if path.name.split(".")[0].lower() == "metadata"]
@@ -198,11 +198,11 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
         return AnnotatedFolderSource(tables[0], options)
     if tables:
         raise SourceError(
-            "tables beside other files",
+            "several tables and other files in the folder",
             path=folder,
             expected="one table that names the files",
             got=", ".join(path.name for path in tables[:_NUM_NAMED]),
-            advice=f"Pass the one that is meant: '{tables[0]}'.",
+            advice=f"Pass the path of one table: '{tables[0]}'.",
         )
     is_image_folder = num_images >= num_others and not any(map(is_other_image, others))
     if not is_image_folder:
@@ -211,7 +211,7 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
             path=folder,
             expected=f"tables, or images ({' '.join(IMAGE_SUFFIXES)})",
             got=f"{count(num_others, 'other file')}: {', '.join(others)}{', …' * (num_others > len(others))}",
-            advice="Move them away, or name the files to convert.",
+            advice="Move the other files away, or pass the paths of the files to convert.",
         )
     return ImageFolderSource(folder, num_others)
 
@@ -233,7 +233,7 @@ def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
             num_images += 1
         else:
             num_others += 1
-            # Images of formats that are not read are named first: leaving them out would lose samples.
+            # Images of unsupported formats are named first: ignoring them would lose samples.
             if is_other_image(file.name) and not any(map(is_other_image, others)):
                 others = [file.name, *others[: _NUM_NAMED - 1]]
             elif len(others) < _NUM_NAMED:
@@ -242,13 +242,13 @@ def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
 
 
 class AnnotatedFolderSource(FilesSource):
-    """A table in the folder of the files that it names; the files that it does not name are counted."""
+    """A table in the folder of the files that it names; files that it does not name are counted."""
 
     def __init__(self, table: Path, options: SourceOptions) -> None:
         """Find the columns that name files.
 
         Raises:
-            SourceError: No column does.
+            SourceError: No column names files.
         """
         super().__init__([table], options)
         self._folder = table.parent
@@ -260,14 +260,14 @@ class AnnotatedFolderSource(FilesSource):
             raise SourceError(
                 "columns",
                 path=table,
-                expected="one that names the files beside the table",
+                expected="a column that names the files in the folder",
                 got=", ".join(map(repr, list(block.columns)[:8])),
-                advice="Write paths relative to the folder, or pass the table alone.",
+                advice="Write paths relative to the folder, or pass only the path of the table.",
             )
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was made of the header, and how many files the table does not name."""
+        """Notes about the header, and the number of files that the table does not name."""
         if not self._unnamed:
             return super().notes
         files = f"{count(self._unnamed, 'file')} in the folder"
@@ -304,7 +304,7 @@ def _is_text(given: pa.DataType) -> bool:
 
 
 def _hash_names(column: Any, folder: Path) -> NDArray[np.int64]:
-    """Return a number a name: eight bytes each are kept, where the names themselves may not fit memory."""
+    """Return one hash per name: all names may not fit into memory, but eight bytes for each do."""
     prefix = f"{folder.as_posix()}/"
     names = (name.removeprefix(prefix) for name in column.to_pylist() if name)
     return np.fromiter((hash(posixpath.normpath(name)) for name in names), np.int64)

@@ -1,7 +1,7 @@
-"""One JSONL file, plain or gzip: an object a line.
+"""One JSON lines file, plain or gzip, with one object per line.
 
-In: a path. Out: its tables, of one schema over the whole file. A first pass finds the types, so that a number
-which is 3 in the first line and 2.5 in the last is one type; a field that a line lacks is missing there.
+In: a path. Out: tables of one schema for the whole file. A first pass finds the types, so that a field with 3
+in the first line and 2.5 in the last line has one type; a field that a line lacks is missing there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GZIP = (".gz", ".gzip")
 
 
 class LineChunk(NamedTuple):
-    """Some whole lines: their bytes, and the numbers of the first line and its byte."""
+    """Complete lines: their bytes, and the line number and byte offset of the first one."""
 
     data: bytes
     line: int
@@ -40,7 +40,7 @@ class LineChunk(NamedTuple):
 
 
 class JsonlFile:
-    """A file with a JSON object a line; blank lines are skipped."""
+    """A file with one JSON object per line; blank lines are skipped."""
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class JsonlFile:
         """The fields of all lines, in the order in which they appear, each of one type.
 
         Raises:
-            SourceError: A line is no JSON object, or a field is of several kinds.
+            SourceError: A line is not a JSON object, or a field has values of different kinds.
         """
         schema = pa.schema([])
         num_rows = 0
@@ -67,14 +67,14 @@ class JsonlFile:
             try:
                 schema = pa.unify_schemas([schema, found], promote_options="permissive")
             except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-                self._parse(piece, schema)  # says where
+                self._parse(piece, schema)  # raises an error that names the line
                 raise SourceError(str(error), path=self.path, line=piece.line) from error
         self.num_rows = num_rows
         check_names(schema.names, str(self.path))
         return schema
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows, each table with the bytes of the file that it stands for."""
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
         schema = self.schema
         reported = 0
         for piece in self._pieces():
@@ -96,7 +96,7 @@ class JsonlFile:
                 pending = pending[end:]
             elif len(pending) > MAX_LINE_BYTES:
                 raise SourceError(
-                    "length",
+                    "length of the line",
                     path=self.path,
                     line=line,
                     expected=f"at most {MAX_LINE_BYTES >> 20} MiB",
@@ -123,7 +123,7 @@ class JsonlFile:
             raise self._explain(piece, str(error)) from None
 
     def _explain(self, piece: LineChunk, reason: str) -> SourceError:
-        """Find the first line that is no JSON object, or else the one that pyarrow means."""
+        """Return the error of the first line that is not a JSON object, or of the line that pyarrow names."""
         for line, text in _lines(piece):
             if fault := self._check_line(text, line):
                 return fault
@@ -132,15 +132,15 @@ class JsonlFile:
         line = lines[min(int(row[1]), len(lines) - 1)] if row and lines else piece.line
         change = re.search(r"Column\(/(.*)\) changed from (\w+) to (\w+)", reason)
         if change is None:
-            return SourceError(f"not sound JSON ({reason.rstrip('.')})", path=self.path, line=line)
+            return SourceError(f"not valid JSON ({reason.rstrip('.')})", path=self.path, line=line)
         return SourceError(
             f"field {change[1]!r}",
             path=self.path,
             line=line,
             field=change[1],
-            expected=f"a {change[2]}, as before",
+            expected=f"a {change[2]}, as in the lines before",
             got=f"a {change[3]}",
-            advice="Give the field one kind of value in every line.",
+            advice="Use one kind of value for the field in every line.",
         )
 
     def _check_line(self, text: bytes, line: int) -> SourceError | None:
@@ -151,24 +151,33 @@ class JsonlFile:
                 str(error).split(":")[0].lower() if isinstance(error, json.JSONDecodeError) else str(error)
             )
             return SourceError(
-                "not sound JSON", path=self.path, line=line, expected="a JSON object", got=reason
+                "not valid JSON",
+                path=self.path,
+                line=line,
+                expected="one JSON object per line",
+                got=f"a parse error ({reason})",
             )
         if isinstance(value, dict):
             return None
-        advice = "Write one object per line."
+        advice = 'Write each row as an object: {"name": value, …}.'
         got = {list: "an array", str: "a string", type(None): "null"}.get(type(value), "a number")
         return SourceError(
-            "a line", path=self.path, line=line, expected="a JSON object", got=got, advice=advice
+            "not a JSON object",
+            path=self.path,
+            line=line,
+            expected="one JSON object per line",
+            got=got,
+            advice=advice,
         )
 
     def _refuse_array(self, piece: LineChunk) -> None:
-        """Refuse a file that is one JSON array, over one line or many."""
+        """Raise an error for a file that is one JSON array, on one line or several."""
         data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else b""
         start = data.lstrip()
         if not start.startswith(b"["):
             return
         lines = self.path.with_name(f"{self.path.name.split('.')[0]}.jsonl")
-        if lines.exists():  # never advise to write over a file
+        if lines.exists():  # the advice must not overwrite a file
             lines = lines.with_name(f"{lines.stem}-lines.jsonl")
         given, made = shlex.quote(str(self.path)), shlex.quote(str(lines))
         unpack = f"zcat {given} | jq -c '.[]'" if self.path.suffix in _GZIP else f"jq -c '.[]' {given}"
@@ -178,7 +187,7 @@ class JsonlFile:
             line=1 + data.count(b"\n", 0, len(data) - len(start)),
             expected="JSON lines: one object per line",
             got="an array",
-            advice=f"Turn it into lines: {unpack} > {made}; in Python pass json.load(file).",
+            advice=f"Convert it to JSON lines: {unpack} > {made}; in Python, pass json.load(file).",
         )
 
     def _check_text(self, piece: LineChunk) -> None:
@@ -195,19 +204,19 @@ class JsonlFile:
             return
         deep = piece.line + num_before
         for line, text in _lines(piece):
-            if line < deep and (fault := self._check_line(text, line)):  # a list that is not closed
+            if line < deep and (fault := self._check_line(text, line)):  # an unclosed list
                 raise fault
         raise SourceError(
             "depth of the line",
             path=self.path,
             line=deep,
-            expected=f"at most {MAX_DEPTH} lists and objects in one another",
+            expected=f"at most {MAX_DEPTH} levels of nested lists and objects",
             got="more",
-            advice="Flatten what it holds.",
+            advice="Flatten the values.",
         )
 
     def _check_ints(self, table: pa.Table, piece: LineChunk) -> None:
-        """Refuse an int of more than 64 bits: pyarrow would make all ints of its column floats."""
+        """Raise an error for an int outside int64: pyarrow would turn its column into floats."""
         for name in table.column_names:
             if not any(_holds_huge(chunk) for chunk in table.column(name).chunks):
                 continue
@@ -220,14 +229,14 @@ class JsonlFile:
                         path=self.path,
                         line=line,
                         field=name,
-                        expected="an int of 64 bits, signed",
+                        expected="a signed 64-bit integer",
                         got=huge,
                         advice="Write it as a string, or as a float.",
                     )
 
 
 def _lines(piece: LineChunk) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers."""
+    """Yield the lines that are not blank, with their line numbers."""
     data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else piece.data
     for line, text in enumerate(data.split(b"\n"), piece.line):
         if text.strip():
@@ -235,7 +244,7 @@ def _lines(piece: LineChunk) -> Iterator[tuple[int, bytes]]:
 
 
 def _text_for_dates(given: pa.DataType) -> pa.DataType:
-    """Take back that pyarrow reads some strings as times: whether they are is decided from all rows."""
+    """Undo that pyarrow parses some strings as times: the plan decides from all rows whether they are."""
     if pa.types.is_timestamp(given):
         return pa.string()
     if pa.types.is_list(given):

@@ -1,6 +1,6 @@
-"""What lies in a folder, file by file, in an order that no file system decides.
+"""List the files of a folder in an order that does not depend on the file system.
 
-In: a folder. Out: its files, in the bytewise order of their names, level by level; not the hidden ones.
+In: a folder. Out: its files without hidden ones, in the bytewise order of their names within each folder.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ class ListedFile(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Whether it is named like an image."""
+        """Whether the file is named like an image."""
         return self.name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def list_files(folder: str) -> Iterator[ListedFile]:
-    """Yield the files of a folder and of all folders in it; one folder's names are in memory at a time.
+    """Yield the files of a folder and its subfolders; the names of one folder per level are in memory.
 
     Raises:
-        PathError: A folder cannot be read, or leads back into itself.
+        PathError: A folder cannot be read, or contains a link to a folder above it.
     """
     yield from _list(folder, "", ())
 
 
 def is_other_image(name: str) -> bool:
-    """Return whether a file is named like an image of a format that is not read."""
+    """Return whether a file is named like an image of an unsupported format."""
     return name.lower().endswith(_OTHER_IMAGE_SUFFIXES)
 
 
 def named_kind(path: Path) -> FileKind | None:
-    """Tell what a file is by its name, or None."""
+    """Return the kind of a file by its suffix, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".gzip"):
         kind = TABLE_SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
@@ -85,7 +85,7 @@ def _list(folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[ListedFi
         try:
             num_bytes = entry.stat().st_size
         except OSError:
-            num_bytes = 0  # a link that leads nowhere: whoever opens it says so
+            num_bytes = 0  # a broken link: opening it raises an error later
         yield ListedFile(prefix + entry.name, num_bytes)
 
 
@@ -95,7 +95,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             seen = [entry for entry in entries if not _is_hidden(entry.name)]
     except OSError as error:
         raise PathError(
-            f"the folder cannot be read ({error.strerror})", path=folder, advice="Check who may read it."
+            f"the folder cannot be read ({error.strerror})", path=folder, advice="Check its permissions."
         ) from error
     return sorted(seen, key=lambda entry: os.fsencode(entry.name))
 

@@ -1,6 +1,6 @@
-"""From whatever a caller has to a source.
+"""Open raw data of any kind as a source.
 
-In: paths, tables, arrays, samples, functions that make samples. Out: a `Source`.
+In: paths, tables, arrays, samples, functions that return samples. Out: a `Source`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from penstock.source.table import open_hugging_face, open_polars, open_stream, o
 from penstock.storage.paths import find_files
 
 
-class _WordSource:
-    """A source in which some texts mean a missing value; a CSV knows them itself."""
+class _MissingTextSource:
+    """A source in which some texts mark a missing value; CSV files handle them when they are parsed."""
 
     def __init__(self, source: Source, words: tuple[str, ...]) -> None:
         self._source = source
@@ -50,7 +50,7 @@ def open_source(given: object, options: SourceOptions) -> Source:
 
     Args:
         given: See `_open_any`.
-        options: Choices for text files, and those texts. The empty text is missing in a CSV only.
+        options: Options for text files, and those texts. The empty text is missing only in CSV files.
 
     Raises:
         PenstockError: See `_open_any`.
@@ -58,7 +58,7 @@ def open_source(given: object, options: SourceOptions) -> Source:
     source = _open_any(given, options)
     words = tuple(word for word in options.missing if word)
     knows_words = isinstance(source, ImageFolderSource) or getattr(source, "is_csv", False)
-    return cast("Source", _WordSource(source, words)) if words and not knows_words else source
+    return cast("Source", _MissingTextSource(source, words)) if words and not knows_words else source
 
 
 def _open_any(given: object, options: SourceOptions) -> Source:
@@ -68,12 +68,12 @@ def _open_any(given: object, options: SourceOptions) -> Source:
         given: A path (file, glob or folder) or several; a table of pandas, polars or pyarrow; anything with
             the Arrow C-stream interface; a Hugging Face data set; a dict of arrays; an iterable of dicts; a
             function without arguments that returns one.
-        options: Choices for text files.
+        options: Options for text files.
 
     Raises:
-        OptionError: It is none of these.
-        NoSuchPathError: A path leads to no file.
-        SourceError: It is one of these, but cannot be read.
+        OptionError: The type of `given` is not supported.
+        NoSuchPathError: A path does not exist.
+        SourceError: The data cannot be read.
     """
     if isinstance(given, (str, os.PathLike)):
         return _open_path(given, options)
@@ -82,7 +82,7 @@ def _open_any(given: object, options: SourceOptions) -> Source:
         return source
     if isinstance(given, Mapping):
         if not given:
-            raise _no_source(given, "Give it columns: {'age': [3, 5]}.")
+            raise _no_source(given, "Add columns: {'age': [3, 5]}.")
         return open_dict(given)
     if isinstance(given, (list, tuple)):
         return _open_list(given, options)
@@ -100,7 +100,7 @@ def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
     path = os.fspath(given)
     if isinstance(path, str) and "://" in path:
         raise NoSuchPathError(
-            "only local files are read",
+            "only local files are supported",
             path=path,
             expected="a path",
             got="a URL",
@@ -113,7 +113,7 @@ def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
 
 def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> Source:
     if not given:
-        raise _no_source(given, "Give it paths, or dicts.")
+        raise _no_source(given, "Pass paths, or dicts.")
     if not isinstance(given[0], (str, os.PathLike)):
         num_rows = len(given)
         return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
@@ -127,8 +127,8 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
             if paths.setdefault(os.path.realpath(path), path) is not path:
                 repeated[path.name] = None
     if not paths:
-        raise NoSuchPathError("the folders hold no tables", path=os.fspath(given[0]))
-    notes = tuple(f"{name} is named more than once, and read once." for name in repeated)
+        raise NoSuchPathError("the folders contain no tables", path=os.fspath(given[0]))
+    notes = tuple(f"{name} is given more than once, but read once." for name in repeated)
     return FilesSource(list(paths.values()), options, notes=notes)
 
 
@@ -136,12 +136,12 @@ def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
     paths = find_files(given)[0]
     for path in paths:
         if path.exists() and not path.is_file():
-            raise PathError("not a regular file", path=path, advice="Name a file, a glob or a folder.")
+            raise PathError("not a regular file", path=path, advice="Pass a file, a glob or a folder.")
     return paths
 
 
 def _open_table(given: Any) -> Source | None:
-    """Open a table of any library; None for what is no table."""
+    """Open a table of any library; None if `given` is not a table."""
     source: Source | None = None
     if isinstance(given, pa.Table):
         source = open_table(given, "pyarrow Table", "arrow")
@@ -163,7 +163,7 @@ def _open_table(given: Any) -> Source | None:
 
 
 def _is_a(given: object, package: str, *names: str) -> bool:
-    """Whether an object is of a class of some package, which need not be installed to ask."""
+    """Return whether an object is an instance of a class of a package, without importing the package."""
     return any(
         kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(given).__mro__
     )
@@ -185,7 +185,7 @@ def _open_function(given: Callable[..., Any]) -> SampleSource:
             given, f"{name}() must work without arguments; wrap it with functools.partial."
         ) from None
     except ValueError:
-        pass  # a function of C that does not tell
+        pass  # a C function without a signature
     return SampleSource(given, name=f"{name}()", is_repeatable=True)
 
 

@@ -1,4 +1,4 @@
-"""How to read raw data: what only a person can know about a file, checked when made."""
+"""Options for reading raw text files, validated when they are made."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ ShortRows: TypeAlias = Literal["raise", "fill"]
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """Choices for text files: CSV, TSV and JSONL.
+    """Options for text files: CSV, TSV and JSON lines.
 
     Attributes:
-        delimiter: The character between the cells of a CSV; None is a tab for `.tsv` and a comma otherwise.
+        delimiter: Character between the cells of a CSV file; None: a tab for `.tsv`, otherwise a comma.
             A backslash followed by t, as a shell passes it, means a tab.
-        encoding: Of the text. A UTF-8 byte order mark is dropped in any case.
-        missing: The unquoted cells of a CSV that hold no value. Only the empty one by default: "NA" and
-            "null" are names of people and places too. What is in quotes is always a value. In other sources,
-            the texts that mean a missing value; the empty text is a value there.
-        short_rows: What a CSV row with too few cells gets: "raise" an error, or "fill" the rest as missing.
+        encoding: Encoding of the text. A UTF-8 byte order mark is always removed.
+        missing: Texts of unquoted CSV cells that mark a missing value. By default only the empty cell,
+            because "NA" and "null" are names of people and places too. A quoted cell is always a value. In
+            other sources: texts that mark a missing value; the empty text is a value there.
+        short_rows: Handling of CSV rows with too few cells: "raise" an error, or "fill" them with missing
+            values.
 
     Example:
         >>> SourceOptions(delimiter=";", missing=("", "NA")).missing
@@ -49,19 +50,19 @@ class SourceOptions:
         OptionChecks(self).choice("short_rows", get_args(ShortRows))
 
     def _check_delimiter(self, delimiter: object) -> None:
-        sound = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
-        if not sound or delimiter in ("\0", '"', "\r", "\n"):
+        is_valid = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+        if not is_valid or delimiter in ("\0", '"', "\r", "\n"):
             raise OptionError(
                 "delimiter",
                 expected=r"one ASCII character that is not a quote or a line end, or '\t' for a tab",
                 got=show(delimiter),
-                advice="Without this option it is a comma, and a tab in a .tsv file.",
+                advice="The default is a comma, and a tab for .tsv files.",
             )
 
     def _check_encoding(self) -> None:
         try:
             name = codecs.lookup(self.encoding).name
-            "".encode(name)  # base64 and its like are codecs too, but not of text
+            "".encode(name)  # codecs such as base64 are not text encodings
         except (LookupError, TypeError):
             raise OptionError(
                 "encoding",

@@ -1,7 +1,7 @@
-"""Where a row of a block is, in the words of a person: `row 17 (line 19)`.
+"""Describe the location of a row for messages: `row 17 (line 19)`.
 
-In: a block and a row in it. Out: words. Lines are counted only when somebody asks, by reading the file again;
-a file is read once for all that is asked about it.
+In: a block and a row in it. Out: text. Lines are counted only on request, by reading the file again, once for
+all requests.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from penstock.storage.open_file import FileIdentity, OpenFile
 
 
 def locate_row(block: Block, row: int, options: SourceOptions) -> str:
-    """Say where row `row` of a block, counted from 0, is in its file, or in its source if that is no file.
+    """Return the location of row `row` of a block, counted from 0, in its file or other source.
 
-    Rows and lines are counted from 1; a header is line 1 and no row.
+    The rows and lines in the text are counted from 1; a header is line 1 but not a row.
     """
     number = (block.first_row if block.path is None else block.row_in_file) + row
     return name_location(number + 1, find_line(block, row, options))
 
 
 def find_line(block: Block, row: int, options: SourceOptions) -> int | None:
-    """Return the line, from 1, where row `row` of a block begins; None where there are no lines."""
+    """Return the line, from 1, where row `row` of a block begins; None if the source has no lines."""
     if block.lines is not None:
         return int(block.lines[row])
     if block.path is None:
@@ -42,9 +42,10 @@ def find_line(block: Block, row: int, options: SourceOptions) -> int | None:
 
 
 class RowLines:
-    """The lines of the rows of a file, counted as far as was asked; any number of threads may ask.
+    """Line numbers of the rows of a file, counted on request; safe for any number of threads.
 
-    What is kept are the rows where line and row drift apart: behind blank lines, and cells of several lines.
+    Only rows where the difference between line and row changes are stored: after blank lines and multi-line
+    cells.
     """
 
     def __init__(self, lines: Iterator[int]) -> None:
@@ -69,7 +70,7 @@ class RowLines:
             return row + self._drifts[bisect_right(self._rows, row) - 1]
 
 
-# The identity is among the keys: a file that has changed is counted anew.
+# The identity is part of the key: the lines of a changed file are counted again.
 @lru_cache(maxsize=4)
 def _lines_of(path: Path, identity: FileIdentity, options: SourceOptions) -> RowLines:  # noqa: ARG001
     kind = find_kind(path, options)

@@ -1,7 +1,7 @@
-"""Samples one by one, as dicts: an iterable of them, a generator, or a function that makes one.
+"""Samples as dicts: an iterable, a generator, or a function that returns one of them.
 
-In: dicts of Python values. Out: blocks. The keys of the first block are the columns; a sample that lacks one
-has no value there. What the user's own code raises passes through as it is.
+In: dicts of Python values. Out: blocks. The keys of the first block are the columns; a key that a sample
+lacks is a missing value. Errors of the user's code are not changed.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ _FIXED: Final = frozenset(
 
 
 def copy_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
-    """Return a sample that shares nothing with its maker that can change.
+    """Return a copy of a sample that shares no mutable object with the caller.
 
     Args:
         sample: Values by column.
-        row: Its number, from 0, for the error.
+        row: Index of the sample, from 0, for the error.
 
     Raises:
-        SourceError: Lists lie deeper in one another than `MAX_DEPTH`, or in themselves.
+        SourceError: Lists are nested deeper than `MAX_DEPTH`, or contain themselves.
     """
-    owned = dict(sample)
-    for name, value in owned.items():
+    copied = dict(sample)
+    for name, value in copied.items():
         if type(value) in _FIXED:
             continue
         try:
-            owned[name] = copy_value(value)
+            copied[name] = copy_value(value)
         except RecursionError:
             raise _too_deep(name, row) from None
-    return owned
+    return copied
 
 
 def check_depth(name: str, values: Iterable[Any]) -> None:
-    """Refuse lists that are too deep: making a column of them would end the process.
+    """Check the depth of nested lists: making a column of very deep lists would end the process.
 
     Raises:
-        SourceError: A value has more levels than `MAX_DEPTH`.
+        SourceError: A value is nested deeper than `MAX_DEPTH`.
     """
     nested = [(row, value) for row, value in enumerate(values) if isinstance(value, (list, tuple))]
     for _ in range(MAX_DEPTH):
@@ -77,17 +77,17 @@ def _too_deep(name: object, row: int) -> SourceError:
         "depth of the value",
         row=row + 1,
         field=str(name),
-        expected=f"at most {MAX_DEPTH} lists in one another",
+        expected=f"at most {MAX_DEPTH} levels of nested lists",
         got="more",
-        advice="Flatten it, or leave it out.",
+        advice="Flatten the value, or leave it out.",
     )
 
 
 def copy_value(value: Any, depth: int = 0) -> Any:
-    """Return a value, or a copy of it where it can change.
+    """Return a value, or a copy of it if it is mutable.
 
     Raises:
-        RecursionError: It is deeper than `MAX_DEPTH`.
+        RecursionError: The value is nested deeper than `MAX_DEPTH`.
     """
     if type(value) in _FIXED:
         return value
@@ -114,12 +114,12 @@ def _copy_items(value: list[Any] | tuple[Any, ...], depth: int) -> Any:
 
 def _copy_array(value: Any, depth: int) -> Any:
     if isinstance(value, np.ndarray):
-        owned = value.copy()
+        copied = value.copy()
         if value.dtype == object and not _FIXED.issuperset(map(type, _flat(value))):
-            for place in np.ndindex(value.shape):
-                owned[place] = copy_value(value[place], depth + 1)
-        return owned
-    # Arrow's arrays have the method too, and cannot change; so have the single values of NumPy.
+            for index in np.ndindex(value.shape):
+                copied[index] = copy_value(value[index], depth + 1)
+        return copied
+    # Arrow arrays and NumPy scalars have this method too, but are immutable.
     if hasattr(value, "__array__") and not isinstance(value, (np.generic, pa.Array, pa.ChunkedArray)):
         return np.array(value)
     return value
@@ -131,11 +131,12 @@ def _flat(value: np.ndarray[Any, Any]) -> Iterable[Any]:
 
 
 class SampleSource:
-    """Dicts that come one by one; a block of them is in memory at a time.
+    """Dicts from an iterable; one block of them is in memory at a time.
 
-    The type of a column follows from the samples of each block, with one memory: ints that come after floats
-    are floats, and a block without any value has the type of the block before. It can still differ: lists may
-    be ints in one block and floats in the next, arrays of one shape here and of several there.
+    The type of a column follows from the samples of each block, except that ints after floats become floats,
+    and a block without any value has the type of the previous block. Types of blocks can still differ: lists
+    may hold ints in one block and floats in the next, and arrays may have one shape in one block and several
+    in the next.
     """
 
     num_bytes: int | None = None
@@ -162,12 +163,13 @@ class SampleSource:
         """Yield the samples.
 
         Raises:
-            SourceError: A sample is no dict, a key appears late, there are no samples, or no more of them.
+            SourceError: A sample is not a dict, a key is new, there are no samples, or they were already
+                read.
         """
         if self._has_begun and not self.is_repeatable:
             raise SourceError(
-                f"{self.name} was read already, and cannot be read again",
-                advice="Pass a function that makes it.",
+                f"{self.name} was already read and cannot be read again",
+                advice="Pass a function that returns a new one.",
             )
         self._has_begun = True
         names: dict[str, None] = {}
@@ -187,7 +189,7 @@ class SampleSource:
         self._num_read = first_row
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return what the samples came from, and how many they were."""
+        """Return the name and kind of the source, and the number of samples."""
         return [{"name": self.name, "kind": "samples", "rows": self._num_read}]
 
     def _iterate(self) -> Iterator[Any]:
@@ -195,7 +197,7 @@ class SampleSource:
         try:
             return iter(given)
         except TypeError:
-            advice = "Let it yield the samples, or return a list of them."
+            advice = "The function must yield samples, or return a list of them."
             raise OptionError(
                 f"source: {self.name}", expected="an iterable of dicts", got=show(given), advice=advice
             ) from None
@@ -217,16 +219,16 @@ class SampleSource:
                 "keys of the sample",
                 row=row + 1,
                 field=str(new),
-                expected="those of the first samples",
+                expected="the keys of the first samples",
                 got=f"a new key {show(new)}",
                 advice=f"Did you mean {show(nearest)}?"
                 if nearest
-                else "Give it to every sample, or as None.",
+                else "Add the key to every sample, with None for a missing value.",
             )
 
 
 def _gather(samples: Iterator[Any], source: str) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield lists of samples, cut by their number and by about the bytes that they take."""
+    """Yield lists of samples, limited by their number and approximate size."""
     gathered: list[Mapping[str, Any]] = []
     num_bytes = 0
     for row, sample in enumerate(samples):
@@ -238,12 +240,12 @@ def _gather(samples: Iterator[Any], source: str) -> Iterator[list[Mapping[str, A
                 got=show(sample),
                 advice="Yield {'name': value, …} for each row.",
             )
-        owned = copy_sample(sample, row)
-        size = sum(map(estimate_bytes, owned.values()))
+        copied = copy_sample(sample, row)
+        size = sum(map(estimate_bytes, copied.values()))
         if gathered and (len(gathered) == BLOCK_ROWS or num_bytes + size > BLOCK_BYTES):
             yield gathered
             gathered, num_bytes = [], 0
-        gathered.append(owned)
+        gathered.append(copied)
         num_bytes += size
     if gathered:
         yield gathered

@@ -1,7 +1,8 @@
 """Arrow tables in memory, and streams of Arrow batches.
 
-In: pyarrow tables and batches, anything with the Arrow C-stream interface (polars, DuckDB), Hugging Face data
-sets. Out: blocks; of tables they are views.
+In: pyarrow tables and batches, objects with the Arrow C stream interface (polars, DuckDB), Hugging Face data
+sets.
+Out: blocks, which are views of tables in memory.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _FEW_ROWS = 1024
 
 
 class TableSource:
-    """Rows that come as Arrow tables.
+    """Rows given as Arrow tables.
 
-    `begin` starts a pass: it returns the tables from the first to the last, all of one schema.
+    `begin` starts a pass: it returns an iterator of all tables, which have the same schema.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class TableSource:
         """Yield the rows.
 
         Raises:
-            SourceError: Two columns have one name, there are no rows, or it was read and cannot be again.
+            SourceError: Two columns have the same name, there are no rows, or the rows cannot be read again.
         """
         if self._has_begun and not self.is_repeatable:
             raise SourceError(
-                f"{self.name} was read already, and cannot be read again",
+                f"{self.name} was already read and cannot be read again",
                 advice="Pass the table, or a file.",
             )
         self._has_begun = True
@@ -78,7 +79,7 @@ class TableSource:
         self.num_rows = first_row
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return what the rows were in, and how many there are."""
+        """Return the name and kind of the source, and the number of rows."""
         return [{"name": self.name, "kind": self._kind, "rows": self.num_rows}]
 
     def _tables(self) -> Iterator[pa.Table]:
@@ -89,11 +90,11 @@ class TableSource:
 
 
 def open_table(table: pa.Table, name: str, kind: str) -> TableSource:
-    """Make a source of a table in memory."""
+    """Return the source of a table in memory."""
     check_names(table.column_names, name)
 
     def begin() -> Iterator[pa.Table]:
-        # Slices of a block each: what must be decoded is decoded block by block.
+        # One slice per block, so that encoded columns are decoded block by block.
         return (table.slice(start, BLOCK_ROWS) for start in range(0, table.num_rows, BLOCK_ROWS))
 
     coded = {field.name: table.column(i) for i, field in enumerate(table.schema) if is_coded(table.column(i))}
@@ -108,13 +109,13 @@ def open_table(table: pa.Table, name: str, kind: str) -> TableSource:
 
 
 def open_polars(frame: Any) -> TableSource:
-    """Make a source of a polars DataFrame.
+    """Return the source of a polars DataFrame.
 
     Raises:
-        SourceError: A column is of a type that Arrow does not have.
+        SourceError: A column has a type that Arrow does not support.
     """
     for name, dtype in frame.schema.items():
-        # polars hands out the addresses of Python objects as if they were bytes.
+        # polars exports the addresses of Python objects as bytes.
         is_known = "Object" not in str(dtype)
         try:
             if is_known:
@@ -126,7 +127,7 @@ def open_polars(frame: Any) -> TableSource:
                 f"type of column {name!r}",
                 path="polars DataFrame",
                 field=name,
-                expected="one that Arrow has",
+                expected="a type that Arrow supports",
                 got=str(dtype),
                 advice=f"Cast the column, or leave it out: frame.drop({name!r}).",
             )
@@ -134,7 +135,7 @@ def open_polars(frame: Any) -> TableSource:
 
 
 def open_stream(given: Any, name: str) -> TableSource:
-    """Make a source of something with the Arrow C-stream interface; a reader gives its rows only once."""
+    """Return the source of an object with the Arrow C stream interface; a reader can be read only once."""
 
     def begin() -> Iterator[pa.Table]:
         reader = pa.RecordBatchReader.from_stream(given)
@@ -145,23 +146,23 @@ def open_stream(given: Any, name: str) -> TableSource:
 
 
 def open_hugging_face(given: Any, name: str) -> TableSource:
-    """Make a source of a Hugging Face data set; its order is kept, also where it was shuffled or filtered.
+    """Return the source of a Hugging Face data set, in its own order, also after a shuffle or a filter.
 
-    Class labels are named by their names.
+    Class labels become the names of the classes.
 
     Raises:
-        SourceError: It changes its rows whenever they are read.
+        SourceError: The data set has a transform that changes rows when they are read.
     """
-    # One that is read as a stream has no such property, but the same attribute within.
-    told = getattr(given, "format", None) or {}
-    if told.get("type") == "custom":
+    # A streaming data set has no such property.
+    format_options = getattr(given, "format", None) or {}
+    if format_options.get("type") == "custom":
         raise SourceError(
             f"{name} with a transform",
             expected="rows as they are stored",
-            got="a function that changes them whenever they are read",
-            advice="Apply it with .map(), or take it off with .reset_format().",
+            got="a function that changes rows when they are read",
+            advice="Apply it with .map(), or remove it with .reset_format().",
         )
-    columns = told.get("columns")
+    columns = format_options.get("columns")
     features = getattr(given, "features", None) or {}
     labels = {
         column: list(feature.names)
@@ -170,7 +171,7 @@ def open_hugging_face(given: Any, name: str) -> TableSource:
     }
 
     def begin() -> Iterator[pa.Table]:
-        # Few rows at a time: they may be images, and are copied out of the data set's own files.
+        # Few rows at a time, because they may be images and are copied from the files of the data set.
         options = {} if columns is None else {"columns": columns}
         tables = given.with_format("arrow", **options).iter(batch_size=_FEW_ROWS)
         return (_name_labels(table, labels) for table in tables)
@@ -184,7 +185,7 @@ def _name_labels(table: pa.Table, labels: Mapping[str, list[str]]) -> pa.Table:
     for column, names in labels.items():
         i = table.schema.get_field_index(column)
         codes: Any = table.column(i)
-        # Hugging Face writes -1 where there is no label.
+        # In Hugging Face data sets, -1 is a missing label.
         known = pc.if_else(pc.equal(codes, pa.scalar(-1, codes.type)), pa.scalar(None, codes.type), codes)
         named: Any = pa.array(names, pa.large_string()).take(known)
         table = table.set_column(i, column, named)

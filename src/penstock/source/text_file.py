@@ -1,6 +1,6 @@
-"""The bytes of a text file as UTF-8, inflated and recoded where needed.
+"""The content of a text file as UTF-8, decompressed and re-encoded if needed.
 
-In: a path and an encoding. Out: chunks of UTF-8, or a file object over them; faults with their byte.
+In: a path and an encoding. Out: chunks of UTF-8, or a file object over them; errors name the byte offset.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ BYTE_ORDER_MARK = codecs.BOM_UTF8
 
 
 class TextFile:
-    """A text file, plain or gzip (told by its first bytes), in any encoding.
+    """A text file, plain or gzip (recognized by its first bytes), in any encoding.
 
     Attributes:
-        path: The file.
-        position: How many bytes of the file were read so far in the pass that runs.
-        is_plain: Whether its bytes can be taken as they are: not compressed, and said to be UTF-8.
+        path: Path of the file.
+        position: Number of bytes of the file that the current pass has read.
+        is_plain: Whether its bytes can be used unchanged: not compressed, and declared as UTF-8.
     """
 
     def __init__(self, path: Path, encoding: str) -> None:
         """Open a file.
 
         Raises:
-            PathError: It cannot be opened.
-            SourceError: It is no text, but something else that its first bytes tell.
+            PathError: The file cannot be opened.
+            SourceError: The first bytes identify a file that is not text.
         """
         self.path = path
         self.position = 0
@@ -49,16 +49,16 @@ class TextFile:
 
     @property
     def num_bytes(self) -> int:
-        """The size of the file on disk."""
+        """Size of the file on disk."""
         return self.path.stat().st_size
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the text from its beginning, in UTF-8; it may still begin with a byte order mark.
 
-        Bytes that are said to be UTF-8 are passed on unchecked: whoever parses them checks them anyway.
+        Bytes that are declared as UTF-8 are not checked here, but by the parser.
 
         Raises:
-            SourceError: The compressed stream is damaged, or bytes do not fit the encoding.
+            SourceError: The compressed stream is damaged, or bytes are not valid in the encoding.
         """
         self.position = 0
         return self._inflated() if self._is_utf8 else self._recoded(self._inflated())
@@ -85,7 +85,7 @@ class TextFile:
                     path=self.path,
                     expected=error.expected,
                     got=error.got,
-                    advice="The file is cut or damaged; get it again.",
+                    advice="The file is truncated or damaged; get it again.",
                 ) from None
             return
         while chunk := self.read(self.position, CHUNK_BYTES):
@@ -102,13 +102,13 @@ class TextFile:
                 raise self.encoding_error(
                     offset - pending + error.start, error.object[error.start : error.start + 4]
                 ) from None
-            except UnicodeError as error:  # UTF-16 without its mark, for example
+            except UnicodeError as error:  # UTF-16 without a byte order mark, for example
                 raise SourceError(
                     f"the text is not in {self._encoding}",
                     path=self.path,
                     expected=self._encoding,
                     got=str(error),
-                    advice="Tell the right encoding, such as 'utf-16-le'.",
+                    advice="Specify the right encoding, such as 'utf-16-le'.",
                 ) from None
             offset += len(chunk)
             if text:
@@ -117,7 +117,7 @@ class TextFile:
     def encoding_error(
         self, offset: int, got: bytes, row: int | None = None, line: int | None = None
     ) -> SourceError:
-        """Make the error for bytes that do not fit the encoding; the offset is one of the inflated file."""
+        """Return the error for bytes that are not valid in the encoding; `offset` is after inflating."""
         other = "latin-1" if self._is_utf8 else "utf-8"
         if got.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and offset == 0:
             other = "utf-16"
@@ -129,21 +129,21 @@ class TextFile:
             offset=offset,
             expected=self._encoding.upper(),
             got=f"0x{got.hex()}",
-            advice=f"If the file is in another encoding, say so: encoding='{other}' (--encoding {other}).",
+            advice=f"If the file has another encoding, specify it: encoding='{other}' (--encoding {other}).",
         )
 
 
 def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the chunks, then b"" where a decoder must have nothing left over."""
+    """Yield the chunks, then b"" to finalize a decoder."""
     yield from (chunk for chunk in chunks if chunk)
     yield b""
 
 
 class ChunkFile:
-    """A file object over chunks, for readers that want `read(size)`.
+    """A file object over chunks, for readers that call `read(size)`.
 
     Attributes:
-        tail: The last bytes that were read from it.
+        tail: Last bytes that were read.
     """
 
     closed = False
@@ -155,7 +155,7 @@ class ChunkFile:
         self._lock = threading.Lock()
 
     def read(self, size: int) -> bytes:
-        """Return `size` bytes, fewer only at the end: every read becomes a block to parse."""
+        """Return `size` bytes, fewer only at the end, because each read becomes a block to parse."""
         pieces = [self._ahead]
         num_bytes = len(self._ahead)
         with self._lock:
@@ -169,7 +169,7 @@ class ChunkFile:
         return data
 
     def close(self) -> None:
-        """End the file: a reader that is a block ahead in its own thread gets no more of it."""
+        """Close the file: a reader that is a block ahead in its own thread gets no more data."""
         self.closed = True
-        with self._lock:  # once it is free, no read is under way
+        with self._lock:  # once it is free, no read is in progress
             return
