@@ -16,7 +16,7 @@ import pytest
 import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
 from penstock.training.snapshot import copy_array
-from penstock.training.tensorfile import read_tensors
+from penstock.training.tensor_file import read_tensors
 from raising import containing, raises_with
 from training_data import MODEL, OPTIONS, Listener, read_history, train, write_garden
 

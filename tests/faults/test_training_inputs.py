@@ -14,8 +14,8 @@ from penstock.model.task import find_tasks
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
+from penstock.model.compatibility import check_model  # noqa: E402
 from penstock.model.labels import check_labels  # noqa: E402
-from penstock.model.match import check_model  # noqa: E402
 from penstock.model.predictor import Predictor  # noqa: E402
 
 layers = keras.layers

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import StateError
-from penstock.training.tensorfile import read_tensors, write_tensors
+from penstock.training.tensor_file import read_tensors, write_tensors
 
 DTYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1", ">f4", ">i8")
 TENSORS = st.dictionaries(

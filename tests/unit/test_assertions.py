@@ -94,7 +94,7 @@ def test_test_without_an_assertion_is_found(tmp_path: Path, body: str, is_silent
     (tmp_path / "shared.py").write_text("def shared_check():\n    assert 1\n")
     (tmp_path / "unit").mkdir()
     (tmp_path / "unit" / "test_a.py").write_text(
-        "from penstock.model.match import check_model\nfrom shared import shared_check\n\n"
+        "from penstock.model.compatibility import check_model\nfrom shared import shared_check\n\n"
         "def checked():\n    helper()\n    assert run()\n\ndef helper():\n    run()\n\n"
         f"def test_it():\n    {body}\n"
     )

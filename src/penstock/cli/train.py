@@ -44,9 +44,9 @@ from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
 from penstock.training.progress import SilentWatcher
+from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, Run
 from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
-from penstock.training.seeding import seeded
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from penstock.columns import Dense
 from penstock.dataset import Split
 from penstock.errors import FieldError, OptionError
-from penstock.model.outputs import find_losses, name_loss
-from penstock.model.ports import find_outputs, is_graph, name_outputs
+from penstock.model.logits import find_losses, name_loss
+from penstock.model.signature import find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
-from penstock.model.ports import can_feed, describe_shape, find_inputs, fits, name_outputs
+from penstock.model.signature import can_feed, describe_shape, find_inputs, fits, name_outputs
 from penstock.model.task import Task
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline

@@ -16,8 +16,8 @@ from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
+from penstock.score.evaluation_batches import EvaluationPipeline, read_batches
 from penstock.score.scores import Number, score_main
-from penstock.score.traced_batches import EvaluationPipeline, read_batches
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 

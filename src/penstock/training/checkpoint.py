@@ -18,7 +18,7 @@ from penstock.errors import PenstockError, StateError
 from penstock.foundation.wording import is_finite
 from penstock.storage.atomic import AtomicFile
 from penstock.training.snapshot import Snapshot
-from penstock.training.tensorfile import read_tensors, write_tensors
+from penstock.training.tensor_file import read_tensors, write_tensors
 
 STATE_NAME: Final = "state.json"
 FOLDER_NAME: Final = "checkpoints"

@@ -15,7 +15,7 @@ from keras import ops
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
-from penstock.model.outputs import find_logits
+from penstock.model.logits import find_logits
 from penstock.model.task import Task
 
 

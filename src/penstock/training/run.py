@@ -15,9 +15,9 @@ from typing import Any, Final
 from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, PenstockError, StateError
 from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
-from penstock.model.match import check_model
+from penstock.model.compatibility import check_model
+from penstock.model.logits import find_logits
 from penstock.model.options import ModelOptions
-from penstock.model.outputs import find_logits
 from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
@@ -26,7 +26,7 @@ from penstock.storage.paths import PathLike
 from penstock.training.checkpoint import read_result
 from penstock.training.run_files import CONFIG_NAME, check_facts, read_history, read_run_config
 from penstock.training.snapshot import copy_array, pair_weights
-from penstock.training.tensorfile import read_tensors, write_tensors
+from penstock.training.tensor_file import read_tensors, write_tensors
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 

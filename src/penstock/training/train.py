@@ -19,11 +19,11 @@ from penstock.dataset import Dataset, Split
 from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
-from penstock.model.finite import check_finite
+from penstock.model.compatibility import check_model
+from penstock.model.finite_values import check_finite
 from penstock.model.labels import check_labels, read_tasks
-from penstock.model.match import check_model
+from penstock.model.logits import find_logits
 from penstock.model.options import ModelOptions
-from penstock.model.outputs import find_logits
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
@@ -32,9 +32,9 @@ from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
+from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
-from penstock.training.seeding import restored_random_state, seeded
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"

@@ -183,7 +183,7 @@ def test_arguments_have_the_defaults_of_the_options() -> None:
 
 def test_scores_are_computed_without_keras_and_pyarrow():
     code = (
-        "import sys, penstock.score.engine, penstock.score.evaluation\n"
+        "import sys, penstock.score.split_evaluation, penstock.score.evaluation\n"
         "print(sorted({'keras', 'tensorflow', 'pyarrow', 'jax', 'yaml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from penstock.cli.main import main
-from penstock.training.tensorfile import read_tensors
+from penstock.training.tensor_file import read_tensors
 from raising import mentions
 
 pytest.importorskip("keras")

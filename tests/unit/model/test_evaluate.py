@@ -11,10 +11,10 @@ import penstock as ps
 from image_files import jpeg
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.model.task import find_tasks
-from penstock.score.engine import evaluate_split
+from penstock.score.evaluation_batches import fit_batch_size
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import CLASS_SCORES
-from penstock.score.traced_batches import fit_batch_size
+from penstock.score.split_evaluation import evaluate_split
 from penstock.transform.output import Output
 from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain

@@ -18,8 +18,8 @@ from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model import labels  # noqa: E402
+from penstock.model.compatibility import check_model  # noqa: E402
 from penstock.model.labels import check_labels, read_tasks  # noqa: E402
-from penstock.model.match import check_model  # noqa: E402
 
 layers = keras.layers
 

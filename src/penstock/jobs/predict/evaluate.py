@@ -30,10 +30,10 @@ from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.task import Task
 from penstock.schema.field import Field
-from penstock.score.engine import evaluate_split
 from penstock.score.evaluation import Evaluation
-from penstock.score.judgement import OnProgress
 from penstock.score.options import EvaluateOptions
+from penstock.score.split_evaluation import evaluate_split
+from penstock.score.split_predictions import OnProgress
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.paths import PathLike
 from penstock.training.run_files import HELD_OUT, read_train_fingerprint

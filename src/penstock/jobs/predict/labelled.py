@@ -30,7 +30,7 @@ from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import DataBlock, Locate, RefusalLog, choose_batch_size, list_refusals
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.predict.raw_layout import Recipe
-from penstock.model.finite import find_faults
+from penstock.model.finite_values import find_faults
 from penstock.model.task import Task
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image

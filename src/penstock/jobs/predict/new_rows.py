@@ -21,7 +21,7 @@ from penstock.batch.stream import StreamBatch, stream_batches
 from penstock.columns import CodedColumn, CodedColumns, take_rows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
-from penstock.model.finite import find_faults
+from penstock.model.finite_values import find_faults
 from penstock.transform.assembly import Faults
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline

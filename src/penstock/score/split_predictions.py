@@ -19,10 +19,10 @@ from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
 from penstock.model.unlabelled import Labelled, find_labelled
+from penstock.score.evaluation_batches import EvaluationPipeline, read_batches
 from penstock.score.importance import Predict
 from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer
-from penstock.score.traced_batches import EvaluationPipeline, read_batches
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from penstock.errors import NoSuchPathError, PathError, StateError, WriteError
-from penstock.training.tensorfile import read_tensors, write_tensors
+from penstock.training.tensor_file import read_tensors, write_tensors
 from raising import mentions, raises_with
 
 NAMES = {

@@ -14,7 +14,7 @@ import keras
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.labels import read_tasks
-from penstock.model.ports import (
+from penstock.model.signature import (
     can_feed,
     describe_shape,
     find_inputs,
@@ -24,7 +24,7 @@ from penstock.model.ports import (
     name_model,
     name_outputs,
 )
-from penstock.model.probe import call_on_symbols, record_inputs
+from penstock.model.subclassed_model import call_on_symbols, record_inputs
 from penstock.model.task import Kind, Task
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline

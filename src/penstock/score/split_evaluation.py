@@ -14,19 +14,19 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.dataset import Split
 from penstock.foundation.wording import count
-from penstock.model.finite import check_finite
+from penstock.model.finite_values import check_finite
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
+from penstock.score.evaluation_batches import fit_batch_size
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
-from penstock.score.judgement import OnProgress, SplitPredictions, predict_split
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import is_scorable, score
 from penstock.score.slices import check_slices
-from penstock.score.traced_batches import fit_batch_size
+from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
 from penstock.transform.pipeline import Pipeline
 
 

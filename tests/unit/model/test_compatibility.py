@@ -15,8 +15,8 @@ from penstock.transform import Scale, Tokenize
 from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.model.match import check_model  # noqa: E402
-from penstock.model.ports import find_inputs  # noqa: E402
+from penstock.model.compatibility import check_model  # noqa: E402
+from penstock.model.signature import find_inputs  # noqa: E402
 
 layers = keras.layers
 

@@ -13,8 +13,8 @@ import keras
 import numpy as np
 
 from penstock.errors import OptionError
-from penstock.model.ports import find_inputs, find_outputs, is_graph, name_model, name_outputs
-from penstock.model.probe import make_batch
+from penstock.model.signature import find_inputs, find_outputs, is_graph, name_model, name_outputs
+from penstock.model.subclassed_model import make_batch
 from penstock.model.task import Task
 from penstock.transform.pipeline import Pipeline
 

@@ -12,7 +12,7 @@ from penstock.model.task import Task, find_tasks
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.model.outputs import find_logits, find_losses, name_loss  # noqa: E402
+from penstock.model.logits import find_logits, find_losses, name_loss  # noqa: E402
 
 layers, losses = keras.layers, keras.losses
 BINARY = {"y": Task("y", "binary", ("no", "yes"))}
