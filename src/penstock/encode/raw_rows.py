@@ -34,13 +34,13 @@ class EncodedRows:
 
     Attributes:
         columns: Columns of the schema, by field name.
-        sides: Columns that are used only for splitting, and are not written.
+        split_columns: Columns that are used only for splitting, and are not written.
         splits: Split of each row, or of all rows, if the source declares it; otherwise None.
         faults: Cells that do not fit; rows are counted from the start of the block.
     """
 
     columns: dict[str, Column | Deferred]
-    sides: dict[str, Column | Deferred] = field(default_factory=dict)
+    split_columns: dict[str, Column | Deferred] = field(default_factory=dict)
     splits: Bytes | str | None = None
     faults: list[CellFault] = field(default_factory=list)
 
@@ -80,14 +80,14 @@ class RawPlan:
 
     Attributes:
         columns: Plans of the columns that are written.
-        sides: Plans of the columns that are used only for splitting.
+        split_columns: Plans of the columns that are used only for splitting.
         split_by: Plan of the column that names the splits, or None.
         encode: Options of encoding.
         source: Options of reading the source.
     """
 
     columns: tuple[ColumnPlan, ...]
-    sides: tuple[ColumnPlan, ...]
+    split_columns: tuple[ColumnPlan, ...]
     split_by: ColumnPlan | None
     encode: EncodeOptions
     source: SourceOptions
@@ -123,8 +123,8 @@ class RawRows:
     def encode(self) -> EncodedRows:
         """Return the rows as columns."""
         columns, faults = encode_columns(self.plan.columns, self.block, self.plan.encode)
-        sides, side_faults = encode_columns(self.plan.sides, self.block, self.plan.encode)
-        rows = EncodedRows(columns, sides, faults=faults + side_faults)
+        split_columns, split_faults = encode_columns(self.plan.split_columns, self.block, self.plan.encode)
+        rows = EncodedRows(columns, split_columns, faults=faults + split_faults)
         if self.plan.split_by is not None:
             raw = self.block.columns[self.plan.split_by.column]
             column, faults = encode_column(self.plan.split_by, raw, self.block, self.plan.encode)

@@ -151,10 +151,10 @@ def read_content(
 
     def add(worked: WorkedRows) -> None:
         nonlocal num_rows, num_bytes
-        rejects.add(worked.incoming, worked.faults)
+        rejects.add(worked.block, worked.faults)
         digest.add(worked)
         num_rows += len(worked.rows)
-        num_bytes += worked.incoming.num_bytes
+        num_bytes += worked.block.num_bytes
         on_rows(num_rows, num_bytes, rejects.count)
 
     try:

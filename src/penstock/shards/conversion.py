@@ -156,19 +156,19 @@ class Conversion:
         self._read_bytes = 0
         self._record_bytes = 0
 
-    def add(self, incoming: RowBlock) -> None:
+    def add(self, block: RowBlock) -> None:
         """Add the next block.
 
         Raises:
             PenstockError: A row of this block or of an earlier one does not fit.
         """
-        due = self._results.submit(self._work, incoming)
-        self.num_rows = incoming.first_row + incoming.num_rows
+        due = self._results.submit(self._work, block)
+        self.num_rows = block.first_row + block.num_rows
         for worked in due:
             self._take(worked)
 
     def _take(self, worked: WorkedRows) -> None:
-        self.rejects.add(worked.incoming, worked.faults)
+        self.rejects.add(worked.block, worked.faults)
         marks = worked.extra
         if worked.splits is not None:
             marks = self._names.code(worked.splits, len(worked.rows))
@@ -180,7 +180,7 @@ class Conversion:
         self._ledger.append(identity.contents, identity.keys, marks, identity.others, classes)
         self._store.append(worked.rows, worked.columns, worked.tentative)
         self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
-        self._residents.add(worked.incoming.first_row, worked.resident)
+        self._residents.add(worked.block.first_row, worked.resident)
         self._hold(worked)
         for name, count in worked.missing.items():
             self._missing[name] += count
@@ -189,7 +189,7 @@ class Conversion:
         self._num_blocks += 1
         if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
             _release_memory()
-        self._read_bytes += worked.incoming.num_bytes
+        self._read_bytes += worked.block.num_bytes
         self._report_progress("reading", self._read_bytes, self._expected_bytes)
 
     def _hold(self, worked: WorkedRows) -> None:
@@ -205,12 +205,12 @@ class Conversion:
             self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
         self._held.clear()
 
-    def finish(self, settle: FinalizeSchema, facts: ManifestDetails) -> Manifest:
+    def finish(self, finalize_schema: FinalizeSchema, details: ManifestDetails) -> Manifest:
         """Write the data set.
 
         Args:
-            settle: Returns the final schema, given the number of missing values per field.
-            facts: Parts of the manifest that the caller provides.
+            finalize_schema: Returns the final schema, given the number of missing values per field.
+            details: Parts of the manifest that the caller provides.
 
         Raises:
             PenstockError: A row does not fit, there are no rows, or the disk is full.
@@ -219,11 +219,11 @@ class Conversion:
             self._take(worked)
         if not self._store.num_rows:
             raise self.rejects.refuse_all(self.num_rows)
-        content = self._content.finish(self.rejects, facts.source)
+        content = self._content.finish(self.rejects, details.source)
         self._staging.journal.add_rows(content.num_rows, content.digest)
         assignment = self._assign()
         splits = self._write_shards(assignment)
-        schema = settle(self._missing)
+        schema = finalize_schema(self._missing)
         for name in schema.targets:
             if number := self._missing.get(name):
                 rows = "row has" if number == 1 else "rows have"
@@ -236,11 +236,11 @@ class Conversion:
             split=self._describe_split(assignment),
             order=self._options.describe_order(),
             rejects=self.rejects.to_json(),
-            plan=facts.plan,
-            source=facts.source,
+            plan=details.plan,
+            source=details.source,
             statistics=self._measure(assignment, schema, splits),
             version=version("penstock"),
-            request=facts.request.seal(content, facts.source),
+            request=details.request.seal(content, details.source),
         )
         self._write_metadata(manifest)
         self._staging.commit()
@@ -281,10 +281,10 @@ class Conversion:
         tasks = plan_shards(
             assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
         )
-        late = tuple((name, self._work.schema[name].wire_key(name)) for name in self._work.late)
+        deferred = tuple((name, self._work.schema[name].wire_key(name)) for name in self._work.deferred_names)
         write = ShardWork(
             self._store,
-            late,
+            deferred,
             self._residents,
             self._work.encoder.is_sequence,
             self._staging,

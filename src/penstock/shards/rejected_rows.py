@@ -39,7 +39,7 @@ class Rejects:
         self._max = max_rejects
         self._lines: list[bytes] = []
 
-    def add(self, incoming: RowBlock, faults: Iterable[CellFault]) -> None:
+    def add(self, block: RowBlock, faults: Iterable[CellFault]) -> None:
         """Add the faults of a block.
 
         Raises:
@@ -49,7 +49,7 @@ class Rejects:
         in_order = sorted(faults, key=lambda fault: fault.row)
         for row, group in groupby(in_order, key=lambda fault: fault.row):
             found = list(group)
-            errors = [incoming.refuse(fault) for fault in found]
+            errors = [block.refuse(fault) for fault in found]
             if self._on_error == "raise":
                 raise errors[0]
             self.count += 1
@@ -60,7 +60,7 @@ class Rejects:
             if self._on_error == "skip":
                 _log.warning("row skipped: %s", errors[0])
             else:
-                self._lines.append(_write_line(incoming, row, found, errors))
+                self._lines.append(_write_line(block, row, found, errors))
 
     def _refuse_more(self, last: PenstockError) -> TooManySkippedError:
         return TooManySkippedError(
@@ -103,13 +103,13 @@ class Rejects:
         }
 
 
-def _write_line(incoming: RowBlock, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
+def _write_line(block: RowBlock, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:
     form = {
-        "row": incoming.first_row + row,
+        "row": block.first_row + row,
         "reasons": [
             {"column": fault.column, "expected": fault.expected, "got": fault.got, "error": str(error)}
             for fault, error in zip(faults, errors, strict=True)
         ],
-        "sample": incoming.show(row),
+        "sample": block.show(row),
     }
     return json.dumps(form, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"

@@ -57,13 +57,13 @@ class IdentifiedRows:
         """Hash and digest by which each row is assigned to a split."""
         return self.contents if self.keys is None else self.keys
 
-    def keep(self, sound: Mask) -> IdentifiedRows:
+    def keep(self, valid: Mask) -> IdentifiedRows:
         """Return a selection of rows."""
         return IdentifiedRows(
-            _keep(self.contents, sound),
-            None if self.keys is None else _keep(self.keys, sound),
-            [words[sound] for words in self.others],
-            [BlockClasses(each.values, each.codes[sound]) for each in self.classes],
+            _keep(self.contents, valid),
+            None if self.keys is None else _keep(self.keys, valid),
+            [words[valid] for words in self.others],
+            [BlockClasses(each.values, each.codes[valid]) for each in self.classes],
         )
 
 
@@ -85,29 +85,29 @@ class KeyWork:
         self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
         self._content = self._content or list(schema)
 
-    def __call__(self, rows: EncodableRows, sides: EncodableRows) -> IdentifiedRows:
+    def __call__(self, rows: EncodableRows, split_columns: EncodableRows) -> IdentifiedRows:
         """Identify the rows of a block."""
         contents = RowKeys(rows.hash_rows(self._content), rows.digest_rows(self._content))
         keys = None
         if self.key is not None:
-            keys = _identify(self.key, rows, sides)
-            present = _find(self.key, rows, sides).columns[self.key].present
+            keys = _identify(self.key, rows, split_columns)
+            present = _find(self.key, rows, split_columns).columns[self.key].present
             if present is not None:
                 hashes = np.where(present, keys.hashes, contents.hashes)
                 keys = RowKeys(hashes, np.where(present[:, None], keys.digests, contents.digests))
-        others = [_take_other(name, rows, sides) for name in self.others]
+        others = [_take_other(name, rows, split_columns) for name in self.others]
         classes = [_take_classes(name, rows) for name in self.targets]
         return IdentifiedRows(contents, keys, others, classes)
 
 
-def _identify(name: str, rows: EncodableRows, sides: EncodableRows) -> RowKeys:
-    where = _find(name, rows, sides)
+def _identify(name: str, rows: EncodableRows, split_columns: EncodableRows) -> RowKeys:
+    where = _find(name, rows, split_columns)
     return RowKeys(where.hash_rows([name], is_named=False), where.digest_rows([name], is_named=False))
 
 
-def _take_other(name: str, rows: EncodableRows, sides: EncodableRows) -> NDArray[np.uint64]:
-    words = _identify(name, rows, sides).digests[:, 0]
-    present = _find(name, rows, sides).columns[name].present
+def _take_other(name: str, rows: EncodableRows, split_columns: EncodableRows) -> NDArray[np.uint64]:
+    words = _identify(name, rows, split_columns).digests[:, 0]
+    present = _find(name, rows, split_columns).columns[name].present
     return words if present is None else np.where(present, words, np.uint64(0))
 
 
@@ -122,13 +122,13 @@ def _take_classes(name: str, rows: EncodableRows) -> BlockClasses:
     return BlockClasses([_value(column, int(row)) for row in numbers[firsts[order]]], codes)
 
 
-def _keep(keys: RowKeys, sound: Mask) -> RowKeys:
-    return RowKeys(keys.hashes[sound], keys.digests[sound])
+def _keep(keys: RowKeys, valid: Mask) -> RowKeys:
+    return RowKeys(keys.hashes[valid], keys.digests[valid])
 
 
-def _find(name: str, rows: EncodableRows, sides: EncodableRows) -> EncodableRows:
+def _find(name: str, rows: EncodableRows, split_columns: EncodableRows) -> EncodableRows:
     """Return the rows with a field: those that are written, or those used only for splitting."""
-    return rows if name in rows.columns else sides
+    return rows if name in rows.columns else split_columns
 
 
 def _value(column: Column | Deferred, row: int) -> ClassValue:

@@ -38,7 +38,7 @@ class WorkedRows:
     """The encoded rows of a block.
 
     Attributes:
-        incoming: Block that the rows come from.
+        block: Block that the rows come from.
         rows: Indices of the valid rows in the source.
         columns: Body of each valid row, and one reference per deferred field.
         resident: Values of deferred fields that are in memory, one per row of the block.
@@ -55,7 +55,7 @@ class WorkedRows:
         measurable: Columns for statistics, in case the final splits differ from the tentative ones.
     """
 
-    incoming: RowBlock
+    block: RowBlock
     rows: NDArray[np.uint64]
     columns: list[ByteColumn]
     resident: dict[str, list[bytes | memoryview]]
@@ -82,20 +82,20 @@ class MeasurableRows:
     """The columns of a block, a mask of its valid rows, and the keys by which rows are sampled."""
 
     columns: EncodableColumns
-    sound: Mask | None
+    valid: Mask | None
     keys: NDArray[np.uint64]
 
     @property
-    def num_sound(self) -> int:
+    def num_valid(self) -> int:
         """Number of valid rows."""
-        return len(self.keys) if self.sound is None else int(self.sound.sum())
+        return len(self.keys) if self.valid is None else int(self.valid.sum())
 
     def measure(self, schema: Schema, is_wanted: Mask) -> BlockStatistics:
         """Return the statistics of a selection of the valid rows."""
         keep = is_wanted
-        if self.sound is not None:
-            keep = np.zeros(len(self.sound), np.bool_)
-            keep[self.sound] = is_wanted
+        if self.valid is not None:
+            keep = np.zeros(len(self.valid), np.bool_)
+            keep[self.valid] = is_wanted
         return measure_block(schema, self.columns, keep, self.keys)
 
 
@@ -105,79 +105,84 @@ class RowWork:
     Attributes:
         schema: Schema of the records.
         encoder: Encoder of the records.
-        late: Fields whose values can be read when their record is written, in the order of their references.
+        deferred_names: Fields whose values can be read when their record is written, in the order of their
+            references.
         keys: Identifies rows.
         measured: Index of the split that statistics are computed for: the train split, if there is one.
     """
 
     def __init__(
-        self, schema: Schema, split: SplitOptions, late: Sequence[str], sides: Mapping[str, Field]
+        self,
+        schema: Schema,
+        split: SplitOptions,
+        deferred_names: Sequence[str],
+        split_columns: Mapping[str, Field],
     ) -> None:
         self.schema = schema
         self.encoder = RecordEncoder(schema)
-        self.late = () if self.encoder.is_sequence else tuple(late)
+        self.deferred_names = () if self.encoder.is_sequence else tuple(deferred_names)
         self.measured = split.names.index("train") if "train" in split.names else 0
         self._split = split
-        self._sides = RecordEncoder(Schema(sides))
+        self._split_encoder = RecordEncoder(Schema(split_columns))
         self.keys = KeyWork(schema, split)
 
-    def __call__(self, incoming: RowBlock) -> WorkedRows:
+    def __call__(self, block: RowBlock) -> WorkedRows:
         """Encode, hash and measure a block.
 
         Raises:
             OutOfMemoryError: The block does not fit into memory.
         """
         try:
-            return self._work(incoming)
+            return self._work(block)
         except MemoryError as error:
             if isinstance(error, OutOfMemoryError):
                 raise
-            first = incoming.first_row + 1
+            first = block.first_row + 1
             raise OutOfMemoryError(
-                f"rows {first} to {first + incoming.num_rows - 1} of the source do not fit into memory",
-                path=incoming.path,
+                f"rows {first} to {first + block.num_rows - 1} of the source do not fit into memory",
+                path=block.path,
                 advice="Use fewer workers, or a machine with more memory.",
             ) from None
 
-    def _work(self, incoming: RowBlock) -> WorkedRows:
-        num_rows = incoming.num_rows
-        encoded = incoming.encode()
+    def _work(self, block: RowBlock) -> WorkedRows:
+        num_rows = block.num_rows
+        encoded = block.encode()
         columns = self._load_deferred(encoded.columns)
         if self._split.time is not None:
-            encoded.faults += _find_timeless(self._split.time, columns, encoded.sides)
+            encoded.faults += _find_timeless(self._split.time, columns, encoded.split_columns)
         prepared = self.encoder.prepare(columns, num_rows)
-        prepared_sides = self._sides.prepare(encoded.sides, num_rows)
+        prepared_split_columns = self._split_encoder.prepare(encoded.split_columns, num_rows)
         bodies = prepared.encode()
-        identity = self.keys(prepared, prepared_sides)
+        identity = self.keys(prepared, prepared_split_columns)
         codes = split_hashes(identity.deciding.hashes, self._split)
-        sound = _find_valid(encoded.faults, num_rows)
-        measured = codes == self.measured if sound is None else (codes == self.measured) & sound
-        order = _native.mix_rows(self._split.seed, incoming.first_row, num_rows)
+        valid = _find_valid(encoded.faults, num_rows)
+        measured = codes == self.measured if valid is None else (codes == self.measured) & valid
+        order = _native.mix_rows(self._split.seed, block.first_row, num_rows)
         # A small source is split by rank: its first rows are measured when the splits are known.
-        is_early = incoming.first_row < RANK_BELOW
+        is_early = block.first_row < RANK_BELOW
         statistics = None if is_early else measure_block(self.schema, columns, measured, order)
         deferred = {name: column for name, column in columns.items() if isinstance(column, Deferred)}
         kept: list[ByteColumn] = [
             bodies,
-            *(make_references(deferred.get(name), num_rows) for name in self.late),
+            *(make_references(deferred.get(name), num_rows) for name in self.deferred_names),
         ]
-        extra = self._take_extra(prepared, prepared_sides)
+        extra = self._take_extra(prepared, prepared_split_columns)
         splits = encoded.splits if isinstance(encoded.splits, str | None) else encoded.splits.tolist()
-        rows = np.arange(incoming.first_row, incoming.first_row + num_rows, dtype=np.uint64)
-        sides: list[ByteColumn] = [prepared_sides.encode()] if encoded.sides else []
-        if sound is not None:
-            sides = [_keep_strings(column, sound) for column in sides]
-            kept = [_keep_strings(column, sound) for column in kept]
-            rows, identity, codes = rows[sound], identity.keep(sound), codes[sound]
-            extra = None if extra is None else extra[sound]
+        rows = np.arange(block.first_row, block.first_row + num_rows, dtype=np.uint64)
+        split_columns: list[ByteColumn] = [prepared_split_columns.encode()] if encoded.split_columns else []
+        if valid is not None:
+            split_columns = [_keep_strings(column, valid) for column in split_columns]
+            kept = [_keep_strings(column, valid) for column in kept]
+            rows, identity, codes = rows[valid], identity.keep(valid), codes[valid]
+            extra = None if extra is None else extra[valid]
             if isinstance(splits, list):
-                splits = [split for split, is_sound in zip(splits, sound.tolist(), strict=True) if is_sound]
-        late_bytes = sum(
-            int(column.sizes[sound if sound is not None else slice(None)].sum())
+                splits = [split for split, is_valid in zip(splits, valid.tolist(), strict=True) if is_valid]
+        deferred_bytes = sum(
+            int(column.sizes[valid if valid is not None else slice(None)].sum())
             for column in deferred.values()
         )
         return WorkedRows(
-            incoming=incoming,
+            block=block,
             rows=rows,
             columns=kept,
             resident={name: column.values for name, column in deferred.items() if column.values is not None},
@@ -186,39 +191,40 @@ class RowWork:
             splits=splits,
             tentative=codes,
             statistics=statistics,
-            missing={name: _count_missing(column, sound) for name, column in columns.items()},
-            num_bytes=len(bodies.arena) + late_bytes + 18 * num_rows,
+            missing={name: _count_missing(column, valid) for name, column in columns.items()},
+            num_bytes=len(bodies.arena) + deferred_bytes + 18 * num_rows,
             faults=encoded.faults,
             streams={
                 "rows": rows,
                 **_list_strings("body", kept[0]),
-                **{key: each for side in sides for key, each in _list_strings("side", side).items()},
-                **_list_deferred(deferred, self.late, num_rows, sound),
+                **{key: each for side in split_columns for key, each in _list_strings("side", side).items()},
+                **_list_deferred(deferred, self.deferred_names, num_rows, valid),
                 **_list_names(splits, len(rows)),
             },
-            measurable=MeasurableRows(columns, sound, order),
+            measurable=MeasurableRows(columns, valid, order),
         )
 
     def _load_deferred(self, columns: EncodableColumns) -> dict[str, Column | Deferred]:
         """Load the values of deferred columns into memory where they cannot stay deferred."""
         return {
-            name: column if name in self.late else materialize(column) for name, column in columns.items()
+            name: column if name in self.deferred_names else materialize(column)
+            for name, column in columns.items()
         }
 
-    def _take_extra(self, rows: EncodableRows, sides: EncodableRows) -> NDArray[np.int64] | None:
+    def _take_extra(self, rows: EncodableRows, split_columns: EncodableRows) -> NDArray[np.int64] | None:
         if self._split.stratify is not None:
             name = self._split.stratify
-            where = rows if name in rows.columns else sides
+            where = rows if name in rows.columns else split_columns
             return where.hash_rows([name], is_named=False).view(np.int64)
         if self._split.time is None:
             return None
-        column = rows.columns.get(self._split.time, sides.columns.get(self._split.time))
+        column = rows.columns.get(self._split.time, split_columns.columns.get(self._split.time))
         return order_times(Dense.of(column).values)
 
 
-def _find_timeless(name: str, columns: EncodableColumns, sides: EncodableColumns) -> list[CellFault]:
+def _find_timeless(name: str, columns: EncodableColumns, split_columns: EncodableColumns) -> list[CellFault]:
     """Return a fault for each row without a time to split by."""
-    column = columns.get(name, sides.get(name))
+    column = columns.get(name, split_columns.get(name))
     if not isinstance(column, Dense):
         return []  # refused earlier
     lacks = np.isnan(column.values)
@@ -232,9 +238,9 @@ def _find_valid(faults: list[CellFault], num_rows: int) -> Mask | None:
     """Return a mask of the rows without faults; None if no row has a fault."""
     if not faults:
         return None
-    sound = np.ones(num_rows, np.bool_)
-    sound[[fault.row for fault in faults]] = False
-    return sound
+    valid = np.ones(num_rows, np.bool_)
+    valid[[fault.row for fault in faults]] = False
+    return valid
 
 
 def _keep_strings(column: ByteColumn, keep: Mask) -> ByteColumn:
@@ -251,7 +257,7 @@ def _list_strings(name: str, column: ByteColumn) -> dict[str, Stream]:
 
 
 def _list_deferred(
-    deferred: Mapping[str, Deferred], names: Sequence[str], num_rows: int, sound: Mask | None
+    deferred: Mapping[str, Deferred], names: Sequence[str], num_rows: int, valid: Mask | None
 ) -> dict[str, Stream]:
     """Return size, digest and presence of deferred values; their location is not part of the content."""
     streams: dict[str, Stream] = {}
@@ -264,7 +270,7 @@ def _list_deferred(
             sizes, digests = column.sizes, column.digests
             present = np.ones(num_rows, np.bool_) if column.present is None else column.present
         for part, array in (("sizes", sizes), ("digests", digests), ("present", present)):
-            streams[f"late {name} {part}"] = array if sound is None else array[sound]
+            streams[f"late {name} {part}"] = array if valid is None else array[valid]
     return streams
 
 
@@ -275,8 +281,8 @@ def _list_names(splits: list[bytes] | str | None, num_rows: int) -> dict[str, St
     return {"split sizes": np.array([len(name) for name in names], np.int64), "split": b"".join(names)}
 
 
-def _count_missing(column: Column | Deferred, sound: Mask | None) -> int:
+def _count_missing(column: Column | Deferred, valid: Mask | None) -> int:
     if column.present is None:
         return 0
     lacking = ~column.present
-    return int((lacking if sound is None else lacking & sound).sum())
+    return int((lacking if valid is None else lacking & valid).sum())

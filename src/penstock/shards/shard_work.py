@@ -117,7 +117,7 @@ class ShardWork:
 
     Attributes:
         store: Store of the rows.
-        late: Name and key of each deferred field, in the order of their references.
+        deferred_fields: Name and key of each deferred field, in the order of their references.
         residents: Values of deferred fields that are in memory.
         is_message: Whether a body is a complete message.
         staging: Staging folder of the data set.
@@ -127,7 +127,7 @@ class ShardWork:
     """
 
     store: RowStore
-    late: tuple[tuple[str, str], ...]
+    deferred_fields: tuple[tuple[str, str], ...]
     residents: ResidentValues
     is_message: bool
     staging: Staging
@@ -184,13 +184,13 @@ class ShardWork:
             start = stop
 
     def _compose(self, piece: _Piece) -> Frames:
-        late = []
-        for (name, key), references in zip(self.late, piece.references, strict=True):
+        deferred = []
+        for (name, key), references in zip(self.deferred_fields, piece.references, strict=True):
             pairs = zip(references, piece.rows.tolist(), strict=True)
-            late.append((key, [find_value(each, self.residents.get(name, row)) for each, row in pairs]))
-        frames, sizes, faults = _native.compose(*piece.bodies, late, self.is_message)
+            deferred.append((key, [find_value(each, self.residents.get(name, row)) for each, row in pairs]))
+        frames, sizes, faults = _native.compose(*piece.bodies, deferred, self.is_message)
         for row, number, error in faults:
-            raise refuse_file(late[number][1][row], error)
+            raise refuse_file(deferred[number][1][row], error)
         if len(sizes) and int(sizes.max()) > MAX_TENSOR_BYTES:
             row = int(piece.rows[int(np.argmax(sizes))])
             raise FieldError(

@@ -29,7 +29,7 @@ class Section:
     Attributes:
         num_rows: Number of rows.
         keys_at: Offset of the keys in the file.
-        facts_at: Offset of the row headers in the file.
+        headers_at: Offset of the row headers in the file.
         bytes_at: Offset of the bytes of the rows in the file.
         last_key: Largest key.
         landmarks: Every 256th key.
@@ -37,7 +37,7 @@ class Section:
 
     num_rows: int
     keys_at: int
-    facts_at: int
+    headers_at: int
     bytes_at: int
     last_key: int
     landmarks: NDArray[np.uint64]
@@ -48,23 +48,23 @@ class SectionRows:
     """Rows of one section: keys and headers, the offset of its bytes, and the index of the first row."""
 
     keys: NDArray[np.uint64]
-    facts: NDArray[np.void]
+    headers: NDArray[np.void]
     bytes_at: int
     start: int
 
     def take(self, rows: NDArray[np.bool_]) -> SectionRows:
         """Return some of the rows."""
-        return SectionRows(self.keys[rows], self.facts[rows], self.bytes_at, self.start)
+        return SectionRows(self.keys[rows], self.headers[rows], self.bytes_at, self.start)
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """Number of rows that arrived before each row."""
-        return self.facts["number"]
+        return self.headers["number"]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of bytes of each row, in all columns together."""
-        sizes: NDArray[np.int64] = self.facts["sizes"].sum(axis=1)
+        sizes: NDArray[np.int64] = self.headers["sizes"].sum(axis=1)
         return sizes
 
 
@@ -84,7 +84,7 @@ class Spill:
         self.sections: list[Section] = []
         self._scratch = Scratch(folder)
         self._num_columns = num_columns
-        self._facts = np.dtype(
+        self._header_type = np.dtype(
             [("row", "u8"), ("number", "i8"), ("begin", "i8"), ("sizes", "i8", (num_columns,))]
         )
 
@@ -102,20 +102,20 @@ class Spill:
             self._add_section(chunk.take(order), keys[order], order + first_number)
 
     def _add_section(self, chunk: Chunk, keys: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
-        facts = np.empty(len(keys), self._facts)
-        facts["row"] = chunk.rows
-        facts["number"] = numbers
+        headers = np.empty(len(keys), self._header_type)
+        headers["row"] = chunk.rows
+        headers["number"] = numbers
         for i, column in enumerate(chunk.columns):
-            facts["sizes"][:, i] = column.sizes
-        sizes = facts["sizes"].sum(axis=1)
-        facts["begin"] = np.cumsum(sizes) - sizes
+            headers["sizes"][:, i] = column.sizes
+        sizes = headers["sizes"].sum(axis=1)
+        headers["begin"] = np.cumsum(sizes) - sizes
         keys_at = self._scratch.append(keys)
-        facts_at = self._scratch.append(facts.view(np.uint8))
+        headers_at = self._scratch.append(headers.view(np.uint8))
         bytes_at = self._scratch.num_bytes
         for piece in chunk.cut(_PIECE_BYTES):
             self._scratch.append(piece.gather())
         landmarks = keys[::_STRIDE].copy()
-        self.sections.append(Section(len(keys), keys_at, facts_at, bytes_at, int(keys[-1]), landmarks))
+        self.sections.append(Section(len(keys), keys_at, headers_at, bytes_at, int(keys[-1]), landmarks))
 
     def append_splits(self, splits: NDArray[np.uint8]) -> int:
         """Write the splits of the next rows of a section; return their offset for `read_splits`.
@@ -137,7 +137,7 @@ class Spill:
             num_rows = min(_SCAN_ROWS, section.num_rows - start)
             yield SectionRows(
                 self._read_keys(section, start, num_rows),
-                self._read_facts(section, start, num_rows),
+                self._read_headers(section, start, num_rows),
                 section.bytes_at,
                 start,
             )
@@ -150,8 +150,8 @@ class Spill:
         keys = self._read_keys(section, begin, max(0, min(end, section.num_rows) - begin))
         start = int(np.searchsorted(keys, least))
         stop = int(np.searchsorted(keys, most, side="right"))
-        facts = self._read_facts(section, begin + start, stop - start)
-        return SectionRows(keys[start:stop], facts, section.bytes_at, begin + start)
+        headers = self._read_headers(section, begin + start, stop - start)
+        return SectionRows(keys[start:stop], headers, section.bytes_at, begin + start)
 
     def load(self, found: list[SectionRows]) -> tuple[NDArray[np.uint64], Chunk]:
         """Return the keys of rows, and the rows with their bytes in one arena."""
@@ -160,20 +160,20 @@ class Spill:
         begins = np.empty(sum(len(part.keys) for part in found), np.int64)
         num_bytes = num_rows = 0
         for part, each in zip(found, spans, strict=True):
-            begins[num_rows : num_rows + len(part.keys)] = each.places + num_bytes
+            begins[num_rows : num_rows + len(part.keys)] = each.offsets + num_bytes
             num_rows += len(part.keys)
             for start, stop in zip(each.starts.tolist(), each.stops.tolist(), strict=True):
                 self._scratch.read(part.bytes_at + start, arena[num_bytes : num_bytes + stop - start])
                 num_bytes += stop - start
-        facts = np.concatenate([part.facts for part in found] or [np.empty(0, self._facts)])
+        headers = np.concatenate([part.headers for part in found] or [np.empty(0, self._header_type)])
         keys = np.concatenate([part.keys for part in found] or [np.empty(0, np.uint64)])
         one = np.zeros(num_rows, np.uint32)
         columns = []
         for i in range(self._num_columns):
-            sizes = np.ascontiguousarray(facts["sizes"][:, i])
+            sizes = np.ascontiguousarray(headers["sizes"][:, i])
             columns.append(ChunkColumn([arena], one, begins, sizes))
             begins = begins + sizes
-        return keys, Chunk(np.ascontiguousarray(facts["row"]), columns)
+        return keys, Chunk(np.ascontiguousarray(headers["row"]), columns)
 
     def close(self) -> None:
         """Remove the file."""
@@ -184,10 +184,10 @@ class Spill:
         self._scratch.read(section.keys_at + start * keys.itemsize, keys)
         return keys
 
-    def _read_facts(self, section: Section, start: int, num_rows: int) -> NDArray[np.void]:
-        facts = np.empty(num_rows, self._facts)
-        self._scratch.read(section.facts_at + start * facts.itemsize, facts.view(np.uint8))
-        return facts
+    def _read_headers(self, section: Section, start: int, num_rows: int) -> NDArray[np.void]:
+        headers = np.empty(num_rows, self._header_type)
+        self._scratch.read(section.headers_at + start * headers.itemsize, headers.view(np.uint8))
+        return headers
 
 
 class _Spans:
@@ -196,12 +196,12 @@ class _Spans:
     Attributes:
         starts: Start of each read.
         stops: Exclusive end of each read.
-        places: Offset of each row in the concatenated reads.
+        offsets: Offset of each row in the concatenated reads.
         num_bytes: Number of bytes to read.
     """
 
     def __init__(self, found: SectionRows) -> None:
-        begins = found.facts["begin"]
+        begins = found.headers["begin"]
         ends = begins + found.sizes
         is_first = np.ones(len(begins), np.bool_)
         is_first[1:] = begins[1:] - ends[:-1] > _GAP_BYTES
@@ -211,7 +211,7 @@ class _Spans:
         lengths = self.stops - self.starts
         self.num_bytes = int(lengths.sum())
         shifts = np.cumsum(lengths) - lengths - self.starts
-        self.places = begins + shifts[np.cumsum(is_first) - 1]
+        self.offsets = begins + shifts[np.cumsum(is_first) - 1]
 
 
 CELL_BYTES = 24 << 20

@@ -79,7 +79,7 @@ def plan_table(table, told, options):
 def request(told=None, options=None):
     options = options or ConvertOptions()
     peeked, plan, work, _, split = plan_table(TABLE, told or PlanOverrides(), options)
-    return request_raw(plan, options, split, work.late, peeked.name)
+    return request_raw(plan, options, split, work.deferred_names, peeked.name)
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(ConvertOptions)])

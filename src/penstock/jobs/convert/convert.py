@@ -248,7 +248,7 @@ def _prepare_raw(
     plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
     if on_plan is not None:
         on_plan(plan)
-    request = request_raw(plan, options, split, work.late, peeked.name)
+    request = request_raw(plan, options, split, work.deferred_names, peeked.name)
     return _Prepared(
         request=request,
         work=work,

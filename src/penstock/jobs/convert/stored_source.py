@@ -116,7 +116,7 @@ class StoredSource:
 
     def _encode(self, columns: Columns, split: str) -> EncodedRows:
         rows = EncodedRows({new: columns[old] for old, new in self.names.items()})
-        rows.sides = {name: columns[name] for name in self.sides}
+        rows.split_columns = {name: columns[name] for name in self.sides}
         if self._keeps_splits:
             rows.splits = split
         elif self._split_by is not None:

@@ -246,7 +246,7 @@ class Writer:
             plan = Plan(tuple(plans), {})
             written, work, self._raw, split = prepare(plan, self._options, ())
             self._written = written.schema
-            self._request = request_raw(plan, self._options, split, work.late, "samples")
+            self._request = request_raw(plan, self._options, split, work.deferred_names, "samples")
             self._staging.begin(self._request.journal_form)
             self._conversion = Conversion(
                 work, split, self._options, self._staging, measure_shards=measure_shards
