@@ -10,7 +10,7 @@ from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Transform
-from penstock.transform.measuring import measure_columns
+from penstock.transform.measurement import measure_columns
 
 
 def numbers(values: list[Any], dtype: str = "float32", shape: tuple[int, ...] | None = None) -> Dense:

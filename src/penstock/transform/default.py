@@ -15,7 +15,7 @@ from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.transform.base import FitSource
-from penstock.transform.measuring import measure_columns
+from penstock.transform.measurement import measure_columns
 
 
 class FilledSource:

@@ -21,7 +21,7 @@ from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import FieldStatistics, load_statistics
-from penstock.transform.measuring import measure_columns
+from penstock.transform.measurement import measure_columns
 
 _BLOCK_ROWS: Final = 1 << 14
 _BLOCK_BYTES: Final = 16 << 20

@@ -17,7 +17,7 @@ from penstock.foundation.wording import show
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import Distribution, Elements
 from penstock.transform.base import FitSource
-from penstock.transform.measuring import MAX_MEASURED, measure_elements
+from penstock.transform.measurement import MAX_MEASURED, measure_elements
 
 SMALLEST_SPREAD: Final = float(np.finfo(np.float32).tiny)
 """Numbers with a smaller spread count as equal: their scale factor is out of the range of float32."""

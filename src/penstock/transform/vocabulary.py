@@ -20,7 +20,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.transform.base import FitSource
-from penstock.transform.measuring import MAX_COUNTED, count_values
+from penstock.transform.measurement import MAX_COUNTED, count_values
 
 if TYPE_CHECKING:
     from penstock.statistics.summary import FieldStatistics

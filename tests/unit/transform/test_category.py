@@ -77,7 +77,7 @@ def test_incomplete_statistics_are_followed_by_a_pass():
 
 
 def test_too_many_values_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr("penstock.transform.measuring.MAX_COUNTED", 2)
+    monkeypatch.setattr("penstock.transform.measurement.MAX_COUNTED", 2)
     with raises_with(OptionError, "vocabulary 'x' 4194304 Encode('hash', num_bins=…)"):
         fit(Encode(), Text(), strings(PETS))
 
