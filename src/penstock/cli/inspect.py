@@ -152,7 +152,7 @@ def _format_range(low: int, high: int) -> str:
 
 
 def _format_totals(files: Iterable[FileCheck]) -> str:
-    records = [file.num_sound for file in files]
+    records = [file.num_valid for file in files]
     return f"{format_count(sum(records), 'record')} in {format_count(len(records), 'file')}"
 
 

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordError
-from penstock.jobs.check.file_check import FileCheck, Tally, check_file
+from penstock.jobs.check.file_check import FileCheck, RecordCounter, check_file
 from penstock.read.options import ReadOptions
 from penstock.storage.open_file import OpenFile
 from raising import mentions, raises_with
@@ -19,7 +19,7 @@ NO_EXAMPLE = b"\x0a\x7f"  # the length of the features runs past the payload
 
 def check(path, data: bytes, **options) -> FileCheck:
     path.write_bytes(data)
-    return check_file(OpenFile(path), ReadOptions(**options), Tally())
+    return check_file(OpenFile(path), ReadOptions(**options), RecordCounter())
 
 
 def places(found: FileCheck) -> list[tuple[int | None, int | None]]:
@@ -29,7 +29,7 @@ def places(found: FileCheck) -> list[tuple[int | None, int | None]]:
 def test_check_sound_file_finds_no_fault(tmp_path) -> None:
     found = check(tmp_path / "a.tfrecord", BASE)
     assert found.faults == ()
-    assert (found.num_records, found.num_sound, found.payload, found.compression) == (5, 5, "example", "none")
+    assert (found.num_records, found.num_valid, found.payload, found.compression) == (5, 5, "example", "none")
 
 
 @pytest.mark.parametrize(("compress", "name"), [(gzip.compress, "gzip"), (zlib.compress, "zlib")])
@@ -47,7 +47,7 @@ def test_check_payload_with_a_turned_bit_names_both_crcs(tmp_path) -> None:
     found = check(tmp_path / "a.tfrecord", flip(BASE, 2 * FRAME_BYTES + 40))
     assert places(found) == [(2, 2 * FRAME_BYTES)]
     assert mentions(found.faults[0].what, "payload CRC")
-    assert (found.num_records, found.num_sound) == (5, 4)
+    assert (found.num_records, found.num_valid) == (5, 4)
 
 
 def test_check_several_damages_names_all_in_the_order_of_the_file(tmp_path) -> None:
@@ -75,7 +75,7 @@ def test_check_gzip_with_a_wrong_trailer_names_the_record_that_would_come_next(t
     found = check(tmp_path / "a.tfrecord", flip(data, len(data) - 6))
     assert places(found) == [(5, 5 * FRAME_BYTES)]
     assert mentions(found.faults[0].what, "CRC-32")
-    assert (found.num_records, found.num_sound) == (5, 5)
+    assert (found.num_records, found.num_valid) == (5, 5)
 
 
 def test_check_gzip_with_a_bad_last_payload_and_a_wrong_trailer_names_both(tmp_path) -> None:
@@ -129,7 +129,7 @@ def test_check_first_record_whose_length_looks_like_json_is_a_damaged_record(len
     data = write_records([b"x" * length, b"second"])
     found = check(tmp_path / "a.tfrecord", flip(data, 9))
     assert places(found) == [(0, 0)]
-    assert found.num_sound == 1
+    assert found.num_valid == 1
 
 
 def test_check_file_compressed_otherwise_than_told_is_refused(tmp_path) -> None:
@@ -142,7 +142,7 @@ def test_check_record_above_the_limit_is_a_fault_and_the_next_is_found(tmp_path)
     found = check(tmp_path / "a.tfrecord", data, max_record_bytes=100)
     assert places(found) == [(1, FRAME_BYTES)]
     assert mentions(found.faults[0].what, "max_record_bytes 100 500")
-    assert (found.num_records, found.num_sound) == (3, 2)
+    assert (found.num_records, found.num_valid) == (3, 2)
 
 
 def test_check_trailing_zeros_are_a_fault_unless_allowed(tmp_path) -> None:
@@ -164,15 +164,15 @@ def test_check_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch) -> No
     file = OpenFile(path)
     path.write_bytes(BASE + BASE)
     with raises_with(ChangedFileError, expected=425, got=850):
-        check_file(file, ReadOptions(), Tally())
+        check_file(file, ReadOptions(), RecordCounter())
 
 
-def test_tally_of_two_files_tells_the_payload_of_each(tmp_path) -> None:
-    tally = Tally()
+def test_counter_of_two_files_keeps_the_payload_of_each(tmp_path) -> None:
+    counter = RecordCounter()
     kinds = []
     for name, payloads in {"a": PAYLOADS, "b": [NO_EXAMPLE] * 3, "c": PAYLOADS}.items():
         path = tmp_path / name
         path.write_bytes(write_records(payloads))
-        kinds.append(check_file(OpenFile(path), ReadOptions(), tally).payload)
+        kinds.append(check_file(OpenFile(path), ReadOptions(), counter).payload)
     assert kinds == ["example", "other", "example"]
-    assert tally.survey().records == 13
+    assert counter.survey().records == 13

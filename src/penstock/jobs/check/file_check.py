@@ -1,6 +1,6 @@
-"""A whole file from its first byte to its last, inflated if need be, in pieces of bounded size.
+"""Check of one TFRecord file from its first byte to its last, in chunks of bounded size.
 
-In: an open file. Out: chunks of plain bytes, for the walks that read everything.
+In: an open file, compressed or not. Out: `FileCheck`, with the number of its records and all faults.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def compression_of(file: OpenFile, options: ReadOptions) -> Compression:
     """Return how a file is compressed.
 
     Raises:
-        CorruptRecordError: It is not compressed as the options say.
+        CorruptRecordError: The file is not compressed as the options specify.
     """
     return check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
 
 
 def read_chunks(file: OpenFile, compression: Compression) -> Iterator[bytes]:
-    """Yield the bytes of a file.
+    """Yield the inflated bytes of a file.
 
     Raises:
-        CorruptRecordError: The compressed stream is damaged; everything before the damage was yielded.
+        CorruptRecordError: The compressed stream is damaged; all bytes before the damage have been yielded.
     """
     if compression != "none":
         yield from inflate(file, compression)
@@ -50,13 +50,13 @@ def read_chunks(file: OpenFile, compression: Compression) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault and its place.
+    """A fault in a file and its location.
 
     Attributes:
-        path: The file.
-        record: Number of the record, or None where the file as a whole is concerned.
-        offset: The byte where the record begins, in the inflated bytes of a compressed file; or None.
-        what: What is wrong, and what was expected and found instead.
+        path: Path of the file.
+        record: Number of the record, or None if the fault concerns the file as a whole.
+        offset: Offset of the record in the (inflated) bytes of the file, or None.
+        what: Description of the fault, with the expected and the actual value.
     """
 
     path: Path
@@ -66,13 +66,13 @@ class Fault:
 
     @classmethod
     def from_damage(cls, path: Path, damage: Damage) -> Fault:
-        """Name damage of a file's frames."""
+        """Return the fault for damage to the frames of a file."""
         what = word_contrast(damage.what, damage.expected, damage.got)
         return cls(path, damage.record, damage.offset, what)
 
     @classmethod
     def from_error(cls, path: Path, error: OSError | PenstockError) -> Fault:
-        """Name why a file as a whole cannot be used."""
+        """Return the fault for an error that makes a file as a whole unusable."""
         if isinstance(error, PenstockError):
             what = word_contrast(error.what, error.expected, error.got)
             return cls(path, error.record, error.offset, what)
@@ -84,7 +84,7 @@ class Fault:
 
 
 def word_contrast(what: str, expected: object, got: object) -> str:
-    """Write *what: expected X, got Y*, as far as there is an X and a Y."""
+    """Return *what: expected X, got Y*, without the parts that are None."""
     if expected is None:
         return what
     return f"{what}: expected {expected}" if got is None else f"{what}: expected {expected}, got {got}"
@@ -95,51 +95,51 @@ _TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What a file was found to be.
+    """Result of checking a file.
 
     Attributes:
-        path: The file.
-        identity: Which version of it was looked at.
-        compression: How it is compressed.
-        num_records: Its records, sound or damaged; a damaged stretch counts as one.
-        num_sound: Those whose frame is sound.
-        payload: What its records are.
-        faults: All that is wrong, in the order of the file.
+        path: Path of the file.
+        identity: Version of the file that was checked.
+        compression: Compression of the file.
+        num_records: Number of records, valid or damaged; a damaged stretch counts as one.
+        num_valid: Number of records with a valid frame.
+        payload: Type of the records.
+        faults: All faults, in the order of the file.
     """
 
     path: Path
     identity: FileIdentity
     compression: Compression
     num_records: int
-    num_sound: int
+    num_valid: int
     payload: Payload
     faults: tuple[Fault, ...]
 
 
-class Tally:
-    """Counts the records of files in one survey, and tells what each file adds to it."""
+class RecordCounter:
+    """Counts the records and fields of several files, and the records of each file separately."""
 
     def __init__(self) -> None:
-        self.counter = _native.Survey()
+        self.core = _native.Survey()
         self._before = dict.fromkeys(_TOTALS, 0)
 
     def survey(self) -> Survey:
         """Return the counts over all files."""
-        return Survey.from_counts(self.counter.counts())
+        return Survey.from_counts(self.core.counts())
 
     def difference(self) -> Survey:
-        """Return what came since the last call, without the counts of fields."""
-        counts = self.counter.counts()
+        """Return the counts added since the last call, without the counts of fields."""
+        counts = self.core.counts()
         before, self._before = self._before, {name: counts[name] for name in _TOTALS}
         return Survey(**{name: counts[name] - before[name] for name in _TOTALS}, fields={}, lists={})
 
 
-class SoundStream:
-    """The bytes of a file as far as they can be had.
+class ReadableBytes:
+    """The inflated bytes of a file up to the first damage of its compressed stream.
 
     Attributes:
-        failure: Why they end before their end, or None; known once they were read.
-        num_bytes: How many they are so far.
+        failure: Error that ended the bytes early, or None; set when the bytes have been read.
+        num_bytes: Number of bytes read so far.
     """
 
     def __init__(self, file: OpenFile, compression: Compression) -> None:
@@ -157,30 +157,30 @@ class SoundStream:
             self.failure = failure
 
 
-def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
-    """Read a file from end to end.
+def check_file(file: OpenFile, options: ReadOptions, counter: RecordCounter) -> FileCheck:
+    """Read a whole file, and return its records and faults.
 
     Args:
         file: The file.
-        options: How to read it.
-        tally: Counts the records, beside those of other files that were counted before.
+        options: How to read the file.
+        counter: Counter to which the records of the file are added.
 
     Raises:
-        NotTFRecordError: It is no TFRecord.
-        CorruptRecordError: It is not compressed as the options say.
-        ChangedFileError: Somebody writes to it.
+        NotTFRecordError: The file is not a TFRecord file.
+        CorruptRecordError: The file is not compressed as the options specify.
+        ChangedFileError: The file changed while it was read.
     """
     compression = compression_of(file, options)
     first = file.read(0, FIRST_BYTES)
     if compression == "none":
         refuse_foreign(file.path, first)
     walk = _native.CheckScanner(
-        tally.counter,
+        counter.core,
         file.identity.size if compression == "none" else None,
         options.max_record_bytes,
         options.allow_trailing_zeros,
     )
-    stream = SoundStream(file, compression)
+    stream = ReadableBytes(file, compression)
     for chunk in stream:
         walk.feed(chunk)
     walk.finish()
@@ -192,10 +192,10 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
         last = damages.get(walk.num_records - 1)
         damage = Damage.from_stream(stream.failure, last, walk.num_records, stream.num_bytes)
         damages[damage.record] = damage
-    survey = tally.difference()
+    survey = counter.difference()
     faults = [Fault.from_damage(file.path, damage) for damage in damages.values()]
     faults += _list_malformed(file.path, walk, survey)
-    if walk.num_damages > len(walk.damages()):  # the core lists so many and counts the rest
+    if walk.num_damages > len(walk.damages()):  # the core lists a limited number and counts the rest
         more = walk.num_damages - len(walk.damages())
         faults.append(Fault(file.path, None, None, f"{more} more damaged stretches"))
     faults.sort(key=lambda fault: (fault.record is None, fault.record))
@@ -205,7 +205,7 @@ def check_file(file: OpenFile, options: ReadOptions, tally: Tally) -> FileCheck:
 
 
 def _list_malformed(path: Path, walk: _native.CheckScanner, survey: Survey) -> Iterator[Fault]:
-    """Yield the records that are not what the others are."""
+    """Yield a fault for each record that cannot be parsed as the type of the other records."""
     if survey.payload == "other":
         return
     num_listed = 0
@@ -213,5 +213,5 @@ def _list_malformed(path: Path, walk: _native.CheckScanner, survey: Survey) -> I
         num_listed += not in_lists
         if not in_lists or survey.payload == "sequence_example":
             yield Fault(path, record, offset, describe_malformed(status))
-    if survey.unparsable > num_listed:  # the core lists so many and counts the rest
-        yield Fault(path, None, None, f"{survey.unparsable - num_listed} more records are no Examples")
+    if survey.unparsable > num_listed:  # the core lists a limited number and counts the rest
+        yield Fault(path, None, None, f"{survey.unparsable - num_listed} more records are not Examples")

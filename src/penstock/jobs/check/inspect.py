@@ -1,7 +1,7 @@
-"""The first sound records of some files, decoded.
+"""Inspection of TFRecord files: counts, fields, and the first samples.
 
-In: files and their schema. Out: samples, or payloads where the records are no Examples. Reads no further than
-it must, and passes over damage.
+In: paths, and what is declared about the fields. Out: `Inspection`. Damaged records are skipped and listed
+as faults.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from penstock.columns import Payload
 from penstock.decode.plan import DecodePlan
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError
-from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream, Tally, check_file, compression_of
-from penstock.jobs.check.read_progress import Meter, Progress
+from penstock.jobs.check.file_check import (
+    Fault,
+    FileCheck,
+    ReadableBytes,
+    RecordCounter,
+    check_file,
+    compression_of,
+)
+from penstock.jobs.check.read_progress import Progress, ReadProgress
 from penstock.jobs.stored_data import Declaration
 from penstock.read.listing import declared_schema, list_files
 from penstock.read.opening import open_files
@@ -38,7 +45,7 @@ _HEADER_BYTES = 12
 
 
 def read_frames(paths: Iterable[Path], options: ReadOptions, payload: Payload) -> Iterator[bytes]:
-    """Yield whole frames of sound records, file by file."""
+    """Yield the frames of valid records, file by file."""
     is_example = payload in ("example", "sequence_example")
     for path in paths:
         file = OpenFile(path)
@@ -50,22 +57,23 @@ def read_frames(paths: Iterable[Path], options: ReadOptions, payload: Payload) -
             is_example,
             payload == "sequence_example",
         )
-        for chunk in SoundStream(file, compression):
+        for chunk in ReadableBytes(file, compression):
             walk.feed(chunk)
-            yield from _part_frames(walk.take()[0])
+            yield from _split_frames(walk.take()[0])
 
 
 def read_head(
     paths: Iterable[Path], options: ReadOptions, payload: Payload, num_records: int, enough_bytes: int
 ) -> list[bytes]:
-    """Return the first frames: so many, and more up to some bytes.
+    """Return the first frames.
 
     Args:
         paths: The files.
-        options: How to read them.
-        payload: What their records are.
-        num_records: How many frames are wanted.
-        enough_bytes: While they take less than this, up to a hundred frames come even if fewer are wanted.
+        options: How to read the files.
+        payload: Type of the records.
+        num_records: Number of requested frames.
+        enough_bytes: Up to 100 frames are returned, even if fewer are requested, as long as they take no
+            more than this number of bytes.
     """
     frames: list[bytes] = []
     num_bytes = 0
@@ -78,7 +86,7 @@ def read_head(
 
 
 def decode_frames(frames: list[bytes], schema: Schema) -> list[Sample]:
-    """Return the samples of frames; those that do not fit the schema are left out."""
+    """Return the samples of frames, without those that do not fit the schema."""
     plan = DecodePlan(schema)
     while frames:
         bounds = np.cumsum([0, *map(len, frames)]).astype(np.uint64)
@@ -92,11 +100,11 @@ def decode_frames(frames: list[bytes], schema: Schema) -> list[Sample]:
 
 
 def payload_of(frame: bytes) -> bytes:
-    """Return what a frame holds."""
+    """Return the payload of a frame."""
     return frame[_HEADER_BYTES : len(frame) - _FRAME_BYTES + _HEADER_BYTES]
 
 
-def _part_frames(frames: bytes) -> Iterator[bytes]:
+def _split_frames(frames: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(frames):
         end = at + _FRAME_BYTES + int.from_bytes(frames[at : at + 8], "little")
@@ -104,17 +112,17 @@ def _part_frames(frames: bytes) -> Iterator[bytes]:
         at = end
 
 
-_EXAMPLE_BYTES = 4 << 20  # of records, to find a value of each field to show
+_EXAMPLE_BYTES = 4 << 20  # of records are read to find a value of each field to show
 
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions:
-    """What is declared about the fields, and how much is wanted.
+    """Options of `inspect`.
 
     Attributes:
-        read: How to read.
+        read: How to read the files.
         declaration: Types, shapes and roles of fields.
-        num_samples: How many samples are wanted.
+        num_samples: Number of requested samples.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -128,16 +136,16 @@ class InspectOptions:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found.
+    """Result of inspecting files.
 
     Attributes:
         splits: The files by split.
-        survey: The counts over all sound records.
-        schema: The fields, declared or inferred. What has no one type is not in it.
-        samples: The first samples, at least as many as were asked for if there are so many.
-        payloads: The first payloads, where the records are no Examples.
-        num_samples: How many samples were asked for.
-        manifest: What the folder says of itself, if one folder with a manifest is all that was named.
+        survey: Counts over all valid records.
+        schema: The fields, declared or inferred, without fields that have no single type.
+        samples: The first samples: at least the requested number, if the files hold that many.
+        payloads: The first payloads, if the records are not Examples.
+        num_samples: Number of requested samples.
+        manifest: Manifest of the folder, if the input is exactly one folder with a manifest.
     """
 
     splits: Mapping[str, tuple[FileCheck, ...]]
@@ -150,32 +158,32 @@ class Inspection:
 
     @property
     def files(self) -> tuple[FileCheck, ...]:
-        """The files."""
+        """The files of all splits."""
         return tuple(file for files in self.splits.values() for file in files)
 
     @property
     def num_bytes(self) -> int:
-        """What the files take on disk."""
+        """Size of the files on disk."""
         return sum(file.identity.size for file in self.files)
 
     @property
     def compression(self) -> str:
-        """How the files are compressed: "none", "gzip", "zlib" or "mixed"."""
+        """Compression of the files: "none", "gzip", "zlib" or "mixed"."""
         found = {file.compression for file in self.files}
         return found.pop() if len(found) == 1 else "mixed"
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """All that is wrong with the files."""
+        """All faults of the files."""
         return tuple(fault for file in self.files for fault in file.faults)
 
     @property
     def entries(self) -> dict[str, FieldSurvey | ListSurvey]:
-        """What was counted, by field name; nothing where the records are no Examples."""
+        """Counts by field name; empty if the records are not Examples."""
         return {} if self.survey.payload in ("other", "empty") else name_entries(self.survey)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the findings for `json.dumps`; the samples are not in it."""
+        """Return the result for `json.dumps`, without the samples."""
         fields, lists = {}, {}
         for name, entry in self.entries.items():
             if isinstance(entry, ListSurvey):
@@ -190,7 +198,7 @@ class Inspection:
                     "min_len": entry.min_len,
                     "max_len": entry.max_len,
                 }
-        form: dict[str, Any] = {
+        result: dict[str, Any] = {
             "files": len(self.files),
             "records": self.survey.records,
             "bytes": self.num_bytes,
@@ -199,14 +207,14 @@ class Inspection:
             "fields": fields,
         }
         if self.survey.payload == "sequence_example":
-            form["feature_lists"] = lists
+            result["feature_lists"] = lists
         if self.manifest is not None:
-            form["manifest"] = _describe_manifest(self.manifest)
-        return form
+            result["manifest"] = _describe_manifest(self.manifest)
+        return result
 
 
 def _describe_manifest(manifest: Manifest) -> dict[str, Any]:
-    """Return what a manifest says beside the files of its splits, which are many."""
+    """Return the content of a manifest without the list of its shards, which may be long."""
     return {
         "penstock": manifest.version,
         "splits": {
@@ -226,14 +234,14 @@ def inspect(
     options: InspectOptions | None = None,
     on_progress: Progress | None = None,
 ) -> Inspection:
-    """Count all that is in the files, and tell what the fields are.
+    """Count records and fields of files, and infer the types of the fields.
 
-    Damaged records are passed over, and named in `faults`.
+    Damaged records are skipped and listed in `faults`.
 
     Raises:
-        NoSuchPathError: A path leads to no file.
+        NoSuchPathError: A path does not match any file.
         MissingShardError: A file of an `-of-N` set is missing.
-        NotTFRecordError: A file is no TFRecord.
+        NotTFRecordError: A file is not a TFRecord file.
         UnknownNameError: Something is declared about a field that does not exist.
         SchemaError: The records cannot hold a field as it is declared.
 
@@ -246,13 +254,13 @@ def inspect(
     listing = list_files(paths)
     folders, groups = listing.folders, listing.paths()
     in_order = [path for group in groups.values() for path in group]
-    meter = Meter(in_order, on_progress)
-    tally = Tally()
+    progress = ReadProgress(in_order, on_progress)
+    counter = RecordCounter()
     splits: dict[str, list[FileCheck]] = {name: [] for name in groups}
     for name, path in ((name, path) for name, group in groups.items() for path in group):
-        with meter.open(path) as file:
-            splits[name].append(check_file(file, options.read, tally))
-    survey = tally.survey()
+        with progress.open(path) as file:
+            splits[name].append(check_file(file, options.read, counter))
+    survey = counter.survey()
     schema = _resolve(survey, declared_schema(folders), options.declaration)
     frames = read_head(in_order, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
     is_other = survey.payload == "other"
@@ -265,7 +273,7 @@ def inspect(
 
 
 def read_schema(paths: PathLike | Iterable[PathLike], options: InspectOptions | None = None) -> Schema:
-    """Return what records hold, without a look at each: by their manifest, else as `penstock.open` finds it.
+    """Return the schema without reading all records: from the manifest, or as `penstock.open` infers it.
 
     Raises:
         PenstockError: As for `inspect`.

@@ -1,6 +1,6 @@
-"""How far a job that reads whole files has come.
+"""Progress of a job that reads whole files.
 
-In: the files it is going to read. Out: calls of `Progress` with the bytes read so far and those of all files.
+In: the files to read. Out: calls of `Progress` with the number of bytes read so far and the total.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _REST_BYTES = 1 << 20
 Progress: TypeAlias = Callable[[int, int], None]
 
 
-class Meter:
-    """Adds up what is read of several files.
+class ReadProgress:
+    """Counts the bytes that are read from several files.
 
-    It counts bytes on disk: how many a compressed file inflates to nobody knows beforehand.
+    It counts bytes on disk, because the inflated size of a compressed file is not known in advance.
     """
 
     def __init__(self, paths: Iterable[Path], report: Progress | None, *, num_passes: int = 1) -> None:
@@ -30,10 +30,10 @@ class Meter:
         self._total = num_passes * sum(_size(path) for path in paths)
 
     @contextlib.contextmanager
-    def open(self, path: Path) -> Iterator[MeteredFile]:
-        """Open a file for one pass; at the end it counts as read, whatever was read of it."""
+    def open(self, path: Path) -> Iterator[CountedFile]:
+        """Open a file for one pass; when it is closed, all of its bytes count as read."""
         size = _size(path)
-        file = MeteredFile(path, self)
+        file = CountedFile(path, self)
         try:
             yield file
         finally:
@@ -47,34 +47,34 @@ class Meter:
             self._report(self._done, self._total)
 
 
-class MeteredFile(OpenFile):
-    """A file that tells how much was read of it, and can tell the hash of it all."""
+class CountedFile(OpenFile):
+    """A file that reports how many bytes were read, and can compute the hash of its content."""
 
-    def __init__(self, path: Path, meter: Meter) -> None:
+    def __init__(self, path: Path, progress: ReadProgress) -> None:
         super().__init__(path)
         self.furthest = 0
-        self._meter = meter
+        self._progress = progress
         self._hash: Any = None
 
     def begin_hash(self) -> None:
-        """Hash what is read from now on; nothing may have been read before, and no gap be left."""
+        """Hash the bytes that are read from now on; the file must be read from its start, without gaps."""
         self._hash = hashlib.sha256()
 
     def finish_hash(self) -> str:
-        """Return the SHA-256 of the whole file in hex; what nobody has read yet is read now."""
+        """Return the SHA-256 of the whole file in hex; the bytes that were not read yet are read now."""
         while self.read(self.furthest, _REST_BYTES):
             pass
         return str(self._hash.hexdigest())
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return up to `size` bytes from `offset` on; fewer only at the end of the file."""
+        """Return `size` bytes from `offset` on; fewer only at the end of the file."""
         data = super().read(offset, size)
         ahead = offset + len(data) - self.furthest
         if ahead > 0:
             if self._hash is not None:
                 self._hash.update(memoryview(data)[-ahead:])
             self.furthest += ahead
-            self._meter.advance(ahead)
+            self._progress.advance(ahead)
         return data
 
 
@@ -82,4 +82,4 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # whoever opens it says what is wrong
+        return 0  # opening the file raises the error

@@ -1,6 +1,7 @@
-"""Where a job that writes one file for each it reads puts them.
+"""Repair of single files: output paths, separation of valid and damaged records, writing.
 
-In: what the caller named, and an output folder. Out: a place for each file, none of which can harm the input.
+In: the given paths and an output folder. Out: one output file per input file, never inside the input, and
+the damaged bytes in the quarantine folder.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from penstock import _native
 from penstock.columns import Compression
 from penstock.decode.status import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
-from penstock.jobs.check.file_check import Fault, FileCheck, SoundStream, Tally, check_file, word_contrast
-from penstock.jobs.check.read_progress import Meter
+from penstock.jobs.check.file_check import (
+    Fault,
+    FileCheck,
+    ReadableBytes,
+    RecordCounter,
+    check_file,
+    word_contrast,
+)
+from penstock.jobs.check.read_progress import ReadProgress
 from penstock.read.damage import Damage
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
@@ -29,73 +37,79 @@ from penstock.storage.paths import PathLike, find_files, refuse_inside
 QUARANTINE = "quarantine"
 
 
-def place_files(
+def assign_paths(
     paths: PathLike | Iterable[PathLike], out: Path, *, overwrite: bool = False
 ) -> dict[Path, Path]:
-    """Return each file's place below `out`: its path inside the folder that was named, or else its name.
+    """Return the output path of each file, relative to `out`.
+
+    Files of a given folder keep their path inside that folder; other files keep their name.
 
     Raises:
-        NoSuchPathError: A path leads to no file.
+        NoSuchPathError: A path does not match any file.
         MissingShardError: A file of an `-of-N` set is missing.
-        PathError: Two files would take one place, a place is taken already, or `out` is where the input is.
+        PathError: Two files have the same output path, an output file already exists, or `out` is inside
+            the input.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files, named_singly = find_files(given)
     group_files(files, named_singly=named_singly)
     _refuse_input(out, files, given)
-    places: dict[Path, Path] = {}
+    outputs: dict[Path, Path] = {}
     owners: dict[Path, Path] = {}
     for each in given:
         folder = Path(each)
         for file in find_files(each)[0]:
-            place = file.relative_to(folder) if folder.is_dir() else Path(file.name)
-            if places.setdefault(file, place) != place:
-                raise _collision("named twice", file, f"{places[file]} and {place}")
-            if owners.setdefault(place, file) != file:
-                raise _collision(f"has the place of {owners[place]}", file, os.fspath(out / place))
-    for place in owners:
-        if place.parts[0] == QUARANTINE:
-            raise PathError("has the name of the quarantine folder", path=place, advice="Rename it.")
+            output = file.relative_to(folder) if folder.is_dir() else Path(file.name)
+            if outputs.setdefault(file, output) != output:
+                raise _collision("is given twice", file, f"{outputs[file]} and {output}")
+            if owners.setdefault(output, file) != file:
+                what = f"has the same output path as {owners[output]}"
+                raise _collision(what, file, os.fspath(out / output))
+    for output in owners:
+        if output.parts[0] == QUARANTINE:
+            advice = "Rename it."
+            raise PathError("has the name of the quarantine folder", path=output, advice=advice)
         if not overwrite:
-            refuse_existing(out / place)
-    return places
+            refuse_existing(out / output)
+    return outputs
 
 
 def _collision(what: str, file: Path, got: str) -> PathError:
-    advice = "Give each folder an output folder of its own."
-    return PathError(what, path=file, expected="one place for each file", got=got, advice=advice)
+    advice = "Repair each input folder into its own output folder."
+    return PathError(what, path=file, expected="one output path per file", got=got, advice=advice)
 
 
 def _refuse_input(out: Path, files: Iterable[Path], given: Iterable[PathLike]) -> None:
     if os.path.lexists(out) and not out.is_dir():
-        raise PathError("not a folder", path=out, advice="Name a folder for the output.")
+        raise PathError("is not a folder", path=out, advice="Choose a folder for the output.")
     refuse_inside(out, files)
     resolved = out.resolve()
     for each in given:
         folder = Path(each).resolve()
-        # Inside the input too: whoever opens the input folder would find the output in it.
+        # Opening the input folder later must not find the output in it.
         if folder.is_dir() and (resolved == folder or folder in resolved.parents):
             raise PathError(
-                "the output folder lies in the folder of the input",
+                "the output folder is inside the input folder",
                 path=out,
                 advice="Choose another output folder.",
             )
 
 
 _DEFLATE_LEVEL = 6
-# What makes zlib write each format. Its gzip header has no name and no time in it: equal input, equal output.
+# Window bits select the format that zlib writes. Its gzip header has no file name and no time, so that equal
+# input gives equal output.
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What was not kept.
+    """Bytes or records that were not kept.
 
     Attributes:
-        fault: Where and why.
-        num_bytes: How many bytes; 0 for what could not be inflated.
-        bad_offset: Where they begin among all bad bytes of the file.
-        num_records: How many records; a damaged stretch counts as one.
+        fault: Location and reason of the loss.
+        num_bytes: Number of bytes; 0 for bytes that could not be inflated.
+        bad_offset: Offset of the bytes in the quarantine file.
+        num_records: Number of records; a damaged stretch counts as one.
     """
 
     fault: Fault
@@ -105,8 +119,8 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Sifting:
-    """How a file was parted: how many records are good, and what was lost."""
+class FileSeparation:
+    """Number of valid records of a file, and its losses."""
 
     num_kept: int
     losses: tuple[Loss, ...]
@@ -118,13 +132,13 @@ class Sifting:
 
 
 class Compressor(Protocol):
-    """Compresses a stream piece by piece."""
+    """Compresses a stream in chunks."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Take more bytes, and return what is ready."""
+        """Add bytes, and return the compressed bytes that are ready."""
 
     def flush(self) -> bytes:
-        """Return the rest."""
+        """Return the remaining compressed bytes."""
 
 
 class _Identity:
@@ -136,30 +150,30 @@ class _Identity:
 
 
 def make_compressor(compression: Compression) -> Compressor:
-    """Return what compresses a file in the same way again; the same bytes give the same bytes."""
+    """Return a compressor for a format; the same input always gives the same output."""
     if compression == "none":
         return _Identity()
     return zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _WINDOW_BITS[compression])
 
 
-def sift_file(
+def separate_records(
     file: OpenFile,
     check: FileCheck,
     options: ReadOptions,
     keep: Callable[[bytes], None],
     reject: Callable[[bytes], None],
-) -> Sifting:
-    """Part a file.
+) -> FileSeparation:
+    """Separate the valid records of a file from its damaged bytes.
 
     Args:
         file: The file.
-        check: What it was found to be.
-        options: How to read it.
-        keep: Takes the good frames, in order.
-        reject: Takes the bad bytes, in order.
+        check: Result of checking the file.
+        options: How to read the file.
+        keep: Called with the valid frames, in order.
+        reject: Called with the damaged bytes, in order.
 
     Raises:
-        ChangedFileError: It is no longer what was checked.
+        ChangedFileError: The file has changed since it was checked.
     """
     walk = _native.RepairScanner(
         file.identity.size if check.compression == "none" else None,
@@ -170,7 +184,7 @@ def sift_file(
     )
     found: list[tuple[_native.Damage, int]] = []
 
-    def hand_over() -> None:
+    def pass_on() -> None:
         good, bad, losses = walk.take()
         found.extend(losses)
         if good:
@@ -178,26 +192,26 @@ def sift_file(
         if bad:
             reject(bad)
 
-    stream = SoundStream(file, check.compression)
+    stream = ReadableBytes(file, check.compression)
     for chunk in stream:
         walk.feed(chunk)
-        hand_over()
+        pass_on()
     walk.finish()
-    hand_over()
+    pass_on()
     file.check_unchanged(check.identity)
     num_records = walk.num_good + len(found)
-    return Sifting(walk.num_good, tuple(_name_losses(file, stream, found, num_records)))
+    return FileSeparation(walk.num_good, tuple(_name_losses(file, stream, found, num_records)))
 
 
 def _name_losses(
-    file: OpenFile, stream: SoundStream, found: list[tuple[_native.Damage, int]], num_records: int
+    file: OpenFile, stream: ReadableBytes, found: list[tuple[_native.Damage, int]], num_records: int
 ) -> Iterator[Loss]:
     bad_offset = 0
     last = None
     for each, status in found:
         damage = Damage.from_core(each)
         if stream.failure is not None and damage.is_cut:
-            last = damage  # it is the last: nothing follows what the end of the stream cuts
+            last = damage  # always the last one: the stream ends inside this record
             break
         fault = Fault.from_damage(file.path, damage)
         if status:
@@ -210,26 +224,26 @@ def _name_losses(
 
 
 @dataclass(frozen=True)
-class MendedFile:
-    """What became of a file.
+class RepairedFile:
+    """Result of repairing a file.
 
     Attributes:
-        path: The file.
-        place: Where its good records are, below the output folder.
-        num_kept: How many they are.
-        losses: What was lost.
-        failure: Why it could not be repaired and nothing was written, or None.
+        path: Path of the input file.
+        output: Path of the repaired file, relative to the output folder.
+        num_kept: Number of records that were kept.
+        losses: All losses.
+        failure: Reason why the file could not be repaired and nothing was written, or None.
     """
 
     path: Path
-    place: Path
+    output: Path
     num_kept: int = 0
     losses: tuple[Loss, ...] = ()
     failure: Fault | None = None
 
     @property
     def num_lost(self) -> int:
-        """How many records were lost."""
+        """Number of records that were lost."""
         return sum(loss.num_records for loss in self.losses)
 
     @property
@@ -237,11 +251,11 @@ class MendedFile:
         """How many bytes were lost."""
         return sum(loss.num_bytes for loss in self.losses)
 
-    def compare(self, num_records: int) -> MendedFile:
-        """Return the same file; the records that it should have, and has not, are lost.
+    def compare(self, num_records: int) -> RepairedFile:
+        """Return the same result, with the records that the manifest lists and the file lacks as a loss.
 
         Args:
-            num_records: How many records the manifest lists.
+            num_records: Number of records that the manifest lists.
         """
         num_found = self.num_kept + self.num_lost
         if self.failure is not None or num_found >= num_records:
@@ -251,54 +265,54 @@ class MendedFile:
         return replace(self, losses=(*self.losses, loss))
 
     @property
-    def bad_place(self) -> Path:
-        """Where its bad bytes are, below the quarantine folder."""
-        return name_bad(self.place)
+    def bad_path(self) -> Path:
+        """Path of the damaged bytes, relative to the quarantine folder."""
+        return find_bad_path(self.output)
 
 
-def name_bad(place: Path) -> Path:
-    """Return the place in the quarantine for the bad bytes of the file with this place in the output."""
-    return place.with_name(f"{place.name}.bad")
+def find_bad_path(output: Path) -> Path:
+    """Return the path in the quarantine folder for the damaged bytes of an output file."""
+    return output.with_name(f"{output.name}.bad")
 
 
-class Mender:
+class FileRepairer:
     """Repairs files into one folder.
 
-    Each is read twice: the first pass tells what its records are, and so which of them are bad; the second
-    parts them.
+    Each file is read twice: the first pass finds the type of the records, which decides which of them are
+    damaged; the second pass separates them.
     """
 
-    def __init__(self, out: Path, options: ReadOptions, meter: Meter, *, overwrite: bool) -> None:
+    def __init__(self, out: Path, options: ReadOptions, progress: ReadProgress, *, overwrite: bool) -> None:
         self._out = out
         self._options = options
-        self._meter = meter
+        self._progress = progress
         self._overwrite = overwrite
 
-    def mend(self, path: Path, place: Path) -> MendedFile:
-        """Repair a file, or say why that cannot be.
+    def repair(self, path: Path, output: Path) -> RepairedFile:
+        """Repair a file; a file that cannot be repaired is returned with its `failure`.
 
         Raises:
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full, or writing fails.
         """
         try:
-            with self._meter.open(path) as file:
-                check = check_file(file, self._options, Tally())
-            with self._meter.open(path) as file:
+            with self._progress.open(path) as file:
+                check = check_file(file, self._options, RecordCounter())
+            with self._progress.open(path) as file:
                 file.check_unchanged(check.identity)
-                sifting = self._part(file, check, place)
+                separation = self._separate(file, check, output)
         except WriteError:
             raise
         except (PenstockError, OSError) as error:
-            return MendedFile(path, place, failure=Fault.from_error(path, error))
-        return MendedFile(path, place, sifting.num_kept, sifting.losses)
+            return RepairedFile(path, output, failure=Fault.from_error(path, error))
+        return RepairedFile(path, output, separation.num_kept, separation.losses)
 
-    def _part(self, file: OpenFile, check: FileCheck, place: Path) -> Sifting:
+    def _separate(self, file: OpenFile, check: FileCheck, output: Path) -> FileSeparation:
         compressor = make_compressor(check.compression)
-        bad_path = self._out / QUARANTINE / name_bad(place)
+        bad_path = self._out / QUARANTINE / find_bad_path(output)
         bad: AtomicFile | None = None
-        # Left in reverse: the bad bytes are in their place before the good ones are.
+        # Contexts exit in reverse order: the damaged bytes are stored before the valid records.
         with ExitStack() as stack:
-            good = stack.enter_context(AtomicFile(self._out / place, overwrite=self._overwrite))
+            good = stack.enter_context(AtomicFile(self._out / output, overwrite=self._overwrite))
 
             def reject(data: bytes) -> None:
                 nonlocal bad
@@ -309,12 +323,12 @@ class Mender:
             def keep(frames: bytes) -> None:
                 good.write(compressor.compress(frames))
 
-            sifting = sift_file(file, check, self._options, keep, reject)
+            separation = separate_records(file, check, self._options, keep, reject)
             good.write(compressor.flush())
-            if bad is not None and sifting.num_bytes_lost < bad.num_bytes:
-                bad.truncate(sifting.num_bytes_lost)  # zeros at the end, which are allowed and no loss
-            if sifting.num_bytes_lost == 0:
+            if bad is not None and separation.num_bytes_lost < bad.num_bytes:
+                bad.truncate(separation.num_bytes_lost)  # trailing zeros, which are allowed and not a loss
+            if separation.num_bytes_lost == 0:
                 if bad is not None:
                     bad.discard()
-                bad_path.unlink(missing_ok=True)  # of an earlier repair that is overwritten
-        return sifting
+                bad_path.unlink(missing_ok=True)  # a file of an earlier repair that is overwritten
+        return separation

@@ -1,6 +1,7 @@
-"""A fitted pipeline as Python code for TensorFlow: batches of a data set without Penstock.
+"""Python code that reads a data set with TensorFlow, without Penstock.
 
-In: paths of TFRecords and of a pipeline. Out: the text of a script that binds `dataset`.
+In: paths of TFRecords and of a fitted pipeline, or a schema. Out: the text of a script that defines
+`dataset`, or of a function that parses one record.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ def write_graph(
     split: str | None = None,
     options: InspectOptions | None = None,
 ) -> str:
-    """Return the code of the data set that `Split.to_tf_graph` makes.
+    """Return the code for the data set that `Split.to_tf_graph` returns.
 
     Args:
         paths: The data set.
-        pipeline: The file that `Pipeline.save` wrote. Long vocabularies are not in the code: it reads them
-            from a file of this name beside itself.
-        split: Whose files are read: those of "train", or of the only split, if not given.
-        options: What is declared about the fields; if nothing is, the manifest or the pipeline decides.
+        pipeline: The file that `Pipeline.save` wrote. The code does not contain long vocabularies: it
+            reads them from a file of this name in its own folder.
+        split: Name of the split to read; by default "train", or the only split.
+        options: What is declared about the fields; by default, the manifest or the pipeline decides.
 
     Raises:
-        OptionError: TensorFlow has no operations for something.
+        OptionError: The pipeline has a step for which TensorFlow has no operation.
         PenstockError: As for `inspect`, and for `Pipeline.load`.
     """
     options = options or InspectOptions()
@@ -63,23 +64,23 @@ def _choose_split(dataset: Dataset) -> str:
     if "train" in names or len(names) == 1:
         return "train" if "train" in names else names[0]
     got = ", ".join(map(show, names)) or "none"
-    expected = "one that is called 'train', or only one"
-    raise OptionError("splits", expected=expected, got=got, advice="Name one: --split NAME.")
+    expected = "a split named 'train', or only one split"
+    raise OptionError("splits", expected=expected, got=got, advice="Choose a split with --split NAME.")
 
 
 _KIND_TYPES = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
-# What tf.io.decode_raw does not take, by what it takes with the same number of bits.
+# Types that tf.io.decode_raw does not support, with a supported type of the same size.
 _DECODED_AS = {"uint32": "int32", "uint64": "int64"}
 
 
 def write_parser(schema: Schema, payload: Payload) -> str:
-    """Return the code.
+    """Return the code of a function that parses one record.
 
-    A field that records may lack, and that has no default, comes out with one dimension more: of 1, or of 0
-    where the record lacks it. A list that a record lacks comes out as a list of no values.
+    An optional field without a default is returned with one additional dimension, of size 1, or of size 0 if
+    the record lacks the field. A list that the record lacks is returned as an empty list.
 
     Raises:
-        PayloadError: The records are no Examples.
+        PayloadError: The records are not Examples.
 
     Example:
         >>> print(write_parser(Schema({"age": Number("int64")}), "example"))
@@ -164,7 +165,7 @@ DESCRIPTIONS: dict[type[Field], Callable[[Any], str]] = {
 
 
 def _write_value(name: str, field: Field) -> str:
-    """Return the expression for a field's value, of its type and shape."""
+    """Return the expression for the value of a field, with its type and shape."""
     source = "steps" if field.is_feature_list else "values"
     value = f"{source}[{_quote(field.wire_key(name))}]"
     if not isinstance(field, Tensor | Number):
@@ -175,8 +176,8 @@ def _write_value(name: str, field: Field) -> str:
         value = f"tf.io.decode_raw({value}, tf.{decoded})"
         if decoded != field.dtype:
             value = f"tf.bitcast({value}, tf.{field.dtype})"
-        is_one_more = field.optional and field.default is None
-        return f"tf.reshape({value}, {[-1, *shape] if is_one_more else shape})"
+        has_extra_dimension = field.optional and field.default is None
+        return f"tf.reshape({value}, {[-1, *shape] if has_extra_dimension else shape})"
     if field.dtype == "uint64":
         return f"tf.bitcast({value}, tf.uint64)"
     return value if field.dtype in ("int64", "float32") else f"tf.cast({value}, tf.{field.dtype})"

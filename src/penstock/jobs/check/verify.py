@@ -1,6 +1,7 @@
-"""Whether a shard is what its manifest promises: its size, its hash, its records, its indexes.
+"""Verification of TFRecord files and data sets: frames, CRCs, records, and agreement with the manifest.
 
-In: a shard that was read to its last byte, and its entry. Out: a fault for each promise that is not kept.
+In: paths. Out: `Verification`, with all faults of all files. Of a shard in a manifest, size, hash, number of
+records and indexes are compared as well.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 
 from penstock.columns import Payload
 from penstock.errors import ManifestError, PathError, PenstockError
-from penstock.jobs.check.file_check import Fault, FileCheck, Tally, check_file, word_contrast
-from penstock.jobs.check.read_progress import Meter, Progress
+from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
+from penstock.jobs.check.read_progress import Progress, ReadProgress
 from penstock.read.index import build_index
 from penstock.read.listing import find_folders
 from penstock.read.naming import group_files
@@ -37,7 +38,7 @@ _MOST_ITEM_BYTES = 8
 
 
 def compare_shard(check: FileCheck, sha256: str, entry: ShardEntry) -> Iterator[Fault]:
-    """Yield how a shard differs from what its manifest says."""
+    """Yield a fault for each difference between a shard and its entry in the manifest."""
     for what, expected, got in (
         ("size of the shard, by the manifest", entry.num_bytes, check.identity.size),
         ("number of records, by the manifest", entry.num_records, check.num_records),
@@ -48,7 +49,7 @@ def compare_shard(check: FileCheck, sha256: str, entry: ShardEntry) -> Iterator[
 
 
 def compare_indexes(path: Path, entry: ShardEntry, options: ReadOptions) -> Iterator[Fault]:
-    """Yield the indexes of a sound shard that are not its own; a shard need not have any."""
+    """Yield a fault for each index that does not match its valid shard; indexes are optional."""
     offsets = build_index(OpenFile(path), options).offsets
     limit = options.max_record_bytes
     own, text = path.parent / index_name(entry.name), path.parent / tfindex_name(entry.name)
@@ -65,7 +66,7 @@ def compare_indexes(path: Path, entry: ShardEntry, options: ReadOptions) -> Iter
 
 
 def _read(path: Path, most: int) -> bytes | None:
-    """Return what an index holds, a byte more than it can have at most; None if it is not there."""
+    """Return the content of an index, up to one byte more than `most`; None if it does not exist."""
     try:
         return OpenFile(path).read(0, most + 1)
     except PathError:
@@ -74,14 +75,15 @@ def _read(path: Path, most: int) -> bytes | None:
 
 @dataclass(frozen=True)
 class VerifiedFile:
-    """One of the files.
+    """Result of verifying one file.
 
     Attributes:
-        path: The file.
-        num_records: Its records, sound or damaged; a damaged stretch counts as one. 0 if it is no TFRecord.
-        num_bytes: Its size on disk.
-        payload: What its records are; of "other" only the frames were checked.
-        faults: All that is wrong with it.
+        path: Path of the file.
+        num_records: Number of records, valid or damaged; a damaged stretch counts as one. 0 if the file is
+            not a TFRecord file.
+        num_bytes: Size of the file on disk.
+        payload: Type of the records; for "other", only the frames were checked.
+        faults: All faults of the file.
     """
 
     path: Path
@@ -93,12 +95,12 @@ class VerifiedFile:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found.
+    """Result of verifying files.
 
     Attributes:
-        files: The files, in the order in which they were looked at.
-        faults: All faults of all files, and of the set itself.
-        advice: What to do about a manifest that cannot be read; empty if there is none.
+        files: The files, in the order in which they were read.
+        faults: All faults of the files and of the manifest.
+        advice: What to do about a manifest that cannot be read; otherwise empty.
     """
 
     files: tuple[VerifiedFile, ...]
@@ -107,26 +109,26 @@ class Verification:
 
     @property
     def num_records(self) -> int:
-        """The records of all files."""
+        """Number of records of all files."""
         return sum(file.num_records for file in self.files)
 
     @property
     def num_bytes(self) -> int:
-        """What all files take on disk."""
+        """Size of all files on disk."""
         return sum(file.num_bytes for file in self.files)
 
     @property
     def num_other(self) -> int:
-        """The records of files whose records are no Examples: only their frames were checked."""
+        """Number of records that are not Examples: only their frames were checked."""
         return sum(file.num_records for file in self.files if file.payload == "other")
 
     @property
     def num_bad_files(self) -> int:
-        """How many of the files have faults."""
+        """Number of files with faults."""
         return sum(bool(file.faults) for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the findings for `json.dumps`."""
+        """Return the result for `json.dumps`."""
         return {
             "files": len(self.files),
             "records": self.num_records,
@@ -140,14 +142,14 @@ def verify(
     options: ReadOptions | None = None,
     on_progress: Progress | None = None,
 ) -> Verification:
-    """Look at every byte of every file.
+    """Read and check every byte of every file.
 
-    A record is sound if its frame is, with both CRCs, and if it is an Example in a file of Examples, or a
-    SequenceExample in a file of such. A file of something else need only have sound frames. The shards of a
-    folder with a manifest must also be what that says, and their indexes must be theirs.
+    A record is valid if its frame and both CRCs are valid and if, in a file of Examples or SequenceExamples,
+    it can be parsed as one. In files of other payloads only the frames are checked. The shards of a folder
+    with a manifest must also match the manifest, and their indexes must match the shards.
 
     Raises:
-        NoSuchPathError: A path leads to no file.
+        NoSuchPathError: A path does not match any file.
 
     Example:
         >>> verify("pets/").faults
@@ -171,30 +173,30 @@ def verify(
             group_files(bare, named_singly=named_singly)
         except PenstockError as error:
             faults.append(Fault.from_error(Path(error.path or ""), error))
-    meter = Meter([*(path for path, _ in shards), *bare], on_progress)
-    verified = [_verify_file(path, options, meter, entry) for path, entry in shards]
-    verified += [_verify_file(path, options, meter) for path in bare]
+    progress = ReadProgress([*(path for path, _ in shards), *bare], on_progress)
+    verified = [_verify_file(path, options, progress, entry) for path, entry in shards]
+    verified += [_verify_file(path, options, progress) for path in bare]
     faults += [fault for file in verified for fault in file.faults]
     return Verification(tuple(verified), tuple(faults), advice)
 
 
 def _verify_file(
-    path: Path, options: ReadOptions, meter: Meter, entry: ShardEntry | None = None
+    path: Path, options: ReadOptions, progress: ReadProgress, entry: ShardEntry | None = None
 ) -> VerifiedFile:
-    """Look at every byte of a file, and compare it with what a manifest says of it."""
+    """Check every byte of a file, and compare the file with its entry in a manifest."""
     num_bytes = 0
-    promises: list[Fault] = []
+    differences: list[Fault] = []
     try:
-        with meter.open(path) as file:
+        with progress.open(path) as file:
             num_bytes = file.identity.size
             if entry is None:
-                check = check_file(file, options, Tally())
+                check = check_file(file, options, RecordCounter())
             else:
                 file.begin_hash()
-                check = check_file(file, options, Tally())
-                promises += compare_shard(check, file.finish_hash(), entry)
-                if not check.faults and not promises:
-                    promises += compare_indexes(path, entry, options)
+                check = check_file(file, options, RecordCounter())
+                differences += compare_shard(check, file.finish_hash(), entry)
+                if not check.faults and not differences:
+                    differences += compare_indexes(path, entry, options)
     except (PenstockError, OSError) as error:
         return VerifiedFile(path, 0, num_bytes, "empty", (Fault.from_error(path, error),))
-    return VerifiedFile(path, check.num_records, num_bytes, check.payload, (*check.faults, *promises))
+    return VerifiedFile(path, check.num_records, num_bytes, check.payload, (*check.faults, *differences))

@@ -72,7 +72,7 @@ def test_inspect_several_files_counts_them_together(tmp_path) -> None:
     form = found.to_json()
     assert (form["files"], form["records"], form["compression"]) == (2, 3, "mixed")
     assert form["fields"]["b"]["missing"] == 2
-    assert {name: sum(file.num_sound for file in files) for name, files in found.splits.items()} == {
+    assert {name: sum(file.num_valid for file in files) for name, files in found.splits.items()} == {
         "train": 2,
         "test": 1,
     }
