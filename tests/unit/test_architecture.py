@@ -75,7 +75,7 @@ HEAVY = {
     ),  # the first reads
     "tokenizers": ("transform.tokenizer",),
     "simplejpeg": ("decode",),
-    "safetensors": ("training.tensorfile",),
+    "safetensors": ("training.tensor_file",),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax",),  # loaded by to_jax() alone
 }
