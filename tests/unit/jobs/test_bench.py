@@ -125,7 +125,7 @@ def test_fields_that_are_not_fed_are_named_with_the_reason(zoo) -> None:
     report = run(zoo, batches=1)
     assert report.fields == ("legs", "weight")
     assert list(report.not_fed) == ["photo"]
-    assert "no transform by default" in report.not_fed["photo"]
+    assert "no default transform" in report.not_fed["photo"]
     assert report.fit_seconds > 0
 
 
