@@ -201,7 +201,7 @@ def _encode(
 
 
 class _Cells(NamedTuple):
-    """The raw values of a column, and what an encoder may need beside them."""
+    """The raw values of a column, and other values that an encoder may need."""
 
     plan: ColumnPlan
     raw: RawColumn

@@ -149,7 +149,7 @@ def assign(
     counts = _count(codes, len(chosen))
     empty = [name for name, count in zip(chosen, counts, strict=True) if not count]
     if empty and ledger.num_rows:
-        notes.append(f"no row is in {' or '.join(map(repr, empty))}")
+        notes.append(f"no rows in split {' or '.join(map(repr, empty))}")
     for name, column in zip(others, ledger.others, strict=True):
         num_values, num_spread = _count_spread(ledger, column, codes)
         if num_spread:
@@ -200,13 +200,13 @@ def _unite_duplicates(
     contents, grouping = ledger.content_digests, group_contents(ledger)
     if positions is None:
         found = compare_duplicates(contents, grouping, codes)
-        return found, _describe_apart(found.num_apart, f"left where {rule!r} puts them")
+        return found, _describe_apart(found.num_apart, f"not moved, because {rule!r} decides the split")
     with RowUpdates(ledger.folder, ledger.num_rows) as updates:
         found = compare_duplicates(contents, grouping, codes, None, updates)
         num_distinct = ledger.num_rows - found.num_equal
         if num_distinct < _FEW_CONTENTS and found.num_equal > _MAX_EQUAL * ledger.num_rows:
             # A few columns with few values: moving such rows would empty the splits.
-            return found, _describe_apart(found.num_apart, "left there, for nearly all rows are alike")
+            return found, _describe_apart(found.num_apart, "not moved, because nearly all rows are identical")
         # If every row has a different key, every row may move.
         is_bound = None if not found.num_apart or positions.are_distinct else find_bound(ledger)
         if is_bound is None:
@@ -215,13 +215,13 @@ def _unite_duplicates(
     with RowUpdates(ledger.folder, ledger.num_rows) as updates:
         found = compare_duplicates(contents, grouping, codes, is_bound, updates)
         updates.apply(codes)
-    return found, _describe_apart(found.num_bound, f"left where {rule!r} puts them")
+    return found, _describe_apart(found.num_bound, f"not moved, because {rule!r} decides the split")
 
 
 def _describe_apart(num_rows: int, what: str) -> list[str]:
     """Return a list with one note, or an empty list if there are no such rows."""
     rows = "1 row" if num_rows == 1 else f"{num_rows} rows"
-    return [f"{rows} equal to some of another split: {what}"] if num_rows else []
+    return [f"{rows} identical to rows of another split: {what}"] if num_rows else []
 
 
 def _count_spread(ledger: Ledger, column: LedgerColumn, codes: NDArray[np.uint8]) -> tuple[int, int]:

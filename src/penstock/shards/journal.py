@@ -176,17 +176,17 @@ def _read(path: Path) -> _Contents | None:
 
 
 def _take(contents: _Contents, form: Any) -> None:
-    """Add what one line says.
+    """Add the content of one line.
 
     Raises:
-        ManifestError: It says nothing that is known here.
+        ManifestError: The line is not a valid entry.
     """
     line = JsonValue(form, Document("journal", ManifestError))
     keys = line.object().keys()
     if "begin" in keys and contents.begun is None:
         contents.begun = line.child("begin").object()
     elif contents.begun is None:
-        raise line.refuse("what was asked for, in the first line")
+        raise line.refuse("the request in the first line")
     elif "rows" in keys:
         contents.rows = (line.child("rows").count(), line.child("digest").text())
     elif "shard" in keys:

@@ -35,7 +35,7 @@ class Owner:
     Attributes:
         pid: Process ID.
         host: Name of the machine that the process runs on.
-        started: Start time, which tells the process from a later one with the same ID.
+        started: Start time, which distinguishes the process from a later one with the same ID.
         token: Unique identifier of the lock.
     """
 

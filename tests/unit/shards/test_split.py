@@ -200,9 +200,11 @@ def test_times_as_floats_keep_their_order():
     assert order_times(np.array([3, -1], np.int32)).tolist() == [3, -1]
 
 
-def test_one_time_for_all_rows_goes_to_the_first_split_and_is_told(make):
+def test_one_time_for_all_rows_goes_to_the_first_split_with_a_note(make):
     result = assign(make(hashes(range(10)), marks=[5] * 10), SplitOptions(time="when"))
-    assert (result.counts, result.notes) == ((10, 0, 0), ("no row is in 'validation' or 'test'",))
+    assert result.counts == (10, 0, 0)
+    (note,) = result.notes
+    assert mentions(note, "'validation' 'test'")
 
 
 def test_column_names_the_splits(make):
@@ -282,9 +284,8 @@ def test_identical_rows_of_groups_that_may_not_move_are_counted_apart(make):
     result = assign(make(contents, groups), SplitOptions(group="user"))
     assert np.array_equal(result.codes, alone.codes)
     assert result.num_duplicates == np.count_nonzero(alone.codes[100:] != alone.codes[:100]) > 10
-    assert result.notes == (
-        f"{result.num_duplicates} rows equal to some of another split: left where 'user' puts them",
-    )
+    (note,) = result.notes
+    assert mentions(note, f"{result.num_duplicates} rows split 'user'")
 
 
 @pytest.mark.parametrize("partition_rows", [10, 1 << 22])
