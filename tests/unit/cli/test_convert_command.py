@@ -100,7 +100,7 @@ def test_plan_that_is_edited_is_followed(pets, capsys):
 def test_plan_as_json_has_reasons_and_what_is_left_out(pets, capsys):
     _, out, _ = run(capsys, "pets.csv", "--plan", "--json", "--drop", "name")
     found = json.loads(out)
-    assert found["dropped"] == {"name": "told"}
+    assert found["dropped"] == {"name": "declared"}
     assert found["columns"]["kind"]["reason"]
     assert found["plan"]["columns"]["kind"]["type"] == "category"
 
@@ -273,7 +273,7 @@ def test_one_line_is_named_as_what_it_is_taken_for(tmp_path, monkeypatch, capsys
     (tmp_path / "pets.csv").write_text(text)
     status, _, err = run(capsys, "pets.csv", "out")
     assert status == 1
-    assert mentions(err, "rows columns ('Rex', '3')")
+    assert mentions(err, "rows column names ('Rex', '3')")
 
 
 def test_convert_leaves_the_garbage_collector_of_the_process_as_it_was(pets, capsys):
