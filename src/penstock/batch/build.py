@@ -1,6 +1,6 @@
-"""Puts a loader together.
+"""Assembly of a loader from its parts, and mixtures of splits.
 
-In: one split or several, a pipeline, and what the caller chose. Out: a `Loader`.
+In: one split or several, a pipeline, and options. Out: a `Loader`.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from penstock.transform.pipeline import Pipeline
 _log = logging.getLogger("penstock")
 
 _BLOCK_BYTES = 1 << 20
-_MUCH_LARGER = 8  # times the memory: a random read then hardly ever finds its page there
-_MOST_SPLITS = 256  # the number of a split is eight bits of what names a record in random draws
-_TRAINING, _WHOLE = "train", "all"  # the split to train on, and that of files which form none
-_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that no two of them meet
-_LONGEST_FACTS = 400  # characters of JSON; what is longer stands in a state as its digest
+_MUCH_LARGER = 8  # times the memory: then a random read rarely finds its page in memory
+_MOST_SPLITS = 256  # the number of a split takes eight bits in the key of a record for random draws
+_TRAINING, _WHOLE = "train", "all"  # the split to train on, and the split of files without one
+_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of all splits differ
+_LONGEST_DESCRIPTION = 400  # characters of JSON; a state holds only the digest of a longer one
 
 
 @dataclass(frozen=True)
 class LoadedSplit:
-    """What a loader is told of a split.
+    """A split as an argument of a loader.
 
     Attributes:
-        name: What messages call it.
-        rows: Its records.
-        schema: What they hold.
-        losses: What becomes of bad ones.
-        strict: Whether to refuse what no sound writer makes.
-        fingerprint: What tells its records from others.
+        name: Name of the split, for messages.
+        rows: Rows of the split.
+        schema: Schema of the records.
+        losses: Policy for bad records.
+        strict: Whether to reject records that no correct writer produces.
+        fingerprint: Fingerprint of the records.
     """
 
     name: str
@@ -81,20 +81,20 @@ def make_loader(
     options: LoadOptions,
     shares: Sequence[float] | None = None,
 ) -> Loader:
-    """Return a loader over a split, or over several that are mixed by shares.
+    """Return a loader over one split, or over several mixed by shares.
 
     Raises:
-        OptionError: There is no record to load, or a choice does not fit the data.
-        UnknownNameError: The pipeline, or a choice, names a field that the data does not have.
+        OptionError: There is no record to load, or an option does not fit the data.
+        UnknownNameError: The pipeline or an option names a field that does not exist.
     """
     if len(splits) > _MOST_SPLITS:
         raise OptionError("splits", expected=f"at most {_MOST_SPLITS} in a mixture", got=len(splits))
     if options.augment and not pipeline.augments:
         raise OptionError(
             "augment",
-            expected="None or False, as there is nothing to augment",
+            expected="None or False, because the pipeline has no augmentation",
             got="True",
-            advice="Give the pipeline an Image(augment=…), or a map that takes draws.",
+            advice="Add an Image(augment=…) to the pipeline, or a map that takes draws.",
         )
     if options.augment is None:
         options = replace(options, augment=all(_is_for_training(split, options) for split in splits))
@@ -112,9 +112,9 @@ def make_loader(
     if plan.num_steps(0) == 0:
         raise OptionError(
             "batch_size",
-            expected=f"at most {len(order)}, the records of an epoch, with last='drop'",
+            expected=f"at most {len(order)}, the number of records per epoch, with last='drop'",
             got=options.batch_size,
-            advice="Lower it, or keep the short batch: last='short'.",
+            advice="Lower it, or keep the short batch with last='short'.",
         )
     identity = Identity(
         data=_join([split.fingerprint for split in splits]),
@@ -174,7 +174,7 @@ def _make_order(split: LoadedSplit, options: LoadOptions, number: int) -> SplitO
     return SplitOrder(
         len(split.rows),
         shuffle=_choose_shuffle(split, options),
-        # Each split of a mixture has an order of its own, also if two are of one size.
+        # Each split of a mixture has its own order, even if two have the same size.
         seed=(options.seed + number * _SEED_STEP) % 2**64,
         block_records=options.block_records or max(1, _BLOCK_BYTES // max(1, mean_bytes)),
         window_blocks=options.window_blocks,
@@ -192,8 +192,8 @@ def _choose_shuffle(split: LoadedSplit, options: LoadOptions) -> Shuffle:
         return options.shuffle
     if options.world == 1 and _num_bytes(split.rows) > _MUCH_LARGER * usable_memory():
         _log.warning(
-            "split %r is more than %d times as large as the memory: it is shuffled by blocks; say "
-            "shuffle='global' for a true shuffle, or shuffle='block' to have blocks everywhere",
+            "split %r is more than %d times as large as the memory, so it is shuffled in blocks; pass "
+            "shuffle='global' to shuffle all records, or shuffle='block' to always shuffle in blocks",
             split.name,
             _MUCH_LARGER,
         )
@@ -209,14 +209,14 @@ def _make_weights(split: LoadedSplit, options: LoadOptions) -> NDArray[np.float6
     weights = options.weights
     if weights is None:
         return None
-    facts = (split.rows, split.schema)
+    records = (split.rows, split.schema)
     if isinstance(weights, str):
         return example_weights(
-            *facts, weights, split.losses, strict=split.strict, num_threads=options.threads
+            *records, weights, split.losses, strict=split.strict, num_threads=options.threads
         )
     ((field, by_value),) = weights.items()
     return class_weights(
-        *facts, field, by_value, split.losses, strict=split.strict, num_threads=options.threads
+        *records, field, by_value, split.losses, strict=split.strict, num_threads=options.threads
     )
 
 
@@ -250,24 +250,24 @@ def _make_plan(
 
 
 def _describe_batches(options: LoadOptions, pipeline: Transforming) -> dict[str, Any]:
-    facts: dict[str, Any] = {"batch_size": options.batch_size, "last": options.last}
+    described: dict[str, Any] = {"batch_size": options.batch_size, "last": options.last}
     if pipeline.augments:
-        facts["augment"] = options.augment
+        described["augment"] = options.augment
     if options.bucket_by is not None:
-        facts |= {
+        described |= {
             "bucket_by": options.bucket_by,
             "max_tokens": options.max_tokens,
             "bucket_records": options.bucket_records,
         }
-    return facts
+    return described
 
 
-def _shorten(facts: Mapping[str, Any]) -> dict[str, Any]:
-    # In their own order: of what differs, a refusal names the first.
-    told = {name: value for name, value in facts.items() if value is not None}
-    text = json.dumps(told, sort_keys=True)
-    if len(text) <= _LONGEST_FACTS:
-        return json.loads(json.dumps(told))  # type: ignore[no-any-return]
+def _shorten(described: Mapping[str, Any]) -> dict[str, Any]:
+    # In the given order: an error names the first difference.
+    given = {name: value for name, value in described.items() if value is not None}
+    text = json.dumps(given, sort_keys=True)
+    if len(text) <= _LONGEST_DESCRIPTION:
+        return json.loads(json.dumps(given))  # type: ignore[no-any-return]
     return {"digest": hashlib.sha256(text.encode()).hexdigest()[:32]}
 
 
@@ -286,24 +286,24 @@ def _refuse_empty(split: LoadedSplit, options: LoadOptions) -> OptionError:
         if getattr(options, name) not in (None, 0) or (name == "take" and options.take == 0)
     ]
     return OptionError(
-        f"what is left of split {split.name!r}",
+        f"selected records of split {split.name!r}",
         expected="at least one record",
         got=f"none of {len(split.rows)} with {', '.join(asked)}",
     )
 
 
 class Mixture:
-    """Splits that are mixed, each record drawn from one of them by its share.
+    """Several splits mixed by shares; `ps.mix` returns it.
 
-    Every 1024 records hold the shares to a record; which comes when is random. A split that is at its end
-    begins anew, in another order. An epoch is as long as all splits together.
+    Each window of 1024 records has the given shares, exact to one record, in random order. A split that is
+    exhausted starts again in another order. An epoch has as many records as all splits together.
     """
 
     def __init__(self, splits: Sequence[LoadedSplit], shares: Sequence[float] | None = None) -> None:
-        """Mix splits by their shares; by the numbers of their records, if not given.
+        """Mix splits by shares, which default to their record counts.
 
         Raises:
-            OptionError: There are not as many shares as splits, or one is no positive number.
+            OptionError: The number of shares differs from the number of splits, or a share is not positive.
         """
         parts = [float(len(each.rows)) for each in splits] if shares is None else list(shares)
         if len(parts) != len(splits):
@@ -333,7 +333,7 @@ class Mixture:
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
             "a mixture has open files, and cannot be pickled or copied",
-            advice="Pickle its splits, and call ps.mix() there.",
+            advice="Pickle its splits, and call ps.mix() on them after loading.",
         )
 
     def __repr__(self) -> str:

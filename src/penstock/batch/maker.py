@@ -1,6 +1,6 @@
-"""One batch from its ticket: records, columns, arrays.
+"""Making one batch: rows from a source, turned into arrays by a pipeline.
 
-In: a ticket. Out: the arrays that a consumer gets. Any number of threads may make batches at once.
+In: a ticket. Out: the arrays that a consumer gets. Several threads may make batches at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Batch: TypeAlias = tuple[Arrays, Arrays] | tuple[Arrays, Arrays, Arrays]
 
 
 class AnyTicket(Protocol):
-    """A batch that is to be made, whatever its rows come from."""
+    """A batch to make, from any source of rows."""
 
     @property
     def epoch(self) -> int:
@@ -39,18 +39,18 @@ _K = TypeVar("_K", bound=AnyTicket)
 
 
 class ArrayMaker(Protocol):
-    """What the making of a batch needs of a pipeline."""
+    """The part of a pipeline that makes batches."""
 
     @property
     def targets(self) -> dict[str, Output]:
-        """What the targets will be."""
+        """Specifications of the targets by name."""
 
     @property
     def weights(self) -> dict[str, Output]:
-        """What the weights will be."""
+        """Specifications of the weights by name."""
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the expensive part of `apply`; return the columns, and what is wrong with rows."""
+        """Do the expensive part of `apply`; return the columns, and errors by row number."""
 
     def apply(
         self, columns: CodedColumns, num_rows: int, draws: Draws | None
@@ -59,28 +59,28 @@ class ArrayMaker(Protocol):
 
 
 class Transforming(ArrayMaker, Protocol):
-    """What a loader needs of a pipeline."""
+    """The part of a pipeline that a loader uses."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that it reads."""
+        """Names of the fields that the pipeline reads."""
 
     @property
     def inputs(self) -> dict[str, Output]:
-        """What the inputs will be."""
+        """Specifications of the inputs by name."""
 
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the tables against which the core codes strings while it decodes."""
+        """Return the vocabularies with which the core codes strings while it decodes."""
 
     def fingerprint(self) -> str:
-        """Return what tells this pipeline from others."""
+        """Return the fingerprint of the pipeline."""
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse data whose fields are not those that it takes."""
+        """Raise an error if the fields of the data differ from those of the pipeline."""
 
     @property
     def augments(self) -> bool:
-        """Whether training batches differ from others."""
+        """Whether training batches are augmented."""
 
     @property
     def prepares(self) -> bool:
@@ -89,17 +89,17 @@ class Transforming(ArrayMaker, Protocol):
     def prepare_to_keep(
         self, columns: CodedColumns, *, augments: bool, room_bytes: int
     ) -> tuple[CodedColumns, Faults]:
-        """Do of it what is the same in every epoch."""
+        """Run the part of `prepare` that is the same in every epoch; its result can be cached."""
 
 
 class MadeRows(NamedTuple, Generic[_K]):
-    """A batch that is ready.
+    """A finished batch.
 
     Attributes:
-        ticket: Which one it is.
-        batch: What the consumer gets.
-        num_records: How many records are in it, without padding.
-        rows: Their rows in the source, in order.
+        ticket: Ticket of the batch.
+        batch: Arrays for the consumer.
+        num_records: Number of records, without padding.
+        rows: Row numbers in the source, in order.
     """
 
     ticket: _K
@@ -115,10 +115,10 @@ class Maker(Generic[_K]):
     """Makes batches.
 
     Args:
-        source: Gets the rows of each batch, and decides what becomes of rows that do not fit.
-        pipeline: Turns their columns into arrays.
+        source: Source of the rows of each batch, with the policy for rows that do not fit.
+        pipeline: Pipeline that turns columns into arrays.
         seed: Seed of the pipeline's random draws; None for no draws.
-        meter: Adds up the time of each part.
+        meter: Meter that sums the time of each part.
         augments: Whether the batches are for training.
         pads: Whether a batch that is not full is padded with records of weight 0.
         slots: Number of records that it is padded to.
@@ -145,7 +145,7 @@ class Maker(Generic[_K]):
         self._targets = tuple(pipeline.targets)
 
     def make(self, ticket: _K) -> tuple[MadeRows[_K], int]:
-        """Return a batch, and how many bytes its arrays have."""
+        """Return a batch, and the size of its arrays in bytes."""
         begin = time.perf_counter()
         picks: Picks | None = None
         try:
@@ -164,7 +164,7 @@ class Maker(Generic[_K]):
     def _transform(
         self, columns: CodedColumns, picks: Picks, faults: Faults, ticket: _K
     ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
-        """Return the arrays of some records but those that a transform refuses, and which are in them."""
+        """Return the arrays of records without those that a transform rejects, and the remaining picks."""
         num_rows = len(picks.rows)
 
         def leave_out(faults: Faults) -> None:
@@ -195,19 +195,19 @@ class Maker(Generic[_K]):
         if not self.has_weights:
             return inputs, targets
         weight: NDArray[Any] | None = next(iter(weights.values()), None)
-        if weight is None or weight.dtype != np.float32:  # stored ones may be of any type
+        if weight is None or weight.dtype != np.float32:  # stored weights may have any type
             stored, weight = weight, _native.empty((num_rows,), "float32")
             weight[:] = 1 if stored is None else stored
         if self._slots is not None and num_rows < self._slots:
             inputs = {name: _pad(value, self._slots) for name, value in inputs.items()}
             targets = {name: _pad(value, self._slots) for name, value in targets.items()}
             weight = _pad(weight, self._slots)
-        # By target, as Keras wants them; a batch without targets has but one weight.
+        # By target, as Keras expects them; a batch without targets has one weight array.
         return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
 
 
 def record_keys(picks: Picks) -> NDArray[np.int64]:
-    """Return what names each record in random draws: its row, its split, and which time it comes."""
+    """Return the key of each record for random draws, made of its row, split and turn."""
     keys = picks.rows
     if picks.sources is not None:
         keys = keys | (picks.sources.astype(np.int64) << 40)
@@ -230,5 +230,5 @@ def _count_bytes(batch: Batch) -> int:
 
 
 def _value_bytes(value: Any) -> int:
-    # All that is in memory, also what lies between the strings of a column.
+    # The memory in use, including gaps between the strings of a column.
     return sum(array.nbytes for array in ([value] if isinstance(value, np.ndarray) else value.arrays()))

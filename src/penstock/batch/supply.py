@@ -30,10 +30,10 @@ _K_contra = TypeVar("_K_contra", contravariant=True)
 
 _NO_FAULTS: Final[Faults] = MappingProxyType({})
 
-# So many records can hardly all be bad by chance.
+# If at least this many records are all bad, the cause is the pipeline rather than the data.
 _MANY_ROWS = 8
 
-# A record that takes longer than this to read was not in memory: the kernel is then told what comes next.
+# A record that takes longer than this to read was not in memory: the kernel is then asked to prefetch.
 _SLOW_SECONDS = 20e-6
 _FAST_SECONDS = 5e-6
 
@@ -42,9 +42,9 @@ class FetchedRows(NamedTuple):
     """The rows of a batch.
 
     Attributes:
-        columns: Their columns.
-        picks: Which rows these are.
-        faults: What is wrong with rows of them, by number.
+        columns: Columns of the rows.
+        picks: Picks of the rows.
+        faults: Errors by row number.
     """
 
     columns: CodedColumns
@@ -53,31 +53,31 @@ class FetchedRows(NamedTuple):
 
 
 class RowSource(Protocol[_K_contra]):
-    """Where the rows of batches come from: records of splits, or a stream of rows that is read once.
+    """Source of the rows of batches: records of splits, or a stream of rows that is read once.
 
-    Any number of threads may call it.
+    Several threads may call it.
     """
 
     def fetch(self, ticket: _K_contra) -> FetchedRows:
         """Return the rows of a batch."""
 
     def refuse(self, ticket: _K_contra, picks: Picks, faults: Faults, num_rows: int) -> None:
-        """Count rows of a batch that do not fit, or raise an error: as the policy says.
+        """Count rows of a batch that do not fit, or raise an error, depending on the policy.
 
         Args:
-            ticket: The batch.
+            ticket: Ticket of the batch.
             picks: Rows of the batch.
-            faults: What is wrong with some of them, by number.
-            num_rows: How many rows were fetched for the batch.
+            faults: Errors by row number.
+            num_rows: Number of rows fetched for the batch.
         """
 
     def name_error(self, error: Exception, ticket: _K_contra, picks: Picks | None) -> Exception:
-        """Return an error with the path and the record that it is about, where these are known.
+        """Return an error with its path and record, as far as they are known.
 
         Args:
-            error: The error, which may know only the number of the row in the batch.
-            ticket: The batch.
-            picks: The rows of the batch; None if fetching them raised the error.
+            error: Original error, which may have only the row number in the batch.
+            ticket: Ticket of the batch.
+            picks: Rows of the batch; None if fetching them raised the error.
         """
 
 
@@ -85,10 +85,10 @@ class Supplied(NamedTuple):
     """The columns of some records.
 
     Attributes:
-        columns: In the order asked for.
-        num_rows: How many rows they have.
-        kept: Which of the records asked for are in them; None if all.
-        faults: What is wrong with rows of them, by number, where a store has prepared them.
+        columns: Columns, in the requested order.
+        num_rows: Number of rows.
+        kept: Mask of the requested records that the columns contain; None for all.
+        faults: Errors by row number, if a store has prepared the rows.
     """
 
     columns: CodedColumns
@@ -101,9 +101,9 @@ class StoreColumns(NamedTuple):
     """The columns of some rows of a split.
 
     Attributes:
-        columns: In the order asked for.
-        kept: Which of the rows asked for are in them; None if all.
-        faults: What is wrong with rows of them, by number; their values mean nothing.
+        columns: Columns, in the requested order.
+        kept: Mask of the requested rows that the columns contain; None for all.
+        faults: Errors by row number; the values of these rows are undefined.
     """
 
     columns: CodedColumns
@@ -112,29 +112,29 @@ class StoreColumns(NamedTuple):
 
 
 class ColumnStore(Protocol):
-    """Whatever has the columns of a split's rows."""
+    """A store of the columns of a split: the files, or a cache."""
 
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether it pays to say ahead which rows are wanted."""
+        """Whether to announce rows before they are read."""
 
     def announce(self, rows: NDArray[np.int64]) -> None:
-        """Say that these rows are wanted soon."""
+        """Announce rows that are read soon."""
 
 
 @dataclass(frozen=True)
 class SplitSource:
-    """A split as a loader reads it.
+    """A split as a source for a loader.
 
     Attributes:
-        scatter: Finds its rows.
-        plan: Decodes them.
-        schema: Of the fields that are read.
-        losses: What becomes of bad records.
-        name: What messages call it.
+        scatter: Reader of rows in any order.
+        plan: Plan to decode the rows.
+        schema: Schema of the fields that are read.
+        losses: Policy for bad records.
+        name: Name of the split, for messages.
     """
 
     scatter: Scatter
@@ -144,16 +144,16 @@ class SplitSource:
     name: str
 
     def locate(self, row: int, error: _E) -> _E:
-        """Say which record of which file it was, where only the row is known."""
+        """Return an error with the path and record of a row."""
         shard, record = self.scatter.rows.locate(row)
-        facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
+        attributes = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
         offset = int(shard.index.offsets[record])
-        named = type(error)(error.what, path=str(shard.path), record=record, offset=offset, **facts)
+        named = type(error)(error.what, path=str(shard.path), record=record, offset=offset, **attributes)
         return named.with_traceback(error.__traceback__)
 
 
 class DiskStore:
-    """Rows as they are read and decoded each time."""
+    """A store that reads and decodes the rows each time."""
 
     def __init__(self, source: SplitSource) -> None:
         self._source = source
@@ -164,16 +164,16 @@ class DiskStore:
         """Return the columns of some rows."""
         source = self._source
         found = read_scattered(source.scatter, source.plan, source.losses, rows)
-        self._notice(len(rows))
+        self._measure(len(rows))
         return StoreColumns(*found)
 
     def announce(self, rows: NDArray[np.int64]) -> None:
-        """Say that these rows are wanted soon."""
+        """Announce rows that are read soon."""
         if len(rows):
             self._source.scatter.announce(rows)
 
-    def _notice(self, num_rows: int) -> None:
-        # Roughly: other threads read at the same time. It decides about advice to the kernel, nothing else.
+    def _measure(self, num_rows: int) -> None:
+        # Approximate, as other threads read at the same time; it only decides about prefetching.
         seconds, count = self._seen
         now = self._source.plan.read_seconds
         count += num_rows
@@ -193,21 +193,21 @@ class Supply:
 
     @property
     def read_seconds(self) -> float:
-        """How long reading took so far, of all threads together."""
+        """Time for reading so far, summed over all threads."""
         return sum(source.plan.read_seconds for source in self.sources)
 
     @property
     def bytes_read(self) -> int:
-        """How much was read so far."""
+        """Number of bytes read so far."""
         return sum(source.plan.bytes_read for source in self.sources)
 
     def columns(self, picks: Picks) -> Supplied:
-        """Return the columns of records, in order; bad ones are raised or left out."""
+        """Return the columns of records, in order; bad records are raised or left out."""
         if picks.sources is None:
             columns, kept, faults = self._stores[0].columns(picks.rows)
             return Supplied(columns, len(picks.rows) if kept is None else int(kept.sum()), kept, faults)
-        pieces, places, lost = [], [], False
-        bad: dict[int, FieldError] = {}  # by place among the records asked for
+        pieces, indexes, lost = [], [], False
+        bad: dict[int, FieldError] = {}  # by index among the requested records
         keeps = np.ones(len(picks.rows), np.bool_)
         for number, store in enumerate(self._stores):
             mine = np.flatnonzero(picks.sources == number)
@@ -220,41 +220,41 @@ class Supply:
                 mine = mine[kept]
             bad |= {int(mine[row]): error for row, error in faults.items()}
             pieces.append(columns)
-            places.append(mine)
+            indexes.append(mine)
         if not pieces:
             return Supplied(self._stores[0].columns(picks.rows).columns, 0, None)
-        asked = np.concatenate(places)
-        order = np.argsort(asked, kind="stable")
+        requested = np.concatenate(indexes)
+        order = np.argsort(requested, kind="stable")
         columns = take_rows(concat_rows(pieces), order)
-        rows = {int(place): row for row, place in enumerate(asked[order])} if bad else {}
-        faults = {rows[place]: error for place, error in bad.items()}
+        rows = {int(index): row for row, index in enumerate(requested[order])} if bad else {}
+        faults = {rows[index]: error for index, error in bad.items()}
         return Supplied(columns, len(order), keeps if lost else None, faults)
 
     @property
     def is_slow(self) -> bool:
-        """Whether it pays to say ahead which records are wanted."""
+        """Whether to announce records before they are read."""
         return any(store.is_slow for store in self._stores)
 
     def announce(self, picks: Picks) -> None:
-        """Say that these records are wanted soon."""
+        """Announce records that are read soon."""
         for number, store in enumerate(self._stores):
             store.announce(picks.rows if picks.sources is None else picks.rows[picks.sources == number])
             if picks.sources is None:
                 return
 
     def check(self) -> None:
-        """Look whether the files are still what was opened.
+        """Check that the files have not changed since they were opened.
 
         Raises:
-            MissingShardError: One is gone.
-            ChangedFileError: One is another.
+            MissingShardError: A file no longer exists.
+            ChangedFileError: A file has changed.
         """
         for source in self.sources:
             source.scatter.check(is_strict=source.losses.on_error == "raise")
 
 
 class PlannedRows:
-    """The rows of batches that a plan cuts from the records of splits."""
+    """The rows of batches, by a plan over the records of splits."""
 
     def __init__(self, plan: BatchPlan, supply: Supply) -> None:
         self._plan = plan
@@ -270,14 +270,14 @@ class PlannedRows:
         return FetchedRows(supplied.columns, picks, supplied.faults)
 
     def refuse(self, ticket: Ticket, picks: Picks, faults: Faults, num_rows: int) -> None:  # noqa: ARG002
-        """Count records that do not fit, or raise the error of the first: as the policy says."""
+        """Count records that do not fit, or raise the first error, depending on the policy."""
         for at in sorted(faults):
             source = self._source(picks, at)
             row = int(picks.rows[at])
             error = source.locate(row, faults[at])
             source.losses.add(row, error)
         if len(faults) == len(picks.rows) and num_rows >= _MANY_ROWS:
-            # No record of many: what is wrong is the pipeline.
+            # All of many records are bad: the cause is the pipeline.
             raise error from faults[at].__cause__
 
     def name_error(self, error: Exception, ticket: Ticket, picks: Picks | None) -> Exception:
@@ -303,10 +303,10 @@ class PlannedRows:
         return f"{len(picks.rows)} records, the first of them record {record} of {shard.path}"
 
     def _announce(self, ticket: Ticket) -> None:
-        """Announce what is read soon to the kernel, where that is not in memory anyway."""
+        """Ask the kernel to prefetch the next records, unless they are in memory anyway."""
         if self._plan.reads_stretches or self._supply.is_slow:
             ahead = self._plan.ahead(ticket)
             if ahead is not None:
-                # What is wrong there shows in its own batch.
+                # An error there is raised with its own batch.
                 with suppress(PenstockError):
                     self._supply.announce(ahead)
