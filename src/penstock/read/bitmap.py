@@ -1,6 +1,6 @@
-"""Some of the rows of a split as a bitmap: one bit a row, and any chosen row found at once.
+"""Selected rows of a split as a bitmap: one bit per row, with fast access to the n-th selected row.
 
-In: a mask over all rows, whole or in pieces. Out: the row that stands at any place among the chosen ones.
+In: a mask over all rows, in one or several arrays. Out: the row at any index among the selected ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUM_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(a
 
 
 class Bitmap:
-    """The chosen ones of rows 0 … n−1, in stored order.
+    """The selected rows out of 0 … n−1, in stored order.
 
     Example:
         >>> chosen = Bitmap.from_mask(np.array([False, True, True, False, True]))
@@ -34,9 +34,9 @@ class Bitmap:
         """Make a bitmap of packed bits.
 
         Args:
-            bits: A bit a row, the first in the lowest bit of a byte; zeros behind the last row, up to a
-                multiple of 64 bytes.
-            num_rows: How many rows there are, chosen or not.
+            bits: One bit per row, the first in the lowest bit of a byte, padded with zeros to a multiple of
+                64 bytes.
+            num_rows: Number of rows, selected or not.
         """
         self.num_rows = num_rows
         self._bits = bits
@@ -52,10 +52,10 @@ class Bitmap:
 
     @classmethod
     def from_masks(cls, masks: Iterable[Mask], num_rows: int) -> Bitmap:
-        """Make a bitmap of masks that lie one behind the other; only one of them is held at a time.
+        """Make a bitmap of consecutive masks; only one of them is in memory at a time.
 
         Raises:
-            ValueError: They do not cover the rows.
+            ValueError: The masks do not cover the rows.
         """
         bits = np.zeros(-(-num_rows // (8 * _RANK_BYTES)) * _RANK_BYTES, np.uint8)
         at = 0  # rows packed; a multiple of eight
@@ -72,15 +72,15 @@ class Bitmap:
         return cls(bits, num_rows)
 
     def __len__(self) -> int:
-        """Return how many rows are chosen."""
+        """Return the number of selected rows."""
         return self._num_chosen
 
-    def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rows at some places among the chosen ones."""
-        return _native.select_bits(self._bits, self._ranks, places)
+    def select(self, indexes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows at some indexes among the selected ones."""
+        return _native.select_bits(self._bits, self._ranks, indexes)
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the chosen ones of some values, one a row."""
+        """Return the values of the selected rows, from one value per row."""
         return values[self.to_mask()]
 
     def to_mask(self) -> Mask:
@@ -88,7 +88,7 @@ class Bitmap:
         return np.unpackbits(self._bits, count=self.num_rows, bitorder="little").view(np.bool_)
 
     def digest(self) -> str:
-        """Return 16 hex digits that differ where the chosen rows do."""
+        """Return 16 hex digits that identify the selected rows."""
         return f"{_native.hash_bytes(self._bits.data):016x}"
 
     def __repr__(self) -> str:
@@ -107,12 +107,12 @@ _ROWS = 1 << 20
 
 
 def choose_part(num_rows: int, part: tuple[float, float]) -> Bitmap:
-    """Return the rows whose random number lies in a part, its beginning in it and its end not."""
+    """Return the rows whose random number lies in an interval, with its start and without its end."""
     return Bitmap.from_masks(_list_masks(num_rows, part), num_rows)
 
 
 def both(bitmap: Bitmap, other: Bitmap) -> Bitmap:
-    """Return the rows that two bitmaps share."""
+    """Return the rows that are selected in both bitmaps."""
     return Bitmap.from_mask(bitmap.to_mask() & other.to_mask())
 
 

@@ -28,14 +28,14 @@ _SHARE_UNITS = 1 << 32
 
 
 class _Stretch(NamedTuple):
-    """Positions one behind the other: the source of each, and how often each source came before them."""
+    """Consecutive positions: the source of each, and the number of records of each source before them."""
 
     sources: NDArray[np.int32]
     counters: list[int]
 
 
 class MixedOrder:
-    """Records of several splits by shares; positions go on from epoch to epoch, and so does each split.
+    """Records of several splits by shares; positions, and each split, continue from epoch to epoch.
 
     Positions are cut into windows of 1024. How often a source has come before a window is a formula: the
     first has had its share of all positions, rounded down; the second, its share of those that the first
@@ -44,13 +44,13 @@ class MixedOrder:
     in it. The n-th record of a source is record n mod length of its pass n // length.
 
     Args:
-        orders: The order of each split; none may be empty.
-        shares: How much of each, above 0, in any unit.
-        seed: What the mixture depends on.
-        num_records: Positions of an epoch; as many as all splits have together, if not given.
+        orders: Order of each split; none may be empty.
+        shares: Share of each split, above 0, in any unit.
+        seed: Random seed of the mixture.
+        num_records: Number of positions per epoch. Defaults to the number of records of all splits.
 
     Raises:
-        OptionError: One of these cannot be what it is.
+        OptionError: An argument is not valid.
 
     Example:
         >>> from penstock.read.order import SplitOrder
@@ -97,7 +97,7 @@ class MixedOrder:
         return Picks(rows, sources, turns)
 
     def describe(self) -> dict[str, object]:
-        """Return what decides the order, as a small object for JSON; each source by a digest of its own."""
+        """Return a description of the order as a small dict for JSON, with one digest per source."""
         sources = [json.dumps(order.describe(), sort_keys=True) for order in self._orders]
         return {
             "mode": "mixture",
@@ -152,14 +152,14 @@ class MixedOrder:
 def _check(orders: Sequence[Order], shares: Sequence[float]) -> None:
     if not orders or len(orders) != len(shares):
         expected = (
-            f"one share for each of {count(len(orders), 'data set')}" if orders else "a data set at least"
+            f"one share for each of {count(len(orders), 'data set')}" if orders else "at least one data set"
         )
         raise OptionError("shares", expected=expected, got=count(len(shares), "share"))
     for number, (order, share) in enumerate(zip(orders, shares, strict=True)):
         if isinstance(order, MixedOrder):
             raise OptionError(f"data set {number} of a mixture", expected="a split", got="a mixture")
         if len(order) == 0:
-            raise OptionError(f"data set {number} of a mixture", expected="a record at least", got="none")
+            raise OptionError(f"data set {number} of a mixture", expected="at least one record", got="none")
         is_number = isinstance(share, int | float) and not isinstance(share, bool)
         if not is_number or not 0 < share < math.inf:
             raise OptionError(f"shares[{number}]", expected="a number above 0", got=show(share))

@@ -22,7 +22,7 @@ from penstock.read.bitmap import Bitmap
 
 Shuffle: TypeAlias = Literal["none", "global", "block"]
 
-# What a random number is for. They are part of what a seed means, and never change.
+# Purposes of random numbers. They are part of the meaning of a seed, and never change.
 _SHUFFLE, _ROTATE, _BLOCKS, _WINDOW, _DRAW = range(1, 6)
 _UNIT = 2.0**-53
 
@@ -31,10 +31,10 @@ class Picks(NamedTuple):
     """The records at some positions of an epoch.
 
     Attributes:
-        rows: The row of each in its split.
-        sources: Of a mixture: the number of its split.
-        turns: What tells apart the times that one record comes in an epoch: of a mixture the pass over its
-            split, with weights the position.
+        rows: Row number of each record in its split.
+        sources: Number of the split of each record, for a mixture; otherwise None.
+        turns: Number that distinguishes repetitions of a record within an epoch: for a mixture the pass over
+            its split, with weights the position; otherwise None.
     """
 
     rows: NDArray[np.int64]
@@ -43,20 +43,20 @@ class Picks(NamedTuple):
 
 
 class Order(Protocol):
-    """What decides which record comes when."""
+    """The order of the records in each epoch."""
 
     @property
     def window_records(self) -> int | None:
         """Within how many positions records are read that lie together in blocks; None if they do not."""
 
     def __len__(self) -> int:
-        """Return how many positions an epoch has."""
+        """Return the number of positions in an epoch."""
 
     def pick(self, epoch: int, start: int, stop: int) -> Picks:
         """Return the records at positions `start` to `stop` of an epoch."""
 
     def describe(self) -> dict[str, object]:
-        """Return what decides the order, as a small object for JSON: orders that differ describe so."""
+        """Return a description of the order as a small dict for JSON; different orders differ in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +67,22 @@ class SplitOrder:
     most `take` are used, in stored order; these are shuffled anew in each epoch.
 
     Attributes:
-        num_rows: How many rows the split has.
-        shuffle: "none" is stored order. "global" is a permutation of all rows. "block" is one that reads
-            storage in stretches: the rows are turned round by a random number and cut into blocks, the blocks
-            come in random order, and rows are shuffled within windows of blocks.
-        seed: What the shuffle depends on, beside the epoch.
-        block_records: Rows that lie together in "block".
-        window_blocks: Blocks whose rows are shuffled together in "block". The last window also has what is
-            left behind it.
-        bitmap: Which rows are wanted; None for all.
-        skip: How many of these to pass over.
-        take: How many of these to use at most; None for all.
-        weights: One number a row of the split, at least 0. With these, the record at each position is drawn
-            by itself, with replacement, whatever `shuffle` says. An epoch keeps its length.
+        num_rows: Number of rows in the split.
+        shuffle: "none" is stored order. "global" is a permutation of all rows. "block" reads consecutive
+            rows: the rows are rotated by a random number and divided into blocks, the blocks come in random
+            order, and rows are shuffled within windows of blocks.
+        seed: Random seed of the shuffle.
+        block_records: Number of rows per block, for "block".
+        window_blocks: Number of blocks whose rows are shuffled together, for "block". The last window also
+            contains the remaining rows.
+        bitmap: Selected rows; None for all.
+        skip: Number of selected rows to skip.
+        take: Maximum number of the remaining rows to use; None for all.
+        weights: One number of at least 0 per row of the split. With weights, the record at each position is
+            drawn independently, with replacement, and `shuffle` is ignored. An epoch keeps its length.
 
     Raises:
-        OptionError: One of these cannot be what it is.
+        OptionError: An argument is not valid.
 
     Example:
         >>> order = SplitOrder(5, shuffle="global", seed=7)
@@ -136,7 +136,7 @@ class SplitOrder:
         return Picks(rows, turns=None if self._sums is None else np.arange(start, stop, dtype=np.int64))
 
     def describe(self) -> dict[str, object]:
-        """Return what decides the order, as a small object for JSON."""
+        """Return a description of the order as a small dict for JSON."""
         sums = self._sums
         mode = self.shuffle if sums is None else "weighted"
         facts: dict[str, object] = {"mode": mode, "rows": self.num_rows}
@@ -224,20 +224,20 @@ def shard_slice(batch: range, rank: int, world: int) -> range:
 
 
 def check_seed(seed: object) -> None:
-    """Refuse a seed that is no whole number of 64 bits.
+    """Check that a seed is an unsigned 64-bit integer.
 
     Raises:
-        OptionError: It is none.
+        OptionError: It is not.
     """
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise OptionError("seed", expected="a whole number from 0 to 2**64 - 1", got=show(seed))
 
 
 def check_count(name: str, value: object, least: int) -> None:
-    """Refuse an option that is no whole number, or is below the least one.
+    """Check that an option is an integer of at least `least`.
 
     Raises:
-        OptionError: It is so.
+        OptionError: It is not.
     """
     is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not is_whole or operator.index(value) < least:  # type: ignore[arg-type]

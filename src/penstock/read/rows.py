@@ -1,6 +1,6 @@
-"""The rows of a split: the records of its files, one file behind the other.
+"""The rows of a split: the records of its files, concatenated.
 
-In: shards. Out: the row's place (file and record number), and the segments of any rows for the core.
+In: shards. Out: the location of a row (file and record number), and segments of any rows for the core.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def _name_largest(rows: Rows, wanted: NDArray[np.int64]) -> OutOfMemoryError:
     largest = int(np.argmax(sizes))
     shard, record = rows.locate(int(wanted[largest]))
     return OutOfMemoryError(
-        f"{count(len(wanted), 'record')} that are read together do not fit into memory; the largest has "
-        f"{sizes[largest]:,} bytes: that",
+        f"{count(len(wanted), 'record')} read together do not fit into memory; the largest has "
+        f"{sizes[largest]:,} bytes: payload",
         path=shard.path,
         record=record,
         offset=int(shard.index.offsets[record]),
@@ -150,18 +150,18 @@ _MOST_OFFSETS = 1024
 def fingerprint_rows(rows: Rows, digests: Mapping[str, str]) -> str:
     """Return the fingerprint of a split.
 
-    Of files with a digest, that; of others their names, sizes, counts, and where some of their records begin,
-    which says nothing of two files that differ in values alone.
+    It uses the digest of a file, if there is one; otherwise its name, size, record count and some offsets,
+    which do not distinguish files that differ only in values.
     """
-    facts: list[object] = []
+    parts: list[object] = []
     for shard in rows.shards:
         name = shard.path.name
         if name in digests:
-            facts.append([name, len(shard), digests[name]])
+            parts.append([name, len(shard), digests[name]])
             continue
         offsets = shard.index.offsets
         chosen = np.linspace(0, len(offsets) - 1, min(len(offsets), _MOST_OFFSETS)).astype(np.int64)
-        places = hashlib.sha256(offsets[chosen].astype("<u8").tobytes()).hexdigest()
-        facts.append([name, len(shard), shard.index.identity.size, places])
-    text = json.dumps(facts, separators=(",", ":"))
+        digest = hashlib.sha256(offsets[chosen].astype("<u8").tobytes()).hexdigest()
+        parts.append([name, len(shard), shard.index.identity.size, digest])
+    text = json.dumps(parts, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

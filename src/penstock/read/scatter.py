@@ -29,13 +29,13 @@ _MOST_MAPPED = 0.125
 
 
 class Scatter:
-    """Finds rows of a split wherever they are; any number of threads may ask.
+    """Locates rows of a split in any order; safe to use from several threads.
 
-    An index takes eight bytes a record, and is loaded when a row of its file is first asked for.
+    An index takes eight bytes per record, and is loaded when a row of its file is first requested.
 
     Args:
-        rows: The rows.
-        num_threads: How many threads will ask at the same time.
+        rows: Rows of the split.
+        num_threads: Number of threads that use this object at the same time.
     """
 
     def __init__(self, rows: Rows, num_threads: int = 1) -> None:
@@ -52,10 +52,10 @@ class Scatter:
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
-        """Return where the frames of some rows are, in the order of `wanted`.
+        """Return the locations of the frames of rows, in the order of `wanted`.
 
         Raises:
-            ChangedFileError: A file is no longer what was indexed.
+            ChangedFileError: A file has changed since it was indexed.
         """
         if len(wanted) == 0:
             return []
@@ -79,14 +79,15 @@ class Scatter:
         return [(sources, which, begins, sizes, files)]
 
     def check(self, *, is_strict: bool) -> None:
-        """Look whether every file is still there, and still the one that was opened.
+        """Check that every file still exists and has not changed since it was opened.
 
         Args:
-            is_strict: Whether a file that is not is an error now; otherwise its rows are lost, one by one.
+            is_strict: Whether a missing or changed file is an error now; otherwise each of its rows counts as
+                a bad record.
 
         Raises:
-            MissingShardError: A file is gone.
-            ChangedFileError: It is another.
+            MissingShardError: A file no longer exists.
+            ChangedFileError: A file has changed.
         """
         for number, shard in enumerate(self.rows.shards):
             try:
@@ -99,13 +100,13 @@ class Scatter:
                 self._lost.pop(number, None)
 
     def lose(self, error: PathError | ChangedFileError) -> bool:
-        """Take note of a file that cannot be read any more; tell whether it is one of these at all."""
+        """Mark a file as unreadable; return whether it belongs to these rows."""
         found = [number for number, shard in enumerate(self.rows.shards) if str(shard.path) == error.path]
         self._lost.update(dict.fromkeys(found, error))
         return bool(found)
 
     def lost(self, wanted: NDArray[np.int64]) -> dict[int, PenstockError]:
-        """Return why some of the rows cannot be had, by their place in `wanted`."""
+        """Return the errors of rows in unreadable files, by index in `wanted`."""
         if not self._lost:
             return {}
         which, numbers = self._places.find_files(wanted)
@@ -126,7 +127,7 @@ class Scatter:
         return found
 
     def announce(self, wanted: NDArray[np.int64]) -> None:
-        """Ask the kernel to bring these rows into memory while something else is done."""
+        """Ask the kernel to read these rows into memory in the background."""
         if self._maps:  # then all of every file was announced when it was mapped
             return
         _native.prefetch(self.segments(wanted))
@@ -147,7 +148,7 @@ class Scatter:
 
 
 def _load(shard: Shard, records: NDArray[np.int64]) -> bytes:
-    """Return the frames of some records, one behind the other."""
+    """Return the frames of some records, concatenated."""
     pieces = [b""] * len(records)
     # From the first to the last: a compressed file without a copy is gone through once, not once a record.
     for at in np.argsort(records, kind="stable").tolist():

@@ -1,7 +1,7 @@
 """One file of a split, readable in any order.
 
-In: a path and its index. Out: segments for the core, which say where in an open file, or in inflated bytes,
-the frames of given records are.
+In: a path and its index. Out: segments for the core: the locations of given records in an open file, or in
+decompressed bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
 
 
 def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
-    """Yield what can be inflated, and end in silence where that ends: the index knows the damage already."""
+    """Yield what can be decompressed, without an error at the end: the index already records the damage."""
     try:
         yield from inflate(file, compression)
     except CorruptRecordError:
@@ -32,7 +32,7 @@ def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]
 
 
 class InflatedWindow:
-    """The inflated bytes from `start` to `stop`; reading moves both forward."""
+    """The decompressed bytes from `start` to `stop`; reading moves both forward."""
 
     def __init__(self, file: Readable, compression: Compression) -> None:
         self._chunks = inflate_soundly(file, compression)
@@ -71,9 +71,9 @@ Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the fil
 
 
 class Shard:
-    """A plain file: any number of threads may ask for segments.
+    """A plain file; safe to use from several threads.
 
-    `files` are shared by the shards of a data set, which may be more than a process can have open.
+    The shards of a data set share `files`, as they may be more than a process can have open.
     """
 
     def __init__(self, path: Path, index: Index, files: KeptFiles | None = None) -> None:
@@ -86,14 +86,14 @@ class Shard:
         return len(self.index)
 
     def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:
-        """Return where the frames of the selected records are.
+        """Return the locations of the frames of the selected records.
 
         Args:
-            selection: The records.
-            is_loaded: Whether to read them now, and so to hold no file open.
+            selection: Record numbers.
+            is_loaded: Whether to read the records now, so that no file stays open.
 
         Raises:
-            ChangedFileError: The file is no longer what was indexed.
+            ChangedFileError: The file has changed since it was indexed.
         """
         begins, sizes = self._frames(selection)
         file = self._file.open()
@@ -107,19 +107,19 @@ class Shard:
         return self
 
     def file(self) -> OpenFile | None:
-        """Return a file that holds the frames where the index says, open; None if there is no such file.
+        """Return an open file with the frames at the offsets of the index; None if there is no such file.
 
         Raises:
-            ChangedFileError: The file is no longer what was indexed.
+            ChangedFileError: The file has changed since it was indexed.
         """
         return self._file.open()
 
     def check(self) -> None:
-        """Look whether the file is still there, and still the one that was indexed.
+        """Check that the file still exists and has not changed since it was indexed.
 
         Raises:
-            MissingShardError: It is gone.
-            ChangedFileError: It is another.
+            MissingShardError: The file no longer exists.
+            ChangedFileError: The file has changed.
         """
         self._file.check()
 
@@ -133,7 +133,7 @@ class Shard:
 
 
 class CompressedShard(Shard):
-    """A gzip or zlib file: inflated as it goes when read in order, into the cache for any other order."""
+    """A gzip or zlib file: decompressed on the fly when read in order, into the cache for other orders."""
 
     def __init__(
         self, path: Path, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
@@ -146,7 +146,7 @@ class CompressedShard(Shard):
         self._uses_copy = False
 
     def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:  # noqa: ARG002
-        """Return where the frames of the selected records are, in inflated bytes."""
+        """Return the locations of the frames of the selected records, in decompressed bytes."""
         begins, sizes = self._frames(selection)
         if len(begins) == 0:
             return -1, b"", 0, begins, sizes, None
@@ -168,24 +168,24 @@ class CompressedShard(Shard):
             return -1, inflated, first, begins, sizes, None
 
     def _check_end(self) -> None:
-        """Compare the end of the stream with that of the index, which may be of another file.
+        """Check that the stream ends where the index ends; the index may belong to another file.
 
         Raises:
-            ChangedFileError: The stream goes on.
+            ChangedFileError: The stream is longer.
         """
         if self.index.is_scanned or self._window.is_at_end():
             return
         self.index.distrust()
         raise ChangedFileError(
-            "the file holds more than its index says",
+            "the file is longer than its index",
             path=self.path,
             expected=f"{int(self.index.offsets[-1])} inflated bytes",
             got="more",
-            advice="Open it again: it will be indexed anew.",
+            advice="Open it again to rebuild the index.",
         )
 
     def file(self) -> OpenFile | None:
-        """Return the inflated copy in the cache; None if there is no room for it."""
+        """Return the decompressed copy in the cache; None if there is no room for it."""
         with self._lock:
             copy = self._open_copy()
             if copy is not None:
@@ -193,14 +193,14 @@ class CompressedShard(Shard):
             return copy
 
     def in_order(self) -> Shard:
-        """Return a shard with a stream of its own."""
+        """Return a shard with its own stream."""
         return CompressedShard(self.path, self.index, self._files, goes_forward=True)
 
     def _new_window(self) -> InflatedWindow:
         return InflatedWindow(self._file, self.index.compression)
 
     def _open_copy(self) -> OpenFile | None:
-        """Return the inflated copy in the cache, made now if need be; None if there is no room for it."""
+        """Return the decompressed copy in the cache, made now if needed; None if there is no room for it."""
         size = int(self.index.offsets[-1])
         copy = self._find_copy(size)
         if copy is None:
