@@ -164,7 +164,8 @@ def test_x04_file_that_changes_to_one_of_the_same_hash_is_noticed(tmp_path):
         for path in paths:
             writer.write({"data": path})
         writer._flush()
-        writer._conversion._take(writer._conversion._pending.popleft().result())
+        for worked in writer._conversion._results.drain():
+            writer._conversion._take(worked)
         paths[0].write_bytes(second)
         with pytest.raises(ChangedFileError) as caught:
             writer.close()
