@@ -10,7 +10,7 @@ import logging
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
@@ -19,7 +19,7 @@ from penstock.batch.stored import StoredValues
 from penstock.columns import Columns, Payload
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.reader import each_block, read_columns, read_payloads
+from penstock.decode.reader import ColumnBlock, each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.errors import OptionError, PayloadError, PenstockError, importing
 from penstock.foundation.option_checks import OnError
@@ -77,9 +77,6 @@ def open(
         on_error: What to do with a bad record: "raise" its error, "skip" it with a line in the log, or
             "collect" its error in `Split.rejected`. At most `options.max_skipped` records are skipped.
         options: Limits and rarely needed options.
-
-    Returns:
-        The data set: a mapping from split name to `Split`.
 
     Raises:
         NoSuchPathError: A path matches no file.
@@ -151,7 +148,6 @@ class Dataset:
     Attributes:
         schema: Schema of the records: name and type of each field.
         splits: Names of the splits.
-        paths: Paths of all files, split by split.
         payload: Kind of the records: "example", "sequence_example", "other" or "empty".
         notes: Remarks by field or file name: why a field has its type, why a field of the records is not in
             the schema, why a file is read in an unexpected way.
@@ -236,20 +232,6 @@ class Dataset:
         return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
 
 
-class ColumnBlock(NamedTuple):
-    """Consecutive records of a split as columns.
-
-    Attributes:
-        columns: Values of the records: one column per field.
-        num_rows: Number of records; a schema without fields has no column to count.
-        num_bytes: Size of the records in the file, framing included.
-    """
-
-    columns: Columns
-    num_rows: int
-    num_bytes: int
-
-
 class Split:
     """The records of one split: a sequence of samples with random access.
 
@@ -259,10 +241,7 @@ class Split:
     Attributes:
         name: Name of the split.
         schema: Schema of the records: name and type of each field.
-        paths: Paths of the files, in the order of their records.
         manifest: Manifest of the data set, or None.
-        num_skipped: Number of bad records skipped so far.
-        rejected: Errors of the bad records so far, with `on_error="collect"`.
 
     Example:
         >>> train = open("pets/")["train"]
@@ -388,15 +367,13 @@ class Split:
     ) -> Loader:
         """Return a loader of batches: shuffled, transformed and padded, resumable at every step.
 
-        The same seed gives the same batches for any number of threads.
-
         Args:
             pipeline: Pipeline that turns stored values into arrays. Without one, a batch holds the stored
                 values.
             batch_size: Number of records per batch; with several ranks, per global batch.
             shuffle: True shuffles the whole split, differently in each epoch; "block" shuffles blocks of
                 neighbouring records, for storage with slow random reads.
-            seed: Random seed of shuffling, drawing and augmentation.
+            seed: Random seed. The batches are the same for any number of threads.
             **options: Any other attribute of `penstock.options.LoadOptions`, such as `filter`, `last`,
                 `num_threads` or `cache`.
 

@@ -89,7 +89,7 @@ def _decode(
     if _ODD in fault:
         # Other interfaces accept them, but fill in damaged parts.
         whole = "its chroma subsampling is not supported"
-        fault = whole if _native.has_jpeg_end(data) else "it is truncated"
+        fault = whole if _native.has_jpeg_end(data) else "it is truncated: pixels are missing"
     raise ValueError(fault)
 
 

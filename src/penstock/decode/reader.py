@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,20 @@ _Read: TypeAlias = "Callable[[Sequence[_native.Segment]], tuple[_T, list[_native
 
 BLOCK_ROWS = 1024
 BLOCK_BYTES = 4 << 20
+
+
+class ColumnBlock(NamedTuple):
+    """Consecutive records of a split as columns.
+
+    Attributes:
+        columns: Values of the records: one column per field.
+        num_rows: Number of records; a schema without fields has no column to count.
+        num_bytes: Size of the records in the file, framing included.
+    """
+
+    columns: Columns
+    num_rows: int
+    num_bytes: int
 
 
 def read_columns(
