@@ -1,7 +1,7 @@
-"""Statistics of a split that is written: its shards are read once.
+"""The conversion job: `penstock.convert` in Python and `penstock convert` on the command line.
 
-In: the shards of a split. Out: the statistics, for the manifest. Blocks are of a fixed number of records, and
-merged in order.
+In: a source of raw data or TFRecords, and options. Out: a data set of TFRecord shards with a manifest, and
+`Converted`, which describes what was done.
 """
 
 from __future__ import annotations
@@ -66,11 +66,14 @@ _BLOCK_BYTES: Final = 16 << 20
 
 
 def measure_shards(folder: Path, split: SplitEntry, schema: Schema, seed: int) -> dict[str, Any]:
-    """Return the statistics of a split."""
+    """Read the shards of a split once, and return its statistics for the manifest.
+
+    Blocks have a fixed number of records and are merged in order, so that the result is deterministic.
+    """
     plan = DecodePlan(schema)
     statistics = Statistics(schema)
     row = 0
-    for shard in split.shards:  # one by one: an index takes 8 bytes per record of memory
+    for shard in split.shards:  # one at a time: an index takes 8 bytes of memory per record
         (rows,) = open_files([folder / shard.name], ReadOptions()).splits.values()
         in_order = rows.in_order()
         for start, stop in in_order.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
@@ -91,14 +94,14 @@ _RESIZED_ROWS = 512
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion has done.
+    """Result of a conversion.
 
     Attributes:
-        out: The data set.
-        manifest: What it says of itself.
-        plan: What became of each column; None where the source was TFRecords.
-        num_rows: How many rows the source had.
-        notes: What a person should hear.
+        out: Folder of the data set.
+        manifest: Manifest of the data set.
+        plan: Plan of the columns; None if the source was TFRecords.
+        num_rows: Number of rows of the source.
+        notes: Notes for the user.
     """
 
     out: Path
@@ -118,34 +121,34 @@ def convert(
     id: str | None = None,
     **options: Unpack[ConvertChoices],
 ) -> Dataset:
-    """Convert raw data to TFRecord shards that describe themselves, split and shuffled, and open them.
+    """Convert raw data to a data set of TFRecord shards, split and shuffled, and open it.
 
     Args:
         source: A path (CSV, TSV, Parquet, JSON lines, Arrow, a folder of images, TFRecords), several or a
-            glob; a table of pandas, polars, pyarrow, or anything that offers an Arrow stream; a dict of
+            glob; a table of pandas, polars, pyarrow, or any object with an Arrow stream; a dict of
             arrays; an iterable of dicts, or a function that returns one.
         out: The folder to write. It appears when it is complete.
-        schema: The fields, all of them; other columns are not written. Inferred if not given.
-        fields: Fields that inference should not guess, by column: `{"photo": ps.fields.Image()}`.
-        target: The field or fields that a model is to predict.
-        weight: The field that weighs each record.
-        id: The field that identifies each record; splits are made by it.
-        options: Everything else; see `penstock.options.ConvertOptions`.
+        schema: All fields to write; other columns are not written. Inferred by default.
+        fields: Fields to declare instead of inferring them, by column: `{"photo": ps.fields.Image()}`.
+        target: Name of the field or fields to predict.
+        weight: Name of the field with the weight of each record.
+        id: Name of the field that identifies each record; records are assigned to splits by it.
+        options: All other options; see `penstock.options.ConvertOptions`.
 
     Raises:
-        NoSuchPathError: The source is not there.
+        NoSuchPathError: The source does not exist.
         FieldError: A row does not fit its field.
-        PathError: The output folder holds something, and may not be overwritten.
-        BusyError: Another process is writing it.
-        WriteError: The disk is full, or fails.
+        PathError: The output folder is not empty, and `overwrite` is not set.
+        BusyError: Another process is writing to the output folder.
+        WriteError: The disk is full, or writing fails.
 
     Example:
         >>> toys = convert({"price": [3.5, 4.0, 1.25], "sold": [1, 0, 1]}, "toys", target="sold")
         >>> sum(len(toys[name]) for name in toys.splits)
         3
     """
-    told = PlanOverrides(schema=schema, fields=fields or {}, target=target, weight=weight, id=id)
-    done = run_conversion(source, out, told, make_options(**options))
+    overrides = PlanOverrides(schema=schema, fields=fields or {}, target=target, weight=weight, id=id)
+    done = run_conversion(source, out, overrides, make_options(**options))
     for note in done.notes:
         _log.warning("%s", note)
     return open_dataset(done.out)
@@ -154,38 +157,38 @@ def convert(
 def run_conversion(
     source: object,
     out: PathLike,
-    told: PlanOverrides,
+    overrides: PlanOverrides,
     options: ConvertOptions,
     on_progress: OnProgress | None = None,
     on_plan: Callable[[Plan], None] | None = None,
 ) -> Converted:
-    """Convert, and return what was done.
+    """Convert, and return the result with its plan and notes.
 
     Args:
-        source: What `convert` takes.
+        source: Source, as for `convert`.
         out: The folder to write.
-        told: What was declared about the columns.
+        overrides: What was declared about the columns.
         options: How to convert.
-        on_progress: Called with how far it has come.
-        on_plan: Called with the plan of raw data before rows are converted; what it raises ends the
-            conversion. A source that can be read once is planned and converted in one reading.
+        on_progress: Called with the progress of the conversion.
+        on_plan: Called with the plan of raw data before rows are converted; an exception that it raises ends
+            the conversion. A source that can be read only once is planned and converted in one pass.
 
     Raises:
         PenstockError: See `convert`.
     """
-    told = _override(told, options)
+    overrides = _override(overrides, options)
     if is_stored(source):
-        stored = open_stored(source, told, options)
+        stored = open_stored(source, overrides, options)
         _refuse_own_source(Path(out), stored.paths)
         return _run_stored(stored, out, options, on_progress)
     opened = open_source(source, options.source)
-    if (place := find_finished(out, options)) is not None:
+    if (folder := find_finished(out, options)) is not None:
         if not opened.is_repeatable:
-            raise refuse_unrepeatable(opened.name, place)
-        return _confirm(_prepare_raw(opened, told, options, on_plan), place, options, on_progress)
+            raise refuse_unrepeatable(opened.name, folder)
+        return _confirm(_prepare_raw(opened, overrides, options, on_plan), folder, options, on_progress)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
-    with staging:  # from here on no other process writes there, and now the source is read
-        return _run(_prepare_raw(opened, told, options, on_plan), staging, options, on_progress)
+    with staging:  # locks the output folder before the source is read
+        return _run(_prepare_raw(opened, overrides, options, on_plan), staging, options, on_progress)
 
 
 def _run_stored(
@@ -198,12 +201,12 @@ def _run_stored(
         split=split,
         blocks=stored.blocks,
         num_bytes=stored.num_bytes,
-        settle=lambda _: stored.schema,
+        finalize_schema=lambda _: stored.schema,
         describe_source=stored.provenance,
         list_notes=lambda: stored.notes,
     )
-    if (place := find_finished(out, options)) is not None:
-        return _confirm(prepared, place, options, on_progress)
+    if (folder := find_finished(out, options)) is not None:
+        return _confirm(prepared, folder, options, on_progress)
     staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
     with staging:
         return _run(prepared, staging, options, on_progress)
@@ -211,19 +214,19 @@ def _run_stored(
 
 @dataclass(frozen=True, kw_only=True)
 class _Prepared:
-    """A conversion before its first row.
+    """A conversion that is ready to read its first row.
 
     Attributes:
-        request: What is asked for.
-        work: What is done to each block.
-        split: How the splits are made.
+        request: Description of the requested data set.
+        work: Work to do for each block.
+        split: How to split the rows.
         blocks: Returns the blocks of the source.
-        num_bytes: How many bytes there are to read, if that is known.
-        settle: Returns the schema once all rows were seen.
-        describe_source: Returns where the rows come from, once all were read.
-        list_notes: Returns what a person should know about source and plan, once all rows were read.
-        plan: What becomes of each column; None where the source is TFRecords.
-        form: The same as the manifest records it.
+        num_bytes: Number of bytes to read, or None if it is not known.
+        finalize_schema: Returns the schema after all rows have been read.
+        describe_source: Returns the description of the source after all rows have been read.
+        list_notes: Returns the notes about source and plan after all rows have been read.
+        plan: Plan of the columns; None if the source is TFRecords.
+        plan_json: JSON form of the plan for the manifest.
     """
 
     request: Request
@@ -231,21 +234,21 @@ class _Prepared:
     split: SplitOptions
     blocks: Callable[[], Iterator[RowBlock]]
     num_bytes: int | None
-    settle: FinalizeSchema
+    finalize_schema: FinalizeSchema
     describe_source: Callable[[], list[dict[str, Any]]]
     list_notes: Callable[[], tuple[str, ...]]
     plan: Plan | None = None
-    form: Mapping[str, Any] | None = None
+    plan_json: Mapping[str, Any] | None = None
 
 
 def _prepare_raw(
     source: Source,
-    told: PlanOverrides,
+    overrides: PlanOverrides,
     options: ConvertOptions,
     on_plan: Callable[[Plan], None] | None = None,
 ) -> _Prepared:
     peeked = PeekedSource(source)
-    plan, work, raw, split = prepare(make_plan(peeked, told), options, peeked.head)
+    plan, work, raw, split = prepare(make_plan(peeked, overrides), options, peeked.head)
     if on_plan is not None:
         on_plan(plan)
     request = request_raw(plan, options, split, work.deferred_names, peeked.name)
@@ -255,11 +258,11 @@ def _prepare_raw(
         split=split,
         blocks=lambda: (RawRows(piece, raw) for block in peeked.blocks() for piece in _cut(block, options)),
         num_bytes=peeked.num_bytes,
-        settle=plan.finalize_schema,
+        finalize_schema=plan.finalize_schema,
         describe_source=peeked.provenance,
         list_notes=lambda: (*peeked.notes, *list_losses(plan), *plan.warnings),
         plan=plan,
-        form=request.json_form["plan"],
+        plan_json=request.json_form["plan"],
     )
 
 
@@ -280,9 +283,9 @@ def _run(
     try:
         for block in prepared.blocks():
             conversion.add(block)
-        facts = ManifestDetails(prepared.request, prepared.form, tuple(prepared.describe_source()))
-        manifest = conversion.finish(prepared.settle, facts)
-    except BaseException as error:  # what goes wrong is in the journal, with the row it came to
+        details = ManifestDetails(prepared.request, prepared.plan_json, tuple(prepared.describe_source()))
+        manifest = conversion.finish(prepared.finalize_schema, details)
+    except BaseException as error:  # the journal records every failure with the number of rows read
         staging.journal.add_failure(conversion.num_rows, error)
         raise
     finally:
@@ -292,39 +295,41 @@ def _run(
 
 
 def _confirm(
-    prepared: _Prepared, place: Path, options: ConvertOptions, on_progress: OnProgress | None
+    prepared: _Prepared, folder: Path, options: ConvertOptions, on_progress: OnProgress | None
 ) -> Converted:
-    """Return the finished data set, if it is the one that is asked for.
+    """Check that the finished data set matches the request, and return it.
 
     Raises:
-        OptionError: It was made by another request, or from another content of the source.
+        OptionError: The data set was made with other options, or from other content of the source.
     """
     request = prepared.request
-    request.check_options(load_finished(place), place)  # before all rows are read
+    request.check_options(load_finished(folder), folder)  # fails early, before all rows are read
 
-    def tell(num_rows: int, num_bytes: int, num_rejects: int) -> None:
+    def report(num_rows: int, num_bytes: int, num_rejects: int) -> None:
         if on_progress is not None:
             on_progress(ConversionProgress("reading", num_rows, num_bytes, prepared.num_bytes, num_rejects))
 
-    content, source = read_content(prepared.work, prepared.blocks(), options, prepared.describe_source, tell)
-    manifest = load_finished(place)  # again: reading may take hours
-    request.check_content(manifest, place, content, source)
-    check_shards(place, manifest)
-    clear_leftover(place, request.journal_form)
+    content, source = read_content(
+        prepared.work, prepared.blocks(), options, prepared.describe_source, report
+    )
+    manifest = load_finished(folder)  # loaded again, because reading may take hours
+    request.check_content(manifest, folder, content, source)
+    check_shards(folder, manifest)
+    clear_leftover(folder, request.journal_form)
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
-    notes = (*prepared.list_notes(), "the data set was complete already: nothing was written")
-    return Converted(place, manifest, prepared.plan, num_rows, notes)
+    notes = (*prepared.list_notes(), "The data set was already complete: nothing was written.")
+    return Converted(folder, manifest, prepared.plan, num_rows, notes)
 
 
 def list_losses(plan: Plan) -> Iterator[str]:
-    """Yield a note for each column that nobody asked to leave out."""
+    """Yield a note for each column that is left out without a request of the user."""
     for column, why in plan.dropped.items():
         if why not in (*REQUESTED_DROPS, _NAMES_SPLITS):
             yield f"{show(column)} is left out: {why}"
 
 
-def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions) -> Plan:
-    """Return what a conversion would do with each column, without doing it.
+def plan_conversion(source: object, overrides: PlanOverrides, options: ConvertOptions) -> Plan:
+    """Return the plan of a conversion without converting.
 
     Raises:
         PenstockError: See `convert`.
@@ -334,18 +339,18 @@ def plan_conversion(source: object, told: PlanOverrides, options: ConvertOptions
             "plan",
             expected="raw data",
             got="TFRecords, whose fields are known",
-            advice="See 'penstock inspect'.",
+            advice="To see the fields, run 'penstock inspect'.",
         )
-    return make_plan(PeekedSource(open_source(source, options.source)), _override(told, options))
+    return make_plan(PeekedSource(open_source(source, options.source)), _override(overrides, options))
 
 
-def _override(told: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
-    """Join what was told of the columns with what the options say of them."""
+def _override(overrides: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
+    """Combine what was declared about the columns with the options about columns."""
     return replace(
-        told,
-        drop=(*told.drop, *options.drop),
-        rename={**options.rename, **told.rename},
-        form=told.form if options.plan is None else read_plan(options.plan),
+        overrides,
+        drop=(*overrides.drop, *options.drop),
+        rename={**options.rename, **overrides.rename},
+        form=overrides.form if options.plan is None else read_plan(options.plan),
         nan=options.nan,
     )
 
@@ -353,14 +358,14 @@ def _override(told: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
 def prepare(
     plan: Plan, options: ConvertOptions, head: Sequence[Block]
 ) -> tuple[Plan, RowWork, RawPlan, SplitOptions]:
-    """Find the columns that rows are split by, and say what is done with each block."""
+    """Find the columns that rows are split by, and return the plan, the work per block and the split."""
     columns = [*(each.column for each in plan), *plan.dropped]
     split_by = None
     if options.split_by is not None:
         split_by = ColumnPlan(_find_column(options.split_by, plan, columns), options.split_by, Text())
         written = tuple(each for each in plan.columns if each.column != split_by.column)
         if not written:
-            raise OptionError("split_by", expected="a column beside it to write", got="none")
+            raise OptionError("split_by", expected="at least one other column to write", got="none")
         named = [each.field.role for each in plan.columns if each.column == split_by.column]
         if named and named[0] in ("target", "weight"):
             raise OptionError("split_by", expected="a column that is not written", got=f"the {named[0]}")
@@ -381,12 +386,12 @@ def prepare(
 
 
 def _cut(block: Block, options: ConvertOptions) -> Iterator[Block]:
-    """Cut blocks smaller whose images are shrunk: those are in memory until they are written."""
+    """Cut blocks into smaller ones if images are resized, as those stay in memory until written."""
     return iter([block]) if options.resize is None else block.cut(_RESIZED_ROWS)
 
 
 def _is_heavy(plan: ColumnPlan, head: Sequence[Block]) -> bool:
-    """Tell whether a column in memory holds values that are better fetched late than moved about."""
+    """Return whether a column in memory has values so large that they are better fetched at the end."""
     if plan.field.type_name not in ("image", "bytes") or not head or not head[0].is_resident:
         return False
     raw = head[0].columns[plan.column]
@@ -395,7 +400,7 @@ def _is_heavy(plan: ColumnPlan, head: Sequence[Block]) -> bool:
 
 
 def _find_column(name: str, plan: Plan, columns: Sequence[str]) -> str:
-    """Return the column that a field or column name means."""
+    """Return the column with a field name or column name."""
     for each in plan:
         if each.name == name:
             return each.column
@@ -427,10 +432,10 @@ def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> 
 
 
 def _refuse_own_source(out: Path, paths: Sequence[Path]) -> None:
-    """Refuse to write over what is being read."""
-    place = out.resolve()
+    """Refuse an output folder that contains the source."""
+    folder = out.resolve()
     for path in paths:
-        if path.resolve().is_relative_to(place):
+        if path.resolve().is_relative_to(folder):
             raise PathError(
-                "the output folder holds the source", path=out, advice="Choose another output folder."
+                "the output folder contains the source", path=out, advice="Choose another output folder."
             )

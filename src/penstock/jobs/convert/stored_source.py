@@ -1,7 +1,7 @@
-"""TFRecords and data sets as the source of a conversion: written anew in other shards, splits, names.
+"""TFRecords and data sets as the source of a conversion, with other shards, splits or field names.
 
-In: paths, and what is declared about the fields. Out: blocks of columns. Splits that the source has are kept,
-unless others are asked for.
+In: paths, and what is declared about the fields. Out: blocks of columns. The splits of the source are kept
+unless other splits are requested.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _KEPT = "the splits of the source"
 
 
 class StoredSource:
-    """Records that were opened, to be written anew.
+    """Stored records that are converted again.
 
     Attributes:
-        schema: What is written.
-        sides: Fields by which records are split, and which are not written.
-        names: The new name of each field that is kept, by its present one.
-        paths: The files.
+        schema: Fields to write.
+        sides: Fields that records are split by but that are not written.
+        names: New name of each field that is kept, by its current name.
+        paths: Paths of the files.
     """
 
-    def __init__(self, dataset: Dataset, told: PlanOverrides, options: ConvertOptions) -> None:
+    def __init__(self, dataset: Dataset, overrides: PlanOverrides, options: ConvertOptions) -> None:
         self.paths = list(dataset.paths)
         self._identities = {path: FileIdentity.from_status(path.stat()) for path in self.paths}
         self._dataset = dataset
-        self.names = _name_fields(dataset.schema, told, options)
+        self.names = _name_fields(dataset.schema, overrides, options)
         self.schema = Schema({new: replace(dataset.schema[old], key=None) for old, new in self.names.items()})
         self._keeps_splits = _keeps_splits(dataset, options)
         self._split_by = options.split_by
-        asked = [options.group, options.split_by, options.time]
-        asked.append(options.stratify if isinstance(options.stratify, str) else None)
+        requested = [options.group, options.split_by, options.time]
+        requested.append(options.stratify if isinstance(options.stratify, str) else None)
         self.sides = {
             name: replace(self._find(name), role="input", key=None)
-            for name in asked
+            for name in requested
             if name is not None and name not in self.schema
         }
-        self._refuse_timeless(options.time)
+        self._check_time(options.time)
 
-    def _refuse_timeless(self, name: str | None) -> None:
-        """Refuse to split by the time of a field that has none."""
+    def _check_time(self, name: str | None) -> None:
+        """Refuse to split by time with a field that cannot be ordered."""
         field = None if name is None else self.schema.get(name, self.sides.get(name))
         if field is not None and not is_orderable(field):
             raise OptionError(
@@ -74,23 +74,23 @@ class StoredSource:
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes there are to read."""
+        """Number of bytes to read."""
         return sum(path.stat().st_size for path in self.paths)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should hear."""
+        """Notes for the user."""
         lost = sum(self._dataset[name].num_skipped for name in self._dataset.splits)
-        return (f"{lost} damaged records of the source are left out",) if lost else ()
+        return (f"{lost} damaged records of the source were skipped",) if lost else ()
 
     def split_options(self, options: ConvertOptions) -> SplitOptions:
-        """Return how to split."""
+        """Return how to split the records."""
         if self._keeps_splits:
             return SplitOptions(split_by=_KEPT, seed=options.seed)
         return options.splits(self.schema)
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return where the records come from."""
+        """Return the description of the source for the manifest."""
         manifest = self._dataset.manifest
         hashes = {} if manifest is None else {shard.name: shard.sha256 for shard in manifest.shards()}
         return [
@@ -102,7 +102,7 @@ class StoredSource:
         """Yield all records, split by split.
 
         Raises:
-            ChangedFileError: A file is no longer what it was when the source was opened.
+            ChangedFileError: A file has changed since the source was opened.
         """
         row = 0
         for name in self._dataset.splits:
@@ -129,33 +129,37 @@ def is_orderable(field: Field) -> bool:
     return isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64")
 
 
-def open_stored(source: Any, told: PlanOverrides, options: ConvertOptions) -> StoredSource:
+def open_stored(source: Any, overrides: PlanOverrides, options: ConvertOptions) -> StoredSource:
     """Open TFRecords as a source.
 
     Raises:
-        PayloadError: The records are no Examples.
+        PayloadError: The records are not Examples.
         PenstockError: See `penstock.open`.
     """
-    if told.form is not None:
+    if overrides.form is not None:
         raise OptionError(
             "plan",
-            expected="raw data beside it",
+            expected="raw data as the source",
             got="TFRecords, whose fields are known",
-            advice="Declare types with --image, --text, --tensor and so on, in Python with fields=.",
+            advice="Declare types with --image, --text, --tensor and so on; in Python with fields=.",
         )
     declared = Declaration(
-        types=told.types, fields=told.fields, target=told.target, weight=told.weight, id=told.id
+        types=overrides.types,
+        fields=overrides.fields,
+        target=overrides.target,
+        weight=overrides.weight,
+        id=overrides.id,
     )
     read = ReadOptions(max_skipped=options.max_rejects)
-    dataset = open_declared(source, declared, options.on_error, read, told.schema)
+    dataset = open_declared(source, declared, options.on_error, read, overrides.schema)
     if dataset.payload == "other":
         raise PayloadError("records cannot be converted", expected="Examples", got="other payloads")
-    return StoredSource(dataset, told, options)
+    return StoredSource(dataset, overrides, options)
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A block of records, decoded."""
+    """A block of decoded records."""
 
     first_row: int
     num_rows: int
@@ -173,34 +177,34 @@ class StoredRows:
         return FieldError(what, field=fault.column, expected=fault.expected, got=fault.got)
 
     def show(self, row: int) -> dict[str, Any]:
-        """Return a row as JSON can hold it."""
+        """Return a description of a row that can be written as JSON."""
         return {"record": self.first_row + row}
 
 
-def _name_fields(schema: Schema, told: PlanOverrides, options: ConvertOptions) -> dict[str, str]:
+def _name_fields(schema: Schema, overrides: PlanOverrides, options: ConvertOptions) -> dict[str, str]:
     """Return the new name of each field that is kept."""
-    for name in (*told.drop, *told.rename):
+    for name in (*overrides.drop, *overrides.rename):
         if name not in schema:
             raise unknown_name(name, schema)
-    dropped = {*told.drop, *([options.split_by] if options.split_by is not None else [])}
-    names = {name: told.rename.get(name, name) for name in schema if name not in dropped}
+    dropped = {*overrides.drop, *([options.split_by] if options.split_by is not None else [])}
+    names = {name: overrides.rename.get(name, name) for name in schema if name not in dropped}
     if not names:
-        raise OptionError("fields", expected="at least one to keep", got="none")
+        raise OptionError("fields", expected="at least one field to keep", got="none")
     found = list(names.values())
     for old, new in names.items():
         if found.count(new) > 1:
             raise OptionError(
                 f"name of field {show(old)}",
                 field=old,
-                expected="a name of its own",
+                expected="a unique name",
                 got=f"{show(new)} twice",
             )
     return names
 
 
 def _keeps_splits(dataset: Dataset, options: ConvertOptions) -> bool:
-    is_asked = any((options.group, options.stratify, options.split_by, options.time))
-    return options.split is None and not is_asked and dataset.splits != ("all",)
+    is_requested = any((options.group, options.stratify, options.split_by, options.time))
+    return options.split is None and not is_requested and dataset.splits != ("all",)
 
 
 def _as_names(name: str, column: Any) -> Bytes:

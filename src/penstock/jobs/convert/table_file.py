@@ -1,7 +1,7 @@
-"""The way back: the records of a data set as one table in a file.
+"""Export of a data set to one table file.
 
-In: TFRecords. Out: a Parquet or Arrow file, with a column that names the split of each row. Records stream:
-memory does not grow with them.
+In: TFRecords. Out: a Parquet or Arrow file, with a column that holds the split of each row. Records are
+streamed, so that memory use does not grow with their number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table that was written."""
+    """A table file that was written."""
 
     out: Path
     num_rows: int
@@ -41,15 +41,15 @@ def write_table(
     """Write the records of TFRecords or a data set to a Parquet or Arrow file.
 
     Args:
-        source: What `penstock.open` takes.
-        out: The file; its name ends in `.parquet`, `.arrow` or `.feather`.
-        overwrite: Whether a file that is there may be replaced.
-        on_progress: Is told how far it has come.
+        source: Data, as for `penstock.open`.
+        out: Path of the file, with the suffix `.parquet`, `.arrow` or `.feather`.
+        overwrite: Whether to replace an existing file.
+        on_progress: Called with the number of rows written and the total.
 
     Raises:
-        OptionError: The name ends otherwise.
-        PathError: The file is there already.
-        WriteError: The disk is full, or fails.
+        OptionError: The file has another suffix, or the source is raw data.
+        PathError: The file already exists.
+        WriteError: The disk is full, or writing fails.
     """
     path = Path(out)
     if path.suffix not in TABLE_SUFFIXES:
@@ -62,9 +62,9 @@ def write_table(
         raise OptionError(
             "source",
             path=out,
-            expected="TFRecords or a data set, which go back to a table",
+            expected="TFRecords or a data set to export as a table",
             got=show(error.path),
-            advice="To make a data set of it, name a folder as the output.",
+            advice="To convert it to a data set, choose a folder as the output.",
         ) from error
     schema = add_split(arrow_schema(dataset.schema), dataset.splits)
     num_rows = 0
@@ -92,7 +92,7 @@ def _batches(dataset: Dataset, schema: Any, on_progress: Progress | None) -> Ite
 
 
 class _Sink:
-    """What pyarrow writes to: a file object over an `AtomicFile`."""
+    """File object for pyarrow that writes to an `AtomicFile`."""
 
     closed = False
 
@@ -108,23 +108,23 @@ class _Sink:
         return len(view)
 
     def tell(self) -> int:
-        """Return how many bytes came so far."""
+        """Return the number of bytes written so far."""
         return self._num_bytes
 
     def writable(self) -> bool:
-        """Say that it is."""
+        """Return True."""
         return True
 
     def readable(self) -> bool:
-        """Say that it is not."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """Say that it is not."""
+        """Return False."""
         return False
 
     def flush(self) -> None:
-        """Do nothing: every byte is passed on at once."""
+        """Do nothing: every byte is written immediately."""
 
     def close(self) -> None:
-        """Do nothing: the file is closed by whoever opened it."""
+        """Do nothing: the caller closes the `AtomicFile`."""

@@ -1,7 +1,7 @@
-"""What is plainly wrong with a sample, told at the call that brings it.
+"""`Writer`: writes a data set sample by sample.
 
-In: a sample and its schema. Out: an error, or nothing: what needs a closer look is found when the samples are
-encoded, a block at a time.
+In: a schema, then samples. Out: a data set like that of `convert`. The type of each value is checked when the
+sample is written; other errors are found when a block of samples is encoded.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _LISTS: Final = (list, tuple, dict, set)
 
 
 def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None:
-    """Refuse a sample that lacks a required field, or has a value of a kind that its field never takes.
+    """Refuse a sample that lacks a required field, or has a value of a type that its field does not accept.
 
     Args:
-        schema: What a sample holds.
+        schema: Fields of a sample.
         sample: The sample.
-        number: Its number, from 0.
+        number: Number of the sample, from 0.
 
     Raises:
-        CellError: The sample is such.
+        CellError: A value is missing or has the wrong type.
     """
     for name, field in schema.items():
         value = sample.get(name)
@@ -57,12 +57,12 @@ def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None
                 continue
             expected, advice = (
                 "a value",
-                "Give the sample one, or the field optional=True or a default.",
+                "Add the value to the sample, or declare the field with optional=True or a default.",
             )
         elif _CHECKS[field.type_name](field, value):
             continue
         else:
-            expected, advice = f"what a field {field!r} holds", ""
+            expected, advice = f"a value for the field {field!r}", ""
         shape = getattr(value, "shape", None)
         got = "nothing" if value is None else f"an array of shape {shape}" if shape else show(value)
         raise CellError(
@@ -70,7 +70,7 @@ def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None
         )
 
 
-def _may_be_number(field: Field, value: Any) -> bool:  # noqa: ARG001 - one form for all checks
+def _may_be_number(field: Field, value: Any) -> bool:  # noqa: ARG001 - one signature for all checks
     if isinstance(value, str):
         try:
             float(value)
@@ -114,11 +114,12 @@ _log = logging.getLogger("penstock")
 
 
 class Writer:
-    """Writes a data set sample by sample; `with` completes it, or leaves nothing after an error.
+    """Writes a data set sample by sample, as a context manager.
 
-    A sample of the wrong kind is refused at once. What only encoding finds, such as a number that is too
-    large or a file that is no image, is told some calls later, for samples are encoded in blocks; the error
-    names the sample's number.
+    At the end of the `with` block the data set is complete; after an error, no data set is written. A value
+    of the wrong type is refused at once. Errors that only encoding finds, such as a number that is too large
+    or a file that is not an image, are raised some calls later, because samples are encoded in blocks; the
+    error contains the number of the sample.
 
     Example:
         >>> from penstock.fields import Number
@@ -130,18 +131,18 @@ class Writer:
     """
 
     def __init__(self, out: PathLike, schema: Schema, **options: Unpack[ConvertChoices]) -> None:
-        """Begin a data set.
+        """Start a data set.
 
         Args:
             out: The folder to write. It appears when the writer is closed.
-            schema: What a sample holds.
+            schema: Fields of a sample.
             options: See `penstock.options.ConvertOptions`.
 
         Raises:
-            PathError: The folder holds something, and may not be overwritten.
-            OptionError: An option has a wrong value, or a finished data set is to be resumed.
-            BusyError: Another process is writing it.
-            SchemaError: The schema is none, or has no field.
+            PathError: The folder is not empty, and `overwrite` is not set.
+            OptionError: An option has a wrong value, or `resume` is set for a finished data set.
+            BusyError: Another process is writing to the folder.
+            SchemaError: The schema is not a `Schema`, or has no fields.
         """
         if not isinstance(schema, Mapping) or not schema:
             raise SchemaError("schema", expected="a Schema with at least one field", got=show(schema))
@@ -150,9 +151,11 @@ class Writer:
         self._options = make_options(**options)
         for name in ("drop", "rename", "plan"):
             if getattr(self._options, name):
-                raise OptionError(name, expected="nothing: the schema says what is written", got="something")
-        if (place := find_finished(out, self._options)) is not None:
-            raise refuse_unrepeatable("samples that are written one by one", place)
+                raise OptionError(
+                    name, expected="no value, because the schema defines what is written", got="a value"
+                )
+        if (folder := find_finished(out, self._options)) is not None:
+            raise refuse_unrepeatable("samples that are written one by one", folder)
         self._staging = Staging(out, overwrite=self._options.overwrite, resume=self._options.resume)
         self._staging.__enter__()
         self._samples: list[Mapping[str, Any]] = []
@@ -161,7 +164,7 @@ class Writer:
         self._is_closed = False
 
     def write(self, sample: Mapping[str, Any]) -> None:
-        """Add a sample; fields that it lacks, or that are None or NaN, are missing.
+        """Add a sample; fields that are absent, None or NaN count as missing.
 
         Raises:
             FieldError: An earlier sample, or this one, does not fit the schema.
@@ -187,11 +190,11 @@ class Writer:
         self.num_samples += 1
 
     def close(self) -> None:
-        """Complete the data set; a second time does nothing.
+        """Complete the data set; further calls have no effect.
 
         Raises:
             FieldError: A sample does not fit the schema.
-            WriteError: The disk is full, or fails.
+            WriteError: The disk is full, or writing fails.
         """
         if self._is_closed:
             return
@@ -212,7 +215,7 @@ class Writer:
 
     @property
     def dataset(self) -> Dataset:
-        """The data set, once the writer is closed."""
+        """The data set; available after the writer is closed."""
         return open_dataset(self._staging.out)
 
     def _flush(self) -> None:
@@ -231,13 +234,13 @@ class Writer:
 
     def _begin(self, columns: Mapping[str, Any] | None = None) -> Conversion:
         if self._conversion is None:
-            forms = {name: _find_form(raw) for name, raw in (columns or {}).items()}
+            representations = {name: _find_representation(raw) for name, raw in (columns or {}).items()}
             plans = (
                 ColumnPlan(
                     name,
                     name,
                     field,
-                    forms.get(name, "value") if _may_be_path(field) else "value",
+                    representations.get(name, "value") if _may_be_path(field) else "value",
                     "declared",
                     nan=self._options.nan,
                 )
@@ -276,7 +279,7 @@ class Writer:
 
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):
-            what = f"{self._staging.out}: the writer was not closed; there is no data set"
+            what = f"{self._staging.out}: the writer was not closed, so no data set was written"
             warnings.warn(what, ResourceWarning, source=self, stacklevel=1)
             self._is_closed = True
             self._end()
@@ -286,8 +289,8 @@ def _may_be_path(field: Any) -> bool:
     return field.type_name in ("image", "bytes")
 
 
-def _find_form(raw: Any) -> Representation:
-    """Tell by the first value whether a column names files."""
+def _find_representation(raw: Any) -> Representation:
+    """Return whether a column holds values or file paths, judged by its first value."""
     first = next((value for value in raw if value is not None), None)
     value: Any = first
     if hasattr(value, "as_py"):
