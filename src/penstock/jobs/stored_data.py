@@ -1,7 +1,8 @@
-"""Whether data is raw, or a data set or TFRecords: the one decision that every command and function shares.
+"""Stored data, that is, data sets and TFRecords: how to recognize it, and how to open it.
 
-In: whatever a caller passes as data. Out: yes or no. Of files the content decides, under any name; the name
-decides for a file that holds nothing, is damaged, or does not exist, so that the error fits it.
+In: any data that a caller passes, and what is declared about its fields. Out: whether the data is stored or
+raw, and the opened `Dataset`. The content of a file decides; its name decides only for a file that is empty,
+damaged or missing.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from penstock.storage.paths import PathLike, find_files, is_tfrecord, refuse_mis
 
 
 def is_stored(given: object) -> bool:
-    """Whether data is a data set or TFRecords; all else is raw data.
+    """Return whether data is a data set or TFRecords; any other data is raw data.
 
     Raises:
-        OptionError: Some of the files are TFRecords, and others are raw data.
+        OptionError: Some files are TFRecords and others are raw data.
         NoSuchPathError: One of several paths does not exist.
     """
     if isinstance(given, Dataset | Split):
@@ -58,7 +59,7 @@ def is_stored(given: object) -> bool:
 
 
 def _classify(path: str) -> dict[str, bool]:
-    """Return, by file or folder that a path means, whether it holds TFRecords."""
+    """Return whether each file or folder that a path matches holds TFRecords."""
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return {path: (Path(path) / MANIFEST_NAME).is_file() or _holds_records(path)}
     try:
@@ -69,11 +70,11 @@ def _classify(path: str) -> dict[str, bool]:
 
 
 def _holds_records(folder: str) -> bool:
-    """Whether a folder holds TFRecords, beside which indexes and descriptions may lie."""
+    """Return whether a folder holds TFRecords; it may also hold indexes and metadata files."""
     record = raw = None
     for file in list_files(folder):
         if file.name.startswith("quarantine/"):
-            continue  # what a repair has put aside
+            continue  # damaged bytes from a repair
         is_table = named_kind(Path(file.name)) is not None and not file.name.endswith(".json")
         if is_table or file.is_image:
             raw = raw or file.name
@@ -90,22 +91,22 @@ def _mixture(found: dict[str, bool]) -> OptionError:
     return OptionError(
         "source",
         path=record,
-        expected="raw data alone or TFRecords alone",
-        got=f"TFRecords, and raw data in {show(raw)}",
-        advice="Name the files that are meant. To use both, convert the raw data first.",
+        expected="only raw data or only TFRecords",
+        got=f"TFRecords and raw data ({show(raw)})",
+        advice="Pass only the files to use. To use both, convert the raw data first.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What is declared about some fields; nothing by default.
+    """Declared types and roles of fields; empty by default.
 
     Attributes:
-        types: Types by field name, with attributes or without.
-        fields: Whole fields by name, as in `penstock.open`.
-        target: The field or fields that a model predicts.
-        weight: The field that weighs each record.
-        id: The field that identifies each record.
+        types: Types by field name, with or without attributes.
+        fields: Complete fields by name, as in `penstock.open`.
+        target: Name of the field or fields to predict.
+        weight: Name of the field with the weight of each record.
+        id: Name of the field that identifies each record.
     """
 
     types: Mapping[str, TypeName | ColumnDeclaration] = field(default_factory=dict)
@@ -120,7 +121,7 @@ class Declaration:
             raise OptionError(f"field {twice!r}", field=twice, expected="one type", got="two")
 
     def __bool__(self) -> bool:
-        """Whether anything is declared."""
+        """Return whether anything is declared."""
         return self != Declaration()
 
     def list_fields(self, survey: Survey) -> dict[str, Field]:
@@ -132,7 +133,7 @@ def declare_fields(survey: Survey, types: Mapping[str, TypeName | ColumnDeclarat
     """Return a field for each declared type.
 
     Raises:
-        OptionError: The shape of a tensor is neither declared nor known from the records.
+        OptionError: The shape of a tensor is not declared and cannot be inferred from the records.
     """
     guesses = infer_fields(survey).fields
     entries = name_entries(survey)
@@ -164,7 +165,7 @@ def _declare_tensor(name: str, attributes: Mapping[str, Any], entry: FieldSurvey
             raise OptionError(
                 f"shape of tensor {show(name)}",
                 field=name,
-                expected="a shape, as the records do not show one",
+                expected="a declared shape, because the records do not define one",
                 got="none",
                 advice=f"Declare it: --tensor {name}:64x64, in Python fields={{{name!r}: Tensor((64, 64))}}.",
             )
@@ -192,7 +193,7 @@ def open_declared(
     read: ReadOptions | None = None,
     schema: Mapping[str, Field] | None = None,
 ) -> Dataset:
-    """Open TFRecords with what is declared about their fields.
+    """Open TFRecords with declared fields.
 
     Raises:
         PenstockError: See `penstock.open` and `declare_fields`.
@@ -216,22 +217,23 @@ def open_declared(
 def open_as_trained(
     paths: PathLike | Iterable[PathLike], schema: Mapping[str, Field], on_error: OnError = "raise"
 ) -> Dataset:
-    """Open records with the fields that a run was trained with, where the records do not describe themselves.
+    """Open records with the fields that a run was trained with.
 
-    A manifest describes its records; of its fields, those count anew that are of another type in the run.
+    Records without a manifest get the fields of the run. With a manifest, only fields whose type differs in
+    the run are replaced.
     """
     dataset = open_dataset(paths, on_error=on_error)
-    there = dataset.schema
+    stored = dataset.schema
     known = {
         name: each
         for name, each in schema.items()
-        if name in there and (dataset.manifest is None or there[name].type_name != each.type_name)
+        if name in stored and (dataset.manifest is None or stored[name].type_name != each.type_name)
     }
-    if all(there[name] == each for name, each in known.items()):
+    if all(stored[name] == each for name, each in known.items()):
         return dataset
     try:
         return open_dataset(paths, fields=known, on_error=on_error)
     except SchemaError:
         if dataset.manifest is None:
             raise
-        return dataset  # the pipeline refuses what is of another type
+        return dataset  # the pipeline refuses fields of another type

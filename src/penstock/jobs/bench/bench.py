@@ -1,6 +1,6 @@
-"""How fast a data set is loaded, and what holds it up.
+"""Benchmark of a loader: how fast a data set is loaded, and which stage limits it.
 
-In: paths, and how to load them. Out: `BenchReport`, the first epoch apart from later ones.
+In: paths and options. Out: `BenchReport`, with the first epoch and later epochs separately.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from penstock.jobs.stored_data import open_declared
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
-_ENOUGH: Final = 0.25  # of the first epoch: so much of later ones is worth judging by
+_ENOUGH: Final = 0.25  # minimum length of later epochs, as a share of the first, to base the advice on them
 
 
 class Look(NamedTuple):
-    """What a loader is at.
+    """Statistics and position of a loader at one moment.
 
     Attributes:
-        stats: What it has done.
-        epoch: The epoch at hand, counted from 0.
-        step: The batch of it that comes next.
-        num_steps: How many batches it has.
+        stats: Statistics so far.
+        epoch: Number of the current epoch, from 0.
+        step: Number of the next batch in the epoch.
+        num_steps: Number of batches per epoch.
     """
 
     stats: LoaderStats
@@ -54,18 +54,18 @@ def prepare_bench(
     options: BenchOptions | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Bench:
-    """Open a data set, get its pipeline, and return what measures it.
+    """Open a data set, load or fit its pipeline, and return the benchmark.
 
     Args:
         paths: As for `penstock.open`.
         options: What to load, and for how long.
-        on_stage: Is told what is done, in a few words.
+        on_stage: Called with a short description of the current task.
 
     Raises:
-        NoSuchPathError: A path leads to no file.
-        UnknownNameError: There is no such split.
-        OptionError: It is not clear which split is meant, or no field of it can be fed.
-        PenstockError: The files cannot be opened, or the pipeline is not theirs.
+        NoSuchPathError: A path does not match any file.
+        UnknownNameError: The split does not exist.
+        OptionError: The split must be chosen, or the pipeline uses no field of the split.
+        PenstockError: The files cannot be opened, or the pipeline does not match them.
 
     Example:
         >>> report = prepare_bench("pets/", BenchOptions(batches=20, is_stored=True)).run()
@@ -73,35 +73,35 @@ def prepare_bench(
         ('train', 2, 1)
     """
     options = options or BenchOptions()
-    tell = on_stage or (lambda _: None)
-    tell("opening the files")
+    report = on_stage or (lambda _: None)
+    report("opening the files")
     dataset = open_declared(paths, options.declaration, read=options.read)
     split = dataset[_choose_split(dataset)] if options.split is None else dataset[options.split]
     if options.is_stored:
         return Bench(split, None, options)
     if options.pipeline is not None:
         return Bench(split, Pipeline.load(options.pipeline), options)
-    tell("fitting the pipeline")
+    report("fitting the pipeline")
     began = time.perf_counter()
     pipeline = Pipeline.fit(dataset if "train" in dataset else split)
     if not pipeline.fields:
         raise OptionError(
             f"the fields of split {split.name!r}",
-            expected="one at least that is fed by default",
+            expected="at least one that a model uses by default",
             got=", ".join(split.schema) or "none",
-            advice="Say --no-pipeline to load them as they are stored.",
+            advice="Load them as they are stored with --no-pipeline.",
         )
     return Bench(split, pipeline, options, fit_seconds=time.perf_counter() - began)
 
 
 class Bench:
-    """A loader that is ready to be measured.
+    """Benchmark of one loader.
 
     Args:
-        split: What it loads.
-        pipeline: Turns stored values into arrays, or None.
-        options: How it loads, and for how long.
-        fit_seconds: How long the pipeline took to fit, if it was fitted for this.
+        split: Split to load.
+        pipeline: Pipeline from stored values to arrays, or None.
+        options: How to load, and for how long.
+        fit_seconds: Time to fit the pipeline, if it was fitted for this benchmark.
     """
 
     def __init__(
@@ -132,11 +132,11 @@ class Bench:
         self._fields = StoredValues(split.schema).fields if pipeline is None else pipeline.fields
 
     def look(self) -> Look:
-        """Return what the loader is at; from any thread, while `run` is in another."""
+        """Return the state of the loader; may be called from any thread while `run` runs in another."""
         return Look(self._loader.stats(), *self._loader.position, self._loader.steps_per_epoch)
 
     def run(self) -> BenchReport:
-        """Load for as long as was asked, epoch after epoch, and return what was measured."""
+        """Load epochs until the requested time or number of batches is reached, and return the report."""
         self._is_crowded = is_crowded()
         disk_bytes = count_disk_bytes()
         began = time.perf_counter()
@@ -148,12 +148,12 @@ class Bench:
                 disk_bytes = None if disk_bytes is None else (count_disk_bytes() or 0) - disk_bytes
             if is_over:
                 later = leave_out_ahead(subtract(stats, first)) if stats.batches > first.batches else None
-                # A cache is filled by a pass of its own, whatever batches were made of it.
+                # A cache is filled in a separate pass, independent of the batches made from it.
                 is_filling = self.options.cache is not None
                 return self._report(first if is_filling else leave_out_ahead(first), later, disk_bytes)
 
     def _run_epoch(self, began: float) -> tuple[bool, LoaderStats]:
-        """Take batches; return whether that was the last of them, and all that was done so far."""
+        """Load one epoch; return whether the measurement is over, and the statistics so far."""
         pause, most = self.options.consumer_seconds, self.options.batches
         loader = self._loader
         num_taken = loader.stats().batches
@@ -168,8 +168,9 @@ class Bench:
                     break
                 if pause:
                     time.sleep(pause)
-            # Within the iteration: what is ready is still there to be counted. The time is our own: threads
-            # are at work before the loader begins to count, and a short epoch would seem to take none.
+            # Inside the `with` block the batches that are ready can still be counted. The time is measured
+            # here, because threads work before the loader starts its clock: a short epoch would seem to take
+            # no time.
             return is_over, dataclasses.replace(loader.stats(), seconds=seconds)
 
     def _report(self, first: LoaderStats, later: LoaderStats | None, disk_bytes: int | None) -> BenchReport:
@@ -219,7 +220,7 @@ class Bench:
 
 
 def _count_pixels(loader: Loader) -> int:
-    """Return what a cache holds of the images of a record, where it holds them in their size."""
+    """Return the size of the images of one record in a cache, if it holds them resized."""
     pipeline = loader.pipeline
     if not isinstance(pipeline, Pipeline):
         return 0
@@ -234,9 +235,9 @@ def _choose_split(dataset: Dataset) -> str:
         return dataset.splits[0]
     raise OptionError(
         "split",
-        expected=f"{list_choices(dataset.splits)}, as none is called 'train'",
+        expected=f"{list_choices(dataset.splits)}, because no split is named 'train'",
         got="none",
-        advice="Say which with --split.",
+        advice="Choose a split with --split.",
     )
 
 

@@ -1,6 +1,6 @@
-"""What to measure of a loader, and for how long.
+"""Options of a loader benchmark.
 
-In: what a caller chose. Out: `BenchOptions`, checked when made.
+In: values that the caller chose. Out: `BenchOptions`, validated when created.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ class BenchOptions:
     """What to load, and for how long.
 
     Attributes:
-        read: How to read.
+        read: How to read the files.
         declaration: Types, shapes and roles of fields.
-        split: Which split; "train", or the only one, if not said.
-        batch_size: Records of a batch.
-        shuffle: As for a loader; True, if not said, since models are trained so.
-        seed: Of everything random.
-        num_threads: How many threads make batches; as many as there are cores, if not said.
+        split: Name of the split; by default "train", or the only split.
+        batch_size: Number of records per batch.
+        shuffle: As for a loader; True by default, as in training.
+        seed: Random seed.
+        num_threads: Number of threads that load batches; by default, the number of cores.
         cache: As for a loader.
-        pipeline: A file with a pipeline; if not said, one is fitted to the train split.
+        pipeline: Path of a saved pipeline; by default, a pipeline is fitted to the train split.
         is_stored: Whether to load values as they are stored, without a pipeline.
-        seconds: For how long; 5, if neither this nor `batches` is said. It ends with the batch at hand.
-        batches: For how many batches.
-        consumer_seconds: How long to wait with each batch, as if a model worked on it.
+        seconds: Duration of the measurement; 5 by default, if `batches` is not given. The current batch is
+            completed.
+        batches: Number of batches to load.
+        consumer_seconds: Time to wait after each batch, to simulate a model.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -64,7 +65,9 @@ class BenchOptions:
             cache=self.cache,
         )
         if self.pipeline is not None and self.is_stored:
-            raise OptionError("pipeline", expected="none beside is_stored", got=show(self.pipeline))
+            raise OptionError(
+                "pipeline", expected="no pipeline together with is_stored", got=show(self.pipeline)
+            )
         checks = OptionChecks(self)
         checks.numbers("seconds", most=_MOST_SECONDS, above=True)
         checks.integers("batches", least=1)
@@ -72,7 +75,7 @@ class BenchOptions:
 
     @property
     def most_seconds(self) -> float:
-        """After how many seconds the batch at hand is the last."""
+        """Number of seconds after which no further batch is loaded."""
         if self.seconds is not None:
             return self.seconds
         return USUAL_SECONDS if self.batches is None else math.inf

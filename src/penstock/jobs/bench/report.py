@@ -1,6 +1,6 @@
-"""What the measuring of a loader found.
+"""Report of a loader benchmark.
 
-In: the figures of the first epoch and of later ones. Out: `BenchReport`, with the bottleneck and an advice.
+In: statistics of the first epoch and of later ones. Out: `BenchReport`, with the bottleneck and advice.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any, Final
 from penstock.batch.stats import LoaderStats
 from penstock.jobs.bench.advice import Measured, advise, share_busy
 
-# What counts batches that were made, and not only those that were taken.
+# Statistics that include batches that were made but not consumed.
 _MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds")
 _SUMS: Final = ("batches", "records", "seconds", "wait_seconds", *_MADE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReport:
-    """What was measured.
+    """Result of a benchmark.
 
     Attributes:
-        split: The name of the split.
-        num_bytes: What its files take on disk.
-        compression: How they are compressed: "none", "gzip", "zlib" or "mixed".
-        fields: The fields that were read.
-        not_fed: Why other fields are not fed, by name.
-        fit_seconds: How long the pipeline took to fit; None if none was fitted.
-        first: What the first epoch took, or as much of it as there was time for.
-        later: What all that came after took; None if nothing did.
-        disk_bytes: What the kernel got from a disk for the first epoch, and not from its cache; None where it
-            does not tell.
-        peak_bytes: The most memory that the process had, mapped files included.
-        measured: What the advice rests on.
+        split: Name of the split.
+        num_bytes: Size of its files on disk.
+        compression: Compression of the files: "none", "gzip", "zlib" or "mixed".
+        fields: Names of the fields that were read.
+        not_fed: Reason why each other field is not read, by name.
+        fit_seconds: Time to fit the pipeline; None if no pipeline was fitted.
+        first: Statistics of the first epoch, or of the measured part of it.
+        later: Statistics of all later epochs; None if there were none.
+        disk_bytes: Bytes that the kernel read from disk (not from its cache) in the first epoch; None if the
+            system does not report them.
+        peak_bytes: Peak memory of the process, including mapped files.
+        measured: Measurements that the advice is based on.
     """
 
     split: str
@@ -51,12 +51,12 @@ class BenchReport:
 
     @property
     def judged(self) -> LoaderStats:
-        """What the advice rests on: later epochs, where there are enough of them, or the first."""
+        """Statistics that the advice is based on: later epochs if there are enough, otherwise the first."""
         return self.measured.stats
 
     @property
     def bottleneck(self) -> str:
-        """What to make faster first: "read", "decode", "transform" or "consumer"."""
+        """Slowest stage: "read", "decode", "transform" or "consumer"."""
         return self.measured.bottleneck
 
     @property
@@ -65,11 +65,11 @@ class BenchReport:
         return advise(self.measured)
 
     def count_epochs(self, stats: LoaderStats) -> float:
-        """Return how many epochs some batches are."""
+        """Return the number of epochs that the batches amount to."""
         return stats.batches / self.measured.steps_per_epoch
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures for `json.dumps`."""
+        """Return the report for `json.dumps`."""
         measured = self.measured
         return {
             "split": self.split,
@@ -105,16 +105,16 @@ class BenchReport:
 
 
 def subtract(later: LoaderStats, earlier: LoaderStats) -> LoaderStats:
-    """Return what was done between two looks at a loader."""
+    """Return the difference between two statistics of a loader."""
     sums = {name: getattr(later, name) - getattr(earlier, name) for name in _SUMS}
     return dataclasses.replace(later, **sums)
 
 
 def leave_out_ahead(stats: LoaderStats) -> LoaderStats:
-    """Return the figures without the batches that wait for the consumer: it took no time that they fill.
+    """Return the statistics without the batches that are ready but were not consumed.
 
-    Batches are about equally dear. Without this, a consumer that takes five and leaves thirty would make the
-    loader look seven times as busy as it needs to be.
+    Batches take about the same time each. Without this correction, a consumer that takes 5 of 35 batches
+    would make the loader appear seven times as busy as it needs to be.
     """
     if not stats.num_ready or not stats.batches:
         return stats
