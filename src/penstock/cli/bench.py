@@ -18,7 +18,7 @@ from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import format_count, format_size, print_message, print_table
 from penstock.foundation.terminal import LiveLines, escape
 from penstock.jobs.bench.advice import share_busy
-from penstock.jobs.bench.bench import Look, prepare_bench
+from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, subtract
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     )
     with LoaderDisplay(not args.json) as display:
         bench = prepare_bench(args.paths, options, display.show_stage)
-        display.watch(f"split {bench.split.name!r}", bench.look)
+        display.watch(f"split {bench.split.name!r}", bench.progress)
         report = bench.run()
     if args.json:
         print(json.dumps(report.to_json(), allow_nan=False))
@@ -150,7 +150,7 @@ class LoaderDisplay:
         self._lines = LiveLines(stream, clock=clock, size=size)
         self._clock = clock
         self._is_shown = is_wanted and self._lines.is_live
-        self._recent: deque[tuple[float, Look]] = deque(maxlen=_NUM_RECENT)
+        self._recent: deque[tuple[float, LoaderProgress]] = deque(maxlen=_NUM_RECENT)
         self._is_ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._log = _HeldLog()
@@ -160,32 +160,34 @@ class LoaderDisplay:
         if self._is_shown:
             self._lines.draw([text])
 
-    def watch(self, title: str, look: Callable[[], Look]) -> None:
-        """Start to show what `look` returns, under a title; it is called from another thread."""
+    def watch(self, title: str, progress: Callable[[], LoaderProgress]) -> None:
+        """Start to show what `progress` returns, under a title; it is called from another thread."""
         if self._is_shown:
-            self._recent.append((self._clock(), look()))
-            self._thread = threading.Thread(target=self._draw_often, args=(title, look), daemon=True)
+            self._recent.append((self._clock(), progress()))
+            self._thread = threading.Thread(target=self._draw_often, args=(title, progress), daemon=True)
             self._thread.start()
 
-    def draw(self, title: str, look: Look) -> None:
+    def draw(self, title: str, progress: LoaderProgress) -> None:
         """Show what the loader does now."""
-        self._recent.append((self._clock(), look))
+        self._recent.append((self._clock(), progress))
         (then, before), (now, _) = self._recent[0], self._recent[-1]
-        recent = subtract(look.stats, before.stats)
+        recent = subtract(progress.stats, before.stats)
         seconds = (now - then) or 1.0
         lines = [
-            f"{title}: epoch {look.epoch + 1}, batch {look.step:,} of {look.num_steps:,}",
+            f"{title}: epoch {progress.epoch + 1}, batch {progress.step:,} of {progress.num_steps:,}",
             _format_rate("now", recent.records / seconds, recent.bytes_read / seconds),
-            _format_rate("mean", look.stats.records_per_second, 1e6 * look.stats.megabytes_per_second),
+            _format_rate(
+                "mean", progress.stats.records_per_second, 1e6 * progress.stats.megabytes_per_second
+            ),
             *self._draw_bars(recent, seconds),
-            self._draw_ready(look.stats.num_ready),
+            self._draw_ready(progress.stats.num_ready),
         ]
         spent = _list_stage_seconds(recent)
         self._lines.draw(lines, bold=3 + spent.index(max(spent)) if any(spent) else None)
 
-    def _draw_often(self, title: str, look: Callable[[], Look]) -> None:
+    def _draw_often(self, title: str, progress: Callable[[], LoaderProgress]) -> None:
         while not self._is_ended.wait(_SECONDS_BETWEEN) and not self._lines.is_broken:
-            self.draw(title, look())
+            self.draw(title, progress())
 
     def _draw_bars(self, recent: LoaderStats, seconds: float) -> list[str]:
         """Draw the share of the threads' time that each stage took, and the consumer's share of waiting."""

@@ -10,7 +10,7 @@ import pytest
 from penstock.batch.stats import LoaderStats
 from penstock.cli import bench
 from penstock.cli.bench import LoaderDisplay
-from penstock.jobs.bench.bench import Look
+from penstock.jobs.bench.bench import LoaderProgress
 from screen import Screen
 
 NOTHING = LoaderStats(
@@ -40,8 +40,8 @@ class Clock:
         return self.now
 
 
-def look_after(seconds: float, num_ready: int = 3) -> Look:
-    """Return a look at a loader that gives 1000 records of 1 kB a second, by two threads."""
+def progress_after(seconds: float, num_ready: int = 3) -> LoaderProgress:
+    """Return the progress of a loader that gives 1000 records of 1 kB per second with two threads."""
     done = dataclasses.replace(
         NOTHING,
         batches=int(10 * seconds),
@@ -54,7 +54,7 @@ def look_after(seconds: float, num_ready: int = 3) -> Look:
         wait_seconds=0.75 * seconds,
         num_ready=num_ready,
     )
-    return Look(done, epoch=1, step=1234, num_steps=5678)
+    return LoaderProgress(done, epoch=1, step=1234, num_steps=5678)
 
 
 def show_on(screen: Screen, clock: Clock | None = None) -> LoaderDisplay:
@@ -62,9 +62,9 @@ def show_on(screen: Screen, clock: Clock | None = None) -> LoaderDisplay:
 
 
 def draw_twice(display: LoaderDisplay, clock: Clock, **facts) -> None:
-    display.draw("split 'train'", look_after(2.0))
+    display.draw("split 'train'", progress_after(2.0))
     clock.now += 1.0
-    display.draw("split 'train'", look_after(3.0, **facts))
+    display.draw("split 'train'", progress_after(3.0, **facts))
 
 
 def test_display_shows_rates_a_bar_a_stage_and_what_is_ready() -> None:
@@ -102,10 +102,10 @@ def test_rate_now_is_that_of_the_last_second() -> None:
     screen, clock = Screen(80), Clock()
     display = show_on(screen, clock)
     for seconds in (1.0, 2.0, 3.0):
-        display.draw("x", look_after(seconds))
+        display.draw("x", progress_after(seconds))
         clock.now += 0.25
     for _ in range(5):  # then nothing comes any more
-        display.draw("x", look_after(3.0))
+        display.draw("x", progress_after(3.0))
         clock.now += 0.25
     assert screen.lines[1:3] == [
         "now        0 records/s, 0 B/s",
@@ -140,7 +140,7 @@ def test_terminal_without_unicode_gets_other_bars() -> None:
 
 def test_name_that_would_move_the_cursor_is_escaped() -> None:
     screen = Screen(80)
-    show_on(screen).draw("a\x1b[2J", look_after(1.0))
+    show_on(screen).draw("a\x1b[2J", progress_after(1.0))
     assert screen.lines[0].startswith("a\\x1b[2J: epoch 2")
 
 
@@ -150,7 +150,7 @@ def test_second_drawing_replaces_the_first() -> None:
     display.show_stage("opening the files")
     assert screen.lines == ["opening the files"]
     for _ in range(2):
-        display.draw("x", look_after(1.0))
+        display.draw("x", progress_after(1.0))
         assert len(screen.lines) == 8
         assert screen.lines[0].startswith("x: epoch")
 
@@ -159,7 +159,7 @@ def test_cursor_is_shown_again_after_every_drawing() -> None:
     screen = Screen(80)
     display = show_on(screen)
     for _ in range(3):
-        display.draw("x", look_after(1.0))
+        display.draw("x", progress_after(1.0))
         assert screen.getvalue().endswith("\x1b[?25h")
 
 
@@ -167,7 +167,7 @@ def test_cursor_is_shown_again_after_every_drawing() -> None:
 def test_display_is_erased_even_after_an_error(error) -> None:
     screen = Screen(80)
     with pytest.raises(error), show_on(screen) as display:  # noqa: PT012
-        display.draw("x", look_after(1.0))
+        display.draw("x", progress_after(1.0))
         raise error
     assert screen.lines == []
 
@@ -177,7 +177,7 @@ def test_display_in_a_pipe_or_unwanted_writes_nothing(is_wanted) -> None:
     stream = io.StringIO() if is_wanted else Screen()
     with LoaderDisplay(is_wanted, stream) as display:
         display.show_stage("opening the files")
-        display.watch("x", lambda: look_after(1.0))
+        display.watch("x", lambda: progress_after(1.0))
     assert stream.getvalue() == ""
 
 
@@ -201,15 +201,15 @@ def test_watch_draws_from_a_thread_until_the_end(monkeypatch) -> None:
     screen, looks = Screen(80), []
     seen = threading.Event()
 
-    def look() -> Look:
+    def read_progress() -> LoaderProgress:
         looks.append(1)
         if len(looks) > 3:
             seen.set()
-        return look_after(1.0)
+        return progress_after(1.0)
 
     before = threading.active_count()
     with show_on(screen) as display:
-        display.watch("x", look)
+        display.watch("x", read_progress)
         assert seen.wait(30)
     assert threading.active_count() == before
     assert screen.getvalue().count("x: epoch") >= 2
@@ -224,7 +224,7 @@ def test_terminal_that_goes_away_ends_the_drawing_and_nothing_else(monkeypatch) 
             raise OSError("gone")
 
     with show_on(Broken()) as display:
-        display.watch("x", lambda: look_after(1.0))
+        display.watch("x", lambda: progress_after(1.0))
         display._thread.join(30)
         assert not display._thread.is_alive()
 

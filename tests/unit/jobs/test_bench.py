@@ -182,14 +182,14 @@ def test_stages_are_told_before_they_begin(zoo) -> None:
 
 def test_look_from_another_thread_shows_how_far_it_is(zoo) -> None:
     bench = prepare_bench(zoo, BenchOptions(batch_size=8, batches=4, is_stored=True))
-    before = bench.look()
+    before = bench.progress()
     assert (before.stats.batches, before.epoch, before.step, before.num_steps) == (0, 0, 0, 3)
     runner = threading.Thread(target=bench.run)
     runner.start()
     while runner.is_alive():
-        assert 0 <= bench.look().step <= 3
+        assert 0 <= bench.progress().step <= 3
     runner.join()
-    after = bench.look()
+    after = bench.progress()
     assert (after.stats.batches, after.epoch, after.step) == (4, 1, 1)
 
 

@@ -33,7 +33,7 @@ from penstock.transform.pipeline import Pipeline
 _ENOUGH: Final = 0.25  # minimum length of later epochs, as a share of the first, to base the advice on them
 
 
-class Look(NamedTuple):
+class LoaderProgress(NamedTuple):
     """Statistics and position of a loader at one moment.
 
     Attributes:
@@ -131,9 +131,9 @@ class Bench:
         self._compression = found.pop() if len(found) == 1 else "mixed"
         self._fields = StoredValues(split.schema).fields if pipeline is None else pipeline.fields
 
-    def look(self) -> Look:
+    def progress(self) -> LoaderProgress:
         """Return the state of the loader; may be called from any thread while `run` runs in another."""
-        return Look(self._loader.stats(), *self._loader.position, self._loader.steps_per_epoch)
+        return LoaderProgress(self._loader.stats(), *self._loader.position, self._loader.steps_per_epoch)
 
     def run(self) -> BenchReport:
         """Load epochs until the requested time or number of batches is reached, and return the report."""
