@@ -230,7 +230,7 @@ def hold(locks, holds, lets_go):
 for number in range(times):
     holds, lets_go = threading.Event(), threading.Event()
     if number == 0:  # by chance a thread has one of them; here another has them all
-        threading.Thread(target=hold, args=(list(fork._locks), holds, lets_go)).start()
+        threading.Thread(target=hold, args=(list(process._locks), holds, lets_go)).start()
         holds.wait()
     child = os.fork()
     lets_go.set()

@@ -122,6 +122,6 @@ def test_model_of_ones_own_must_be_given_again(trained, tmp_path):
     model = build()
     write_run(tmp_path / "own", model, pipeline, {"data": str(folder / "set"), "model": OWN_MODEL})
     expected = ps.predict(open_run(tmp_path / "own", model), folder / "pets.csv").table
-    with raises_with(OptionError, expected=containing("model"), got="none"):
+    with raises_with(OptionError, expected=containing("model"), got="no model"):
         ps.predict(tmp_path / "own", folder / "pets.csv")
     assert ps.predict(tmp_path / "own", folder / "pets.csv", model=build()).table.equals(expected)

@@ -171,8 +171,8 @@ def test_lists_of_lists_are_refused_by_name(pets) -> None:
 def test_workers_of_dataloader_are_refused(pets) -> None:
     loader = make_loader(pets)
     batches = DataLoader(loader.to_torch(), batch_size=None, num_workers=2, multiprocessing_context="fork")
-    facts = {"expected": 0, "got": 2, "advice": containing("DataLoader(…, num_workers=0)")}
-    with raises_with(ps.errors.OptionError, what=containing("num_workers"), **facts):
+    # DataLoader makes a new error of the text of the one that a worker raised.
+    with raises_with(ps.errors.OptionError, "num_workers 0 2 num_workers=0"):
         next(iter(batches))
     assert loader.position == (0, 0)
 

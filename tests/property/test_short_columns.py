@@ -43,7 +43,7 @@ def test_few_texts_are_surveyed_as_many_are(columns):
         found = survey_few_texts(column)
         if found is not None:
             expected = survey_texts(pa.chunked_array([column]), None)
-            assert found.facts == expected.facts
+            assert found.profile == expected.profile
             assert list_labels(found.labels) == list_labels(expected.labels)
 
 

@@ -10,15 +10,10 @@ import dataclasses
 import math
 import operator
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
-
-import numpy as np
+from typing import Any, Literal, TypeAlias, get_args
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, is_finite, list_choices, show
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 OnError: TypeAlias = Literal["raise", "skip", "collect"]
 """What becomes of a record or row that cannot be used."""
@@ -54,14 +49,6 @@ def check_choice(owner: str, option: str, value: object, choices: Collection[str
         raise refuse_option(owner, option, list_choices(choices), show(value))
 
 
-def check_dtype_name(owner: str, value: object, choices: Collection[str]) -> str:
-    """Return the name of an element type, which may be given as NumPy has it."""
-    if isinstance(value, (np.dtype, type)):
-        value = np.dtype(value).name
-    check_choice(owner, "dtype", value, choices)
-    return str(value)
-
-
 def check_flag(owner: str, option: str, value: object) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool):
@@ -70,9 +57,7 @@ def check_flag(owner: str, option: str, value: object) -> None:
 
 def check_count(owner: str, option: str, value: object, least: int = 1, most: int = 2**31 - 1) -> int:
     """Return a whole number between two others."""
-    number = None
-    if hasattr(value, "__index__") and not isinstance(value, bool | np.bool_):
-        number = operator.index(value)
+    number = _as_integer(value)
     if number is None or not least <= number <= most:
         expected = f"a whole number from {least} to {most}"
         raise refuse_option(owner, option, expected, show(value))
@@ -90,7 +75,7 @@ def check_number(owner: str, option: str, value: object, choices: Collection[int
 
 def check_real(owner: str, option: str, value: object) -> float:
     """Return a finite number."""
-    if isinstance(value, np.generic):
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of NumPy
         value = value.item()
     if is_finite(value):
         return value
@@ -130,7 +115,7 @@ class OptionChecks:
         penstock.errors.OptionError: num_threads: expected an integer of at least 1, got 0.
     """
 
-    def __init__(self, options: DataclassInstance) -> None:
+    def __init__(self, options: Any) -> None:
         self._options = options
         self._defaults = {field.name: field.default for field in dataclasses.fields(options)}
 
@@ -138,11 +123,9 @@ class OptionChecks:
         """Check that options are integers within limits, and store those of NumPy as Python's."""
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
         for name, value in self._given(names):
-            if not hasattr(value, "__index__") or isinstance(value, bool | np.bool_):
+            number = _as_integer(value)
+            if number is None or number < least or (most is not None and number > most):
                 raise self._refuse(name, f"an integer {limits}", value)
-            number = operator.index(value)
-            if number < least or (most is not None and number > most):
-                raise self._refuse(name, f"an integer {limits}", number)
             object.__setattr__(self._options, name, number)
 
     def numbers(self, *names: str, least: float = 0, most: float = math.inf, above: bool = False) -> None:
@@ -212,3 +195,13 @@ def check_limits(
         lower = "above" if above else "of at least"
         upper = "" if most == math.inf else f", at most {most:g}"
         raise refuse_option("", name, f"a number {lower} {least:g}{upper}", show(value))
+
+
+def _as_integer(value: object) -> int | None:
+    """Return an integer of Python or NumPy as Python's; None for anything else, bools included."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None

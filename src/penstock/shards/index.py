@@ -162,7 +162,7 @@ def list_tfindex_names(file: str) -> list[str]:
     """Return the names that the text index of a file can have, by the tool that wrote it.
 
     Example:
-        >>> find_names("a.tfrecord")[:3]
+        >>> list_tfindex_names("a.tfrecord")[:3]
         ['a.tfindex', 'a.tfrecord.tfindex', 'a.idx']
     """
     stem = PurePath(file).stem

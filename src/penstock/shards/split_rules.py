@@ -26,7 +26,7 @@ def divide_rows(num_rows: int, shares: Sequence[float]) -> list[int]:
     """Return the number of rows per split: close to the shares, and above 0 if possible.
 
     Example:
-        >>> share_out(5, (0.8, 0.1, 0.1))
+        >>> divide_rows(5, (0.8, 0.1, 0.1))
         [3, 1, 1]
     """
     total = sum(shares)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ from penstock import _native
 from penstock.columns import CodedColumn, Column, Ragged
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.json_form import Document, JsonValue, Load, dump_value
+from penstock.foundation.option_checks import check_choice
 from penstock.foundation.wording import show
 from penstock.schema.field import Field
 from penstock.statistics.summary import FieldStatistics
@@ -296,3 +297,11 @@ def misfit(transform: Transform, name: str, field: Field, expected: str, advice:
         got=f"a field of type {field.type_name} ({field.describe()})",
         advice=advice,
     )
+
+
+def check_dtype_name(owner: str, value: object, choices: Collection[str]) -> str:
+    """Return the name of an element type, which may be given as NumPy has it."""
+    if isinstance(value, (np.dtype, type)):
+        value = np.dtype(value).name
+    check_choice(owner, "dtype", value, choices)
+    return str(value)

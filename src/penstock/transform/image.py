@@ -22,7 +22,6 @@ from penstock.foundation.option_checks import (
     advise_nearest,
     check_choice,
     check_count,
-    check_dtype_name,
     check_flag,
     check_number,
     check_real,
@@ -33,7 +32,16 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.augment import Augment, load_augment
-from penstock.transform.base import Arrays, FitSource, Fitted, Prepared, Transform, misfit, need_fitted
+from penstock.transform.base import (
+    Arrays,
+    FitSource,
+    Fitted,
+    Prepared,
+    Transform,
+    check_dtype_name,
+    misfit,
+    need_fitted,
+)
 from penstock.transform.cast import align
 from penstock.transform.crop import Resizing, Size
 from penstock.transform.draws import Draws

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.errors import FieldError
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
-from penstock.foundation.option_checks import check_dtype_name, check_flag, check_real, refuse_option
+from penstock.foundation.option_checks import check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -24,7 +24,15 @@ from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.agreement import refuse_gaps
-from penstock.transform.base import Arrays, FitSource, Fitted, Transform, misfit, need_fitted
+from penstock.transform.base import (
+    Arrays,
+    FitSource,
+    Fitted,
+    Transform,
+    check_dtype_name,
+    misfit,
+    need_fitted,
+)
 from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output

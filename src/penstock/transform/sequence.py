@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Final
 
 from penstock.columns import CodedColumn, Ragged
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
-from penstock.foundation.option_checks import check_dtype_name, check_real, refuse_option
+from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.statistics.summary import FieldStatistics
-from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.base import Arrays, FitSource, Fitted, check_dtype_name, misfit, need_fitted
 from penstock.transform.cast import can_cast, cast
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output

@@ -23,7 +23,8 @@ CALLS = [
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("owner", [(), (None,)])
 def test_segment_of_one_file_or_several_is_taken_with_and_without_an_owner(call, owner):
-    call([(*SOURCE, BEGINS, SIZES, *owner), ([SOURCE, SOURCE], FIRST, BEGINS, SIZES, *owner)])
+    one_file, two_files = (*SOURCE, BEGINS, SIZES, *owner), ([SOURCE, SOURCE], FIRST, BEGINS, SIZES, *owner)
+    assert type(call([one_file])) is type(call([two_files]))
 
 
 @pytest.mark.parametrize("call", CALLS)
