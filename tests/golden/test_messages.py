@@ -30,7 +30,7 @@ def test_message_of_a_short_row(tmp_path):
     path.write_text('name,age\n"Rex\nthe dog",3\nAda\n')
     assert read_message(lambda: ps.convert(path, tmp_path / "out")) == (
         f"{path}: number of cells in row 2 (line 4): expected 2, got 1. "
-        "Complete it, or take the rest as missing: short_rows='fill' (--short-rows fill)."
+        "Complete the row, or read absent cells as missing: short_rows='fill' (--short-rows fill)."
     )
 
 
