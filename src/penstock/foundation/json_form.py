@@ -12,10 +12,12 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from penstock.errors import PenstockError, SchemaError
 from penstock.foundation.wording import find_nearest, is_finite, is_utf8, join_place, list_choices, show
+
+_Choice = TypeVar("_Choice", bound=str)
 
 _INT64_MAX: Final = 2**63 - 1
 _MAX_DEPTH: Final = 8
@@ -159,12 +161,12 @@ class JsonValue:
             raise self.refuse("64 hexadecimal digits in lower case")
         return self.text()
 
-    def choice(self, choices: Collection[str]) -> str:
+    def choice(self, choices: Collection[_Choice]) -> _Choice:
         """Return this string, which must be one of `choices`."""
         if not isinstance(self.value, str) or self.value not in choices:
             nearest = find_nearest(self.value, choices) if isinstance(self.value, str) else None
             raise self.refuse(list_choices(choices), advice=f"Did you mean {nearest!r}?" if nearest else "")
-        return self.value
+        return cast("_Choice", self.value)
 
     def flag(self) -> bool:
         """Return this true or false."""

@@ -7,12 +7,13 @@ path, such as `columns.photo.shape[1]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.errors import SchemaError
-from penstock.foundation.wording import find_nearest, join_place, list_choices, show
+from penstock.foundation.json_form import Document, JsonValue
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
@@ -43,6 +44,8 @@ FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "sequence": Sequence,
     "tensor": Tensor,
 }
+_PLAN: Final = Document("plan", root="")
+_COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan")
 _COMMON = ("role", "default", "optional", "key")
 _ATTRIBUTES = tuple(dict.fromkeys(name for cls in FIELD_CLASSES.values() for name in cls.attribute_names()))
 
@@ -127,26 +130,17 @@ def load_plan_declaration(form: object) -> PlanDeclaration:
     Raises:
         SchemaError: The content is not valid.
     """
-    root = _check_mapping("", form)
-    _check_keys("", root, ("columns", "drop"))
-    columns = _check_mapping("columns", root.get("columns") or {})
-    declared = {
-        column: _load_entry(join_place("columns", column), column, entry) for column, entry in columns.items()
-    }
-    drop = root.get("drop") or []
-    if not isinstance(drop, list) or not all(isinstance(column, str) for column in drop):
-        raise _declaration_error(
-            "drop",
-            "a list of column names",
-            show(drop),
-            "Quote names that YAML would not read as strings.",
-        )
-    for column in drop:
+    given = JsonValue(form, _PLAN).children("columns", "drop")
+    columns = given["columns"].children() if "columns" in given and given["columns"].value else {}
+    declared = {column: _load_entry(column, value) for column, value in columns.items()}
+    drop = given["drop"] if "drop" in given and given["drop"].value else JsonValue([], _PLAN)
+    if isinstance(drop.value, str):
+        raise drop.refuse("a list of column names")
+    for column in _load_strings(drop, "a list of column names"):
         if column in declared:
-            raise _declaration_error(
-                "drop", "columns that are not in `columns`", show(column), "Remove it from one of the two."
-            )
-    return PlanDeclaration(declared, tuple(drop))
+            advice = "Remove it from one of the two."
+            raise drop.refuse("columns that are not in `columns`", show(column), advice)
+    return PlanDeclaration(declared, tuple(drop.value))
 
 
 def declare_field(column: str, type_name: TypeName, attributes: Mapping[str, Any]) -> Field:
@@ -159,67 +153,34 @@ def declare_field(column: str, type_name: TypeName, attributes: Mapping[str, Any
     try:
         return load_fields(form)[column]
     except SchemaError as error:
-        path = f"columns{(error.field or '').removeprefix('$.fields')}"
-        raise _declaration_error(path, str(error.expected), str(error.got), error.advice) from None
+        columns = JsonValue(None, replace(_PLAN, root="columns"))
+        inner = (error.field or "").removeprefix("$.fields")
+        raise columns.refuse(error.expected, error.got, error.advice, at=inner) from None
 
 
-def _load_entry(path: str, column: str, entry: object) -> ColumnDeclaration:
-    form = dict(_check_mapping(path, entry))
-    type_name = form.pop("type", None)
-    if type_name is not None and not (isinstance(type_name, str) and type_name in FIELD_CLASSES):
-        raise _unknown_choice(f"{path}.type", type_name, FIELD_CLASSES)
-    representation = form.pop("from", None)
-    if representation is not None and representation not in get_args(Representation):
-        raise _unknown_choice(f"{path}.from", representation, get_args(Representation))
-    name = form.pop("name", None)
-    if name is not None and not isinstance(name, str):
-        raise _declaration_error(f"{path}.name", "a name", show(name), "Quote it.")
-    missing, nan = _load_missing(f"{path}.missing", form.pop("missing", None)), form.pop("nan", None)
-    if nan is not None and nan not in get_args(NanMeaning):
-        raise _unknown_choice(f"{path}.nan", nan, get_args(NanMeaning))
+def _load_entry(column: str, value: JsonValue) -> ColumnDeclaration:
+    given = {
+        key: item for key, item in value.children().items() if item.value is not None or key == "default"
+    }
+    type_name = given["type"].choice(FIELD_CLASSES) if "type" in given else None
     allowed = _ATTRIBUTES if type_name is None else FIELD_CLASSES[type_name].attribute_names()
-    _check_keys(path, form, ("type", "from", "name", "missing", "nan", *allowed))
+    value.object(*_COLUMN_KEYS, *allowed)
+    representation = given["from"].choice(get_args(Representation)) if "from" in given else None
+    nan = given["nan"].choice(get_args(NanMeaning)) if "nan" in given else None
+    missing = _load_strings(given["missing"], "a list of strings") if "missing" in given else None
+    if "name" in given and not isinstance(given["name"].value, str):
+        raise given["name"].refuse("a name", advice="Quote it.")
+    attributes = {key: item for key, item in value.object().items() if key not in _COLUMN_KEYS}
     if type_name is not None:
         # A shape may be inferred later; all other attributes are checked before any data is read.
-        declare_field(column, type_name, {**({"shape": [1]} if type_name == "tensor" else {}), **form})
-    return ColumnDeclaration(type_name, form, representation, name, missing, nan)
+        declare_field(column, type_name, {**({"shape": [1]} if type_name == "tensor" else {}), **attributes})
+    name = given["name"].value if "name" in given else None
+    return ColumnDeclaration(type_name, attributes, representation, name, missing, nan)
 
 
-def _load_missing(path: str, given: object) -> tuple[str, ...] | None:
-    words = [given] if isinstance(given, str) else given
-    if words is None:
-        return None
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        advice = "Quote texts that YAML would not read as strings."
-        raise _declaration_error(path, "a list of strings", show(given), advice)
-    return tuple(words)
-
-
-def _unknown_choice(path: str, got: object, choices: Iterable[str]) -> SchemaError:
-    nearest = find_nearest(got, choices) if isinstance(got, str) else None
-    advice = f"Did you mean {nearest!r}?" if nearest else ""
-    return _declaration_error(path, list_choices(choices), show(got), advice)
-
-
-def _check_mapping(path: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise _declaration_error(path, "a mapping", "nothing" if value is None else show(value))
-    for key in value:
-        if not isinstance(key, str):
-            raise _declaration_error(path, "strings as keys", show(key), "Quote it.")
-    return value
-
-
-def _check_keys(path: str, form: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    for key in form:
-        if key not in allowed:
-            nearest = find_nearest(key, allowed)
-            advice = "" if nearest is None else f"Did you mean {nearest!r}?"
-            raise _declaration_error(
-                join_place(path, key), f"only {list_choices(allowed)}", "an unknown key", advice
-            )
-
-
-def _declaration_error(path: str, expected: str, got: str, advice: str = "") -> SchemaError:
-    what = f"plan at {path}" if path else "plan"
-    return SchemaError(what, field=path or None, expected=expected, got=got, advice=advice)
+def _load_strings(value: JsonValue, expected: str) -> tuple[str, ...]:
+    """Return a list of strings; one string is a list of one."""
+    given = [value.value] if isinstance(value.value, str) else value.value
+    if not isinstance(given, list | tuple) or not all(isinstance(item, str) for item in given):
+        raise value.refuse(expected, advice="Quote what YAML would not read as strings.")
+    return tuple(given)

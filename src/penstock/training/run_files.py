@@ -16,8 +16,9 @@ from typing import Any, Final, get_args
 import yaml
 
 from penstock.errors import SchemaError, StateError
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.safe_yaml import read_yaml
-from penstock.foundation.wording import find_nearest, list_choices, show
+from penstock.foundation.wording import find_nearest, show
 from penstock.model.task import Kind
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
@@ -163,20 +164,17 @@ def check_facts(facts: object, path: PathLike) -> None:
     Example:
         >>> check_facts({"targets": {"y": {"kind": "binary", "labels": 2}}}, "run.yaml")
     """
-    table = _check_table("facts", facts, path)
-    for name, target in _check_table("facts.targets", table.get("targets"), path).items():
-        location = f"facts.targets.{name}"
-        known = _check_table(location, target, path)
-        kind, labels = known.get("kind"), known.get("labels")
-        if kind not in get_args(Kind):
-            raise _make_error(f"{location}.kind", path, list_choices(get_args(Kind)), kind)
-        least = 0 if kind == "regression" else 1
-        if not isinstance(labels, int) or isinstance(labels, bool) or not least <= labels <= MOST_LABELS:
-            expected = f"a whole number from {least} to {MOST_LABELS:,}"
-            raise _make_error(f"{location}.labels", path, expected, labels)
-    for name, is_logit in _check_table("facts.logits", table.get("logits"), path).items():
-        if not isinstance(is_logit, bool):
-            raise _make_error(f"facts.logits.{name}", path, "true or false", is_logit)
+    advice = "The file was changed after the run wrote it."
+    table = JsonValue(facts or {}, Document("run", path=path, root="facts", advice=advice)).children()
+    targets, logits = (
+        table[name].children() if name in table and table[name].value is not None else {}
+        for name in ("targets", "logits")
+    )
+    for target in targets.values():
+        kind = target.child("kind").choice(get_args(Kind))
+        target.child("labels").integer(0 if kind == "regression" else 1, MOST_LABELS)
+    for is_logit in logits.values():
+        is_logit.flag()
 
 
 def read_train_fingerprint(folder: Path) -> str | None:
@@ -188,20 +186,3 @@ def read_train_fingerprint(folder: Path) -> str | None:
     identity = state.get("identity") if isinstance(state, dict) else None
     data = identity.get("data") if isinstance(identity, dict) else None
     return data if isinstance(data, str) else None
-
-
-def _check_table(location: str, value: object, path: PathLike) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _make_error(location, path, "a table", value)
-    for name in value:
-        if not isinstance(name, str):
-            raise _make_error(location, path, "names that are strings", name)
-    return value
-
-
-def _make_error(location: str, path: PathLike, expected: str, got: object) -> SchemaError:
-    advice = "The file was changed after the run wrote it."
-    shown = "nothing" if got is None else show(got)
-    return SchemaError(location, path=path, expected=expected, got=shown, advice=advice)
