@@ -36,7 +36,11 @@ def wide(tmp_path_factory) -> ps.Dataset:
 
 
 def count_threads() -> int:
-    return sum(thread.name.startswith("penstock") for thread in threading.enumerate())
+    """Return the number of threads of loaders, after a wait for those that are ending."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
+    for thread in threads:
+        thread.join(0.2)
+    return sum(thread.is_alive() for thread in threads)
 
 
 def test_batch_is_dicts_of_tensors(wide) -> None:
