@@ -1,1 +1,1 @@
-"""Columns into batches: order, threads, state, and the bridges to frameworks."""
+"""Arrays to batches: order, threads, cache, exact state."""

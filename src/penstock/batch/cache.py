@@ -1,6 +1,6 @@
 """Decoded columns that are kept from one epoch to the next, in memory or in a file.
 
-In: a split, and how much may be kept. Out: a `RowStore`. It is filled by one pass in stored order, which is
+In: a split, and how much may be kept. Out: a `CachedStore`. It is filled by one pass in stored order, which is
 the fastest; rows that do not fit are read anew each time.
 """
 

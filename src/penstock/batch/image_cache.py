@@ -1,7 +1,7 @@
-"""Columns of rows that a cache holds, their images apart.
+"""A cache of prepared rows that grows during the first epoch; images are stored apart from other columns.
 
-In: rows as they come. Out: any of them, in any order. Columns of small values are joined into one; images
-would take twice the memory for that, so that they stay as they came, and a column refers to them.
+In: a split, what prepares its columns, and how much may be stored. Out: a `ColumnStore`: rows are decoded
+when they are first requested, and taken from the cache from then on.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def run_program(
     """
     with ExitStack() as stack:
         stack.enter_context(chdir(folder))
-        show = Presenter(stack, is_json=is_json)
+        show = TerminalPresenter(stack, is_json=is_json)
         results = flowers.train_models(show, **sizes) if trains else {}
         if explores:
             results |= flowers.explore_data(show, None) if trains else flowers.explore_data(show, **sizes)
@@ -107,7 +107,7 @@ class _Display(TrainingDisplay):
         return {"records_per_second": round(len(epochs) / seconds), "waiting": round(waiting, 4)}
 
 
-class Presenter:
+class TerminalPresenter:
     """Runs the steps of a program, and prints each: its title, what a user would type, and the result.
 
     Args:

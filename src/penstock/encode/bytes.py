@@ -83,7 +83,7 @@ def read_file(path: str) -> bytes:
 
 
 def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the hash and the digest of each value, as `penstock.columns.Deferred` stores them."""
+    """Return the hash and the digest of each value, as `penstock.storage.deferred.Deferred` stores them."""
     pairs = [(_native.hash_bytes(value), _native.digest_bytes(value)) for value in values]
     hashes = np.array([each for each, _ in pairs], np.uint64)
     digests = np.frombuffer(b"".join(each for _, each in pairs), np.uint64)

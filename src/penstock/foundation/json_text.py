@@ -1,7 +1,6 @@
-"""JSON with one value per line, written quickly.
+"""JSON text: one value per line, written quickly; and how deep a text is nested, before it is parsed.
 
-In: plain dicts, lists and scalars. Out: the text that `json.dumps(value, indent=…)` makes, which uses no
-compiled code where lines are indented: a table of 100,000 columns has millions of values.
+In: plain dicts, lists and scalars, or JSON text. Out: text, or where it is nested too deep for parsers.
 """
 
 from __future__ import annotations

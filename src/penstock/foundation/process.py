@@ -1,7 +1,6 @@
-"""Locks that a forked process can use.
+"""The current process: locks that survive a fork, its memory, and what it has read from disk.
 
-In: nothing. Out: `ProcessLock`. A process that is forked while another thread holds a lock has, in the child,
-a lock that nobody will ever let go of; such locks are made anew there.
+In: the state that the kernel reports. Out: `ProcessLock`, and numbers of bytes.
 """
 
 from __future__ import annotations

@@ -343,8 +343,8 @@ class Feed(Generic[_K, _T]):
             return None
         if self._pid != os.getpid():
             raise ForkedError(
-                "this iteration was begun in another process, whose threads are not here",
-                advice="Begin one in this process: for batch in loader.",
+                "this iteration was started in another process",
+                advice="Start one in this process: for batch in loader.",
             )
         begin = time.perf_counter()
         made = self._take()

@@ -1,6 +1,6 @@
-"""How this stage says no: `SchemaError`s that name the place in a declaration, and values in a few words.
+"""Wording of messages: values, counts, lists of names, and suggestions for misspelled names.
 
-In: the place (`shape[1]`), what was expected, what was there. Out: an error to raise.
+In: values and names from users or files. Out: short text, or an error that names the path of the value.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Batches into a trained model: Keras starts here. Building, training, evaluation and prediction."""
+"""Schema and pipeline to a Keras model: description, encoders, heads, building, printing as code."""

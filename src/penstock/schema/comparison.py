@@ -94,7 +94,7 @@ def compare_schemas(old: Mapping[str, Field], new: Mapping[str, Field]) -> Compa
         changes.extend(_compare_fields(name, former, old[former], field))
     for name in old:
         if name not in taken:
-            changes.append(Change(name, "removed", True, "old records hold it, and it is passed over"))
+            changes.append(Change(name, "removed", True, "old records hold it, and it is ignored"))
     return Comparison(tuple(changes))
 
 
@@ -162,7 +162,7 @@ def _compare_domains(name: str, old: Category, new: Category) -> Iterator[Change
     if old.values is None or new.values is None:
         if old.values != new.values:
             what = "its values are known now" if old.values is None else "its values are not known any more"
-            yield Change(name, what, True, "values inform, and refuse nothing")
+            yield Change(name, what, True, "declared values are informative only")
         return
     added = [value for value in new.values if value not in set(old.values)]
     removed = [value for value in old.values if value not in set(new.values)]

@@ -46,7 +46,6 @@ FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
 }
 _PLAN: Final = Document("plan", root="")
 _COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan")
-_COMMON = ("role", "default", "optional", "key")
 _ATTRIBUTES = tuple(dict.fromkeys(name for cls in FIELD_CLASSES.values() for name in cls.attribute_names()))
 
 

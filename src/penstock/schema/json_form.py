@@ -1,6 +1,6 @@
-"""What the fields of one schema must not do to each other.
+"""The JSON form of the fields of a schema, and conflicts between fields.
 
-In: fields by name, each sound in itself. Out: the first conflict, as facts that an error is made of.
+In: fields by name, or parsed JSON from anywhere. Out: the other, or an error that names the path of the fault.
 """
 
 from __future__ import annotations

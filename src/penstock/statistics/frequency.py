@@ -1,6 +1,6 @@
-"""Counts of integers that lie close together: ids, codes, labels.
+"""Frequencies of values: exact counts of integers in a small range, and bounded counts of any values.
 
-In: integers. Out: a count for each from the least to the greatest, which merge by adding.
+In: the values of blocks. Out: `Frequency`, which merges with those of other blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Numbers that a field gives: its values, the lengths of its lists, the sizes of its bytes.
+"""Measurement of one field in one block: moments, samples, lengths, sizes, frequencies.
 
-In: an array of them, and those of some rows with their keys. Out: `Spread`, moments and a sample, and what is
-told of them in the end, a `Distribution`.
+In: a field, its column, and the rows that count. Out: `FieldMeasure`, which merges with those of other blocks.
 """
 
 from __future__ import annotations

@@ -232,10 +232,10 @@ def load_augment(owner: str, given: object, resize: str = "random") -> Augment |
         OptionError: It is something else, or has ranges that nothing would use.
     """
     augment = _load(owner, given)
-    told = {} if augment is None or resize == "random" else augment.changed_options()
+    changed = {} if augment is None or resize == "random" else augment.changed_options()
     for name in _RANGES:
-        if name in told:
-            expected, advice = 'resize="random" beside it', "Say so, or leave it out."
+        if name in changed:
+            expected, advice = 'resize="random"', "Set resize='random', or remove this option."
             raise refuse_option(owner, f"augment.{name}", expected, f"resize={resize!r}", advice)
     return augment
 

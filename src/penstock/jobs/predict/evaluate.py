@@ -225,7 +225,7 @@ def _note_change(run: Run, given: Dataset | Split) -> list[str]:
     except PenstockError:
         return []  # of another split than the one that is evaluated
     return [
-        "the data set was made anew since the run was trained on it: the model may have seen these records, "
+        "the data set was made again after the run was trained on it: the model may have seen these records, "
         "and then the scores are too good"
     ]
 
@@ -285,5 +285,5 @@ def _open_data(run: Run, data: PathLike | Sequence[PathLike] | None, schema: Map
         raise NoSuchPathError(
             "the data set that the run was trained on does not exist any more",
             path=error.path,
-            advice=f"Name where it is now: penstock evaluate RUN DATASET. {_OTHER_DATA}",
+            advice=f"Pass its new path: penstock evaluate RUN DATASET. {_OTHER_DATA}",
         ) from error

@@ -114,7 +114,7 @@ def _refuse_clash(kept: list[str], made: list[str]) -> None:
             raise OptionError(
                 f"column {show(name)}",
                 field=name,
-                expected="names in the output that come once",
+                expected="unique column names in the output",
                 got="a target that is kept and another column",
                 advice="Keep one of them.",
             )
@@ -122,7 +122,7 @@ def _refuse_clash(kept: list[str], made: list[str]) -> None:
             raise OptionError(
                 f"column {show(name)}",
                 field=name,
-                expected="names in the output that come once",
+                expected="unique column names in the output",
                 got="a column of the data and one of the predictions",
                 advice="Do not keep it, or rename it in the data.",
             )
@@ -131,7 +131,7 @@ def _refuse_clash(kept: list[str], made: list[str]) -> None:
             raise OptionError(
                 f"column {show(name)}",
                 field=name,
-                expected="names in the output that come once",
+                expected="unique column names in the output",
                 got="predictions of two targets",
                 advice="Rename a target.",
             )

@@ -275,7 +275,7 @@ class RawLayout:
             yield f"no column {show(name)}: it counts as missing in all rows{hint}"
         for column, form in self._guessed:
             unit = {"date": "days", "time": "microseconds"}[form]
-            yield f"{show(column)} is read as {unit} since 1970: nothing tells how it was in training"
+            yield f"{show(column)} is read as {unit} since 1970: the run does not record the unit used in training"
 
 
 def _list_columns(source: Source, first: Block | None) -> list[str] | None:
