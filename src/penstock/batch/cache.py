@@ -1,7 +1,7 @@
 """Decoded columns that are kept from one epoch to the next, in memory or in a file.
 
-In: a split, and how much may be kept. Out: a `CachedStore`. It is filled by one pass in stored order, which is
-the fastest; rows that do not fit are read anew each time.
+In: a split, and how much may be kept. Out: a `CachedStore`, filled by one pass in stored order, which is the
+fastest; rows that do not fit are read again in each epoch.
 """
 
 from __future__ import annotations

@@ -220,7 +220,8 @@ INSPECT: Final = Command(
     description="""\
 Show what TFRecord files from any writer contain: fields with type, lengths and an example, counts, sizes and
 compression. For a folder with a manifest, also show how it was made, and statistics of its fields. Reads
-every byte once, except with --compare and --pipeline. Exit status 1 if a file is damaged or not a TFRecord file.""",
+every byte once, except with --compare and --pipeline. Exit status 1 if a file is damaged or not a TFRecord
+file.""",
     example="penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted",
     add_arguments=_add_inspect,
 )

@@ -176,7 +176,7 @@ class EncodedImages:
             first = bytes(self._view[self._starts[row] : self._stops[row]][:4])
             got = f"{num_bytes} bytes that begin with {first!r}" if num_bytes else "no bytes"
             return PixelError(f"an image ({wanted})", got)
-        advice = f"Pass Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
+        advice = f"Use Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
         return PixelError(wanted, f"a {format}", advice)
 
 

@@ -1,6 +1,6 @@
 """The JSON form of the fields of a schema, and conflicts between fields.
 
-In: fields by name, or parsed JSON from anywhere. Out: the other, or an error that names the path of the fault.
+In: fields by name, or parsed JSON from anywhere. Out: the other, or an error with the path of the fault.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measurement of one field in one block: moments, samples, lengths, sizes, frequencies.
 
-In: a field, its column, and the rows that count. Out: `FieldMeasure`, which merges with those of other blocks.
+In: a field, its column, and the rows that count. Out: `FieldMeasure`, which merges with that of other blocks.
 """
 
 from __future__ import annotations

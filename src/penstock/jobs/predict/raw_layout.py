@@ -275,7 +275,8 @@ class RawLayout:
             yield f"no column {show(name)}: it counts as missing in all rows{hint}"
         for column, form in self._guessed:
             unit = {"date": "days", "time": "microseconds"}[form]
-            yield f"{show(column)} is read as {unit} since 1970: the run does not record the unit used in training"
+            unknown = "the run does not record the unit used in training"
+            yield f"{show(column)} is read as {unit} since 1970: {unknown}"
 
 
 def _list_columns(source: Source, first: Block | None) -> list[str] | None:

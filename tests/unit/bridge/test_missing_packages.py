@@ -26,7 +26,7 @@ from record_files import example, write_plain
 def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method, package, install):
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("keras", "torch", "jax", "tensorflow", "graph.tensorflow"):
-        monkeypatch.delitem(sys.modules, f"penstock.batch.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"penstock.bridge.{module}", raising=False)
     data = ps.open(write_plain(tmp_path / "train.tfrecord", [example(n=1)]))
     split, pipeline = data["train"], fit_some(data, n=Keep())
     is_graph = method == "to_tf_graph"
