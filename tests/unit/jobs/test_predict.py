@@ -365,7 +365,7 @@ def test_points_in_time_are_days_where_they_were_days_in_training(run):
 
 def test_dates_that_nobody_knows_of_any_more_are_told(pets, tmp_path):
     alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
-    note = "'born' is read as days since 1970: nothing tells how it was in training"
+    note = "'born' is read as days since 1970: the run does not record the unit used in training"
     assert note in predict(alone, make_pets(3)).notes
     assert predict(pets[1], make_pets(3)).notes == ()
 

@@ -174,9 +174,9 @@ def test_data_set_that_was_made_anew_is_noted(form, run, tmp_path) -> None:
         data = convert(tmp_path / "pets", kinds, labels, seed=seed, overwrite=True)
         given = {"nothing": None, "path": tmp_path / "pets", "dataset": data, "split": data["test"]}[form]
         found = evaluate(trained, given, **QUICK)
-        said = [note for note in found.notes if "the data set was made anew since the run" in note]
+        said = [note for note in found.notes if "the data set was made again" in note]
         assert len(said) == seed
-        assert str(found).count("\nnote: the data set was made anew") == seed
+        assert str(found).count("\nnote: the data set was made again") == seed
         assert found.to_json()["notes"] == list(found.notes)
 
 
