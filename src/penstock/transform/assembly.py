@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from numpy.typing import NDArray
+
 from penstock import _native
 from penstock.columns import CodedColumn, CodedColumns
 from penstock.errors import FieldError, OptionError, PenstockError
@@ -26,9 +28,10 @@ class Group:
         name: Name of the new input.
         members: Names of the concatenated inputs, which are replaced by the new one.
         output: The new input.
+        columns: Names of the members, with the columns of the new input that each becomes.
     """
 
-    __slots__ = ("_columns", "members", "name", "output")
+    __slots__ = ("columns", "members", "name", "output")
 
     def __init__(self, name: str, members: tuple[str, ...], inputs: Mapping[str, Output]) -> None:
         """Make a group.
@@ -41,7 +44,7 @@ class Group:
             raise OptionError(f"group {name!r}", expected="a non-empty string as its name", got=show(name))
         self.name = name
         self.members = members
-        self._columns: list[tuple[str, int | slice]] = []
+        self.columns: list[tuple[str, int | slice]] = []
         width = 0
         for member in members:
             output = inputs[member]
@@ -55,14 +58,14 @@ class Group:
                     advice="Leave it out of the group, or give the field another transform.",
                 )
             size = output.shape[0] if output.shape else None
-            self._columns.append((member, width if size is None else slice(width, width + size)))
+            self.columns.append((member, width if size is None else slice(width, width + size)))
             width += size or 1
         self.output = Output(name, inputs[members[0]].dtype, (width,))
 
     def apply(self, inputs: dict[str, Any], num_rows: int) -> None:
         """Concatenate the members of a batch, and remove them from the inputs."""
         joined = _native.empty((num_rows, *self.output.shape), self.output.dtype)  # type: ignore[arg-type]
-        for member, columns in self._columns:
+        for member, columns in self.columns:
             joined[:, columns] = inputs.pop(member)
         inputs[self.name] = joined
 
@@ -91,6 +94,10 @@ class Assembly:
         outputs: Outputs by name, for inputs, targets and weights.
         dictionaries: Lookup tables with which the core encodes strings while decoding, by field name.
         augments: Whether training batches are augmented.
+        transformed: Outputs of transforms in order: the number of the part of the batch (inputs, targets or
+            weights), and the name.
+        fixed_outputs: Those of them whose shape is the same in every batch, without members of groups.
+        mapped: Names of the fields that maps use.
     """
 
     def __init__(
@@ -110,16 +117,23 @@ class Assembly:
         self.schema = schema
         self.transforms = dict(transforms)
         self.maps = tuple(maps)
-        mapped = {name for each in maps for name in each.fields}
+        self.mapped = mapped = {name for each in maps for name in each.fields}
         taken = {name for each in maps if not each.keep for name in each.fields}
         self.fed = fed = {name: each for name, each in transforms.items() if name not in taken}
         self.fields = tuple(name for name in schema if name in fed or name in mapped)
         self.outputs: tuple[dict[str, Output], dict[str, Output], dict[str, Output]] = ({}, {}, {})
         # A batch of a wide table takes dozens of steps: resolve here what does not change.
         self._steps: list[tuple[str, Callable[[str, CodedColumn, Draws | None], Arrays], int]] = []
+        self.transformed: list[tuple[int, str]] = []
+        self.fixed_outputs: dict[str, Output] = {}
+        self._paddings: dict[str, float] = {}
         for name, transform in fed.items():
             part_index = _PARTS_BY_ROLE[schema[name].role]
-            self._declare(part_index, transform.outputs(name))
+            outputs = transform.outputs(name)
+            self._declare(part_index, outputs)
+            self.transformed += [(part_index, output.name) for output in outputs]
+            self.fixed_outputs |= {each.name: each for each in outputs if each.is_fixed}
+            self._paddings[name] = transform.padding
             self._steps.append((name, transform.apply, part_index))
         self._maps = [(each, self._find_map_part(each)) for each in maps]
         for each, part_index in self._maps:
@@ -133,6 +147,9 @@ class Assembly:
                     at = f"[{members.index(error.field)}]" if error.field in members else ""
                     error.field = f"{paths[number]}{at}"
                 raise
+        for group in self.groups:
+            for member in group.members:
+                self.fixed_outputs.pop(member, None)
         # A map receives strings as stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
@@ -149,9 +166,28 @@ class Assembly:
         """Whether `prepare` does anything."""
         return bool(self._preparing)
 
-    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Run the expensive part of the transforms; return the columns and the errors of rows."""
-        return self._prepare(columns, lambda each, *column: each.prepare(*column, draws))
+    def padding(self, name: str) -> float:
+        """Return the padding value of an output of a transform; 0 for masks."""
+        return self._paddings.get(name, 0)
+
+    def prepare(
+        self, columns: CodedColumns, draws: Draws | None, outs: Mapping[str, NDArray[Any]] | None = None
+    ) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the transforms.
+
+        Args:
+            columns: Columns of the fields that are read.
+            draws: Random draws of the rows.
+            outs: Arrays by output name, with a row for each row of the columns; a transform may write its
+                output there.
+
+        Returns:
+            The columns, and the errors of rows by row number.
+        """
+        outs = outs or {}
+        return self._prepare(
+            columns, lambda each, name, column: each.prepare(name, column, draws, outs.get(name))
+        )
 
     def prepare_to_keep(
         self, columns: CodedColumns, *, augments: bool, room_bytes: int
@@ -174,6 +210,14 @@ class Assembly:
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
         """Return the arrays of a batch."""
+        parts = self.transform(columns, draws)
+        self.apply_maps(parts, columns, num_rows, draws)
+        for group in self.groups:
+            group.apply(parts[_INPUT], num_rows)
+        return parts
+
+    def transform(self, columns: CodedColumns, draws: Draws | None) -> Parts:
+        """Return the outputs of the transforms, without maps and groups."""
         parts: Parts = ({}, {}, {})
         current = ""
         try:
@@ -181,23 +225,31 @@ class Assembly:
                 key = f"{current}{_PREPARED}"
                 column = columns[key] if key in columns else columns[current]
                 parts[part_index].update(apply(current, column, draws))
-            for each, part_index in self._maps:
-                current = each.name
-                parts[part_index].update(each.apply(columns, num_rows, draws))
-            for group in self.groups:
-                group.apply(parts[_INPUT], num_rows)
         except PenstockError:
             raise
         except Exception as error:
-            for name in self.fields:
-                if name not in columns:
-                    raise unknown_name(name, columns) from error
-            what = (
-                f"map {current!r}" if current in {each.name for each in self.maps} else f"field {current!r}"
-            )
-            error.add_note(f"in the transform of {what}")
-            raise
+            raise self._explain(error, columns, f"field {current!r}") from error.__cause__
         return parts
+
+    def apply_maps(self, parts: Parts, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
+        """Add the outputs of the maps to those of the transforms."""
+        for each, part_index in self._maps:
+            try:
+                parts[part_index].update(each.apply(columns, num_rows, draws))
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise self._explain(error, columns, f"map {each.name!r}") from error.__cause__
+
+    def _explain(self, error: Exception, columns: CodedColumns, what: str) -> Exception:
+        """Return the error with a note, or the error that a field is missing."""
+        for name in self.fields:
+            if name not in columns:
+                missing = unknown_name(name, columns)
+                missing.__cause__ = error
+                return missing
+        error.add_note(f"in the transform of {what}")
+        return error
 
     def _declare(self, part_index: int, outputs: Sequence[Output]) -> None:
         for output in outputs:

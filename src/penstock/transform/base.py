@@ -125,8 +125,22 @@ class Transform(ABC):
                 the row in the batch, from which the caller finds the record and its file.
         """
 
-    def prepare(self, name: str, column: CodedColumn, draws: Draws | None) -> Prepared:  # noqa: ARG002
-        """Run the expensive part and report all bad rows at once; pass the result without them to `apply`."""
+    def prepare(
+        self,
+        name: str,  # noqa: ARG002
+        column: CodedColumn,
+        draws: Draws | None,  # noqa: ARG002
+        out: NDArray[Any] | None = None,  # noqa: ARG002
+    ) -> Prepared:
+        """Run the expensive part and report all bad rows at once; pass the result without them to `apply`.
+
+        Args:
+            name: Name of the field.
+            column: As for `apply`.
+            draws: Random draws of the rows.
+            out: Rows of the output array of the batch. A transform may write its output there: if `apply`
+                then returns that array, nothing is copied.
+        """
         return Prepared(column, {})
 
     def prepare_to_keep(
@@ -186,6 +200,11 @@ class Transform(ABC):
         Return None if that is the stored length. It is used to form batches of rows of similar length.
         """
         return None
+
+    @property
+    def padding(self) -> float:
+        """Padding value of rows that are shorter than the longest of a batch."""
+        return 0
 
     @property
     def takes_missing(self) -> bool:

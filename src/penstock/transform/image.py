@@ -224,7 +224,13 @@ class Image(Transform):
         fitted = need_fitted(self, name, self.fitted)
         return (Output(name, self.dtype, (*fitted.size, self.channels)),)
 
-    def prepare(self, name: str, column: CodedColumn, draws: Draws | None) -> Prepared:
+    def prepare(
+        self,
+        name: str,
+        column: CodedColumn,
+        draws: Draws | None,
+        out: NDArray[Any] | None = None,  # noqa: ARG002
+    ) -> Prepared:
         """Return the resized pixels of a batch, and the errors of images that cannot be decoded."""
         if isinstance(column, Dense):
             return Prepared(column, {})

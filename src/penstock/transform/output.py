@@ -75,6 +75,11 @@ class Output:
             expected = "None as the first dimension of a ragged output"
             raise OptionError(f"shape of {owner}", expected=expected, got=show(self.shape))
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the array has one shape and type in every batch of as many rows."""
+        return not self.is_ragged and None not in self.shape and self.dtype in DTYPES
+
     def describe(self) -> str:
         """Return a short description such as `float32 (n, 4)`, with ? for a varying dimension."""
         dims = ["n", *("?" if dim is None else str(dim) for dim in self.shape)]

@@ -64,11 +64,6 @@ class Padded(Transform):
         )  # a batch of empty rows also has one column
         return wide if self.length is None else np.minimum(wide, self.length)
 
-    @property
-    def padding(self) -> float:
-        """Padding value."""
-        return 0
-
     def _check_padding(self) -> None:
         owner = type(self).__name__
         for option in ("length", "multiple", "step_length"):

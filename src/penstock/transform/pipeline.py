@@ -20,6 +20,7 @@ from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.base import MeasureLengths, Transform
+from penstock.transform.builder import AssembledBatch, BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
@@ -239,6 +240,10 @@ class Pipeline:
     def prepares(self) -> bool:
         """Whether `prepare` does anything, such as decoding images."""
         return self._assembly.prepares
+
+    def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
+        """Return a batch in the making, whose rows come in parts; loaders make their batches this way."""
+        return AssembledBatch(self._assembly, num_rows, num_parts)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None = None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of `apply`, which accepts the result. This step is optional.

@@ -1,0 +1,232 @@
+"""A batch in the making: slices of its rows are transformed in any order, by any threads.
+
+In: the columns of each slice. Out: the arrays of the batch. Arrays of a fixed shape are allocated once, and
+each slice writes its rows; arrays whose shape depends on the batch are joined at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.columns import CodedColumns, Dense, Ragged, concat_rows, take_rows
+from penstock.transform.assembly import Assembly, Faults, Parts
+from penstock.transform.draws import Draws
+
+
+class BatchBuilder(Protocol):
+    """A batch in the making. Threads may work on different parts at the same time."""
+
+    def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the transforms.
+
+        Args:
+            first: Row of the batch that the first row of the columns becomes.
+            columns: Columns of some rows.
+            draws: Random draws of these rows.
+
+        Returns:
+            The columns, and the errors of rows by row number; remove these rows before `fill`.
+        """
+
+    def fill(self, part: int, first: int, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
+        """Transform the rows of a part.
+
+        Args:
+            part: Number of the part.
+            first: Row of the batch that the first row of the columns becomes.
+            columns: Columns that `prepare` returned, without the rows that are left out.
+            num_rows: Number of rows.
+            draws: Random draws of these rows.
+
+        Raises:
+            FieldError: A value cannot be transformed; `record` is its row number in the columns.
+        """
+
+    def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
+        """Return the arrays of the batch, after all parts were filled.
+
+        Args:
+            draws: Random draws of all rows that were filled.
+            chosen: Rows to return, as numbers among those that were filled; all of them if not given. The
+                draws are those of these rows.
+
+        Raises:
+            FieldError: A map refuses a row; `record` is its number among the chosen rows.
+        """
+
+
+class AssembledBatch:
+    """A batch of a pipeline in the making.
+
+    Args:
+        assembly: Steps from columns to arrays.
+        num_rows: Number of rows of the batch.
+        num_parts: Number of parts.
+    """
+
+    def __init__(self, assembly: Assembly, num_rows: int, num_parts: int) -> None:
+        self._assembly = assembly
+        self._num_rows = num_rows
+        self._filled = [(0, 0)] * num_parts  # first row and number of rows of each part
+        self._pieces: list[Parts] = [({}, {}, {})] * num_parts
+        self._mapped: list[CodedColumns] = [{}] * num_parts
+        # One part needs no common arrays: its own are those of the batch.
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._groups: dict[str, NDArray[Any]] = {}
+        if num_parts > 1:
+            self._allocate()
+
+    def _allocate(self) -> None:
+        for name, output in self._assembly.fixed_outputs.items():
+            self._arrays[name] = _native.empty((self._num_rows, *output.shape), output.dtype)  # type: ignore[arg-type]
+        for group in self._assembly.groups:
+            output = group.output
+            joined = _native.empty((self._num_rows, *output.shape), output.dtype)  # type: ignore[arg-type]
+            self._groups[group.name] = joined
+            for member, columns in group.columns:
+                self._arrays[member] = joined[:, columns]
+
+    def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the transforms."""
+        if not self._assembly.prepares:
+            return columns, {}
+        num_rows = len(next(iter(columns.values()))) if columns else 0
+        outs = {name: array[first : first + num_rows] for name, array in self._arrays.items()}
+        return self._assembly.prepare(columns, draws, outs)
+
+    def fill(self, part: int, first: int, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
+        """Transform the rows of a part."""
+        pieces = self._assembly.transform(columns, draws)
+        for made in pieces:
+            for name in list(made):
+                array = self._arrays.get(name)
+                if array is not None:
+                    _put(array[first : first + num_rows], made.pop(name))
+        self._pieces[part] = pieces
+        self._filled[part] = (first, num_rows)
+        self._mapped[part] = {name: columns[name] for name in self._assembly.mapped}
+
+    def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
+        """Return the arrays of the batch."""
+        num_rows = sum(count for _, count in self._filled)
+        rows = self._rows_filled(num_rows, chosen)
+        joined = self._join(rows, chosen)
+        columns = concat_rows(self._mapped) if self._assembly.maps else {}
+        if chosen is not None:
+            columns, num_rows = take_rows(columns, chosen), len(chosen)
+        self._assembly.apply_maps(joined, columns, num_rows, draws)
+        for group in self._assembly.groups:
+            if group.name in self._groups:
+                joined[0][group.name] = _take(self._groups[group.name], rows)
+            else:
+                group.apply(joined[0], num_rows)
+        return joined
+
+    def _rows_filled(self, num_rows: int, chosen: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Return the chosen rows as numbers in the common arrays; None for all rows of these."""
+        if chosen is None and num_rows == self._num_rows:
+            return None
+        rows = np.concatenate([np.arange(first, first + count) for first, count in self._filled])
+        return rows if chosen is None else rows[chosen]
+
+    def _join(self, rows: NDArray[np.int64] | None, chosen: NDArray[np.int64] | None) -> Parts:
+        """Return the outputs of transforms, in the order of the fields."""
+        joined: Parts = ({}, {}, {})
+        for number, name in self._assembly.transformed:
+            if name in self._arrays:
+                if name in self._assembly.fixed_outputs:
+                    joined[number][name] = _take(self._arrays[name], rows)
+                continue
+            value = join_pieces([each[number][name] for each in self._pieces], self._assembly.padding(name))
+            if chosen is not None:
+                value = _take(value, chosen) if isinstance(value, np.ndarray) else value.take(chosen)
+            joined[number][name] = value
+        return joined
+
+
+def join_pieces(pieces: Sequence[NDArray[Any] | Ragged], padding: float) -> NDArray[Any] | Ragged:
+    """Return arrays, or lists, one after the other; arrays are padded to the longest of them."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    if isinstance(first, Ragged):
+        return Ragged.concat(pieces)
+    arrays: list[Any] = list(pieces)
+    shape = tuple(max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True))
+    joined = _native.empty((sum(map(len, arrays)), *shape), first.dtype.name)  # type: ignore[arg-type]
+    at = 0
+    for array in arrays:
+        rows = joined[at : at + len(array)]
+        if array.shape[1:] != shape:
+            rows[...] = padding
+        rows[tuple(slice(size) for size in array.shape)] = array
+        at += len(array)
+    return joined
+
+
+class Preparing(Protocol):
+    """Turns columns into arrays in two steps."""
+
+    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of `apply`; return the columns, and errors by row number."""
+
+    def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
+        """Return inputs, targets and weights of some records."""
+
+
+class WholeBatch:
+    """A batch whose parts are prepared one by one, and transformed together at the end.
+
+    Args:
+        transform: Turns columns into arrays.
+        num_parts: Number of parts.
+    """
+
+    def __init__(self, transform: Preparing, num_parts: int) -> None:
+        self._transform = transform
+        self._columns: list[CodedColumns] = [{}] * num_parts
+        self._counts = [0] * num_parts
+
+    def prepare(
+        self,
+        first: int,  # noqa: ARG002
+        columns: CodedColumns,
+        draws: Draws | None,
+    ) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the transforms."""
+        return self._transform.prepare(columns, draws)
+
+    def fill(
+        self,
+        part: int,
+        first: int,  # noqa: ARG002
+        columns: CodedColumns,
+        num_rows: int,
+        draws: Draws | None,  # noqa: ARG002
+    ) -> None:
+        """Keep the columns of a part."""
+        self._columns[part] = columns
+        self._counts[part] = num_rows
+
+    def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
+        """Return the arrays of the batch."""
+        columns, num_rows = concat_rows(self._columns), sum(self._counts)
+        if chosen is not None:
+            columns, num_rows = take_rows(columns, chosen), len(chosen)
+        return self._transform.apply(columns, num_rows, draws)
+
+
+def _put(rows: NDArray[Any], value: Any) -> None:
+    """Write a value to rows of an array, unless it was written there already."""
+    if value.__array_interface__["data"][0] != rows.__array_interface__["data"][0] or not len(rows):
+        rows[...] = value
+
+
+def _take(array: Any, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+    taken: NDArray[Any] = array if rows is None else Dense(array).take(rows).values
+    return taken
