@@ -64,7 +64,7 @@ def _read_options(args: argparse.Namespace) -> PredictOptions:
     return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite)
 
 
-def _print_bytes(data: bytes) -> None:
+def _print_bytes(data: bytes | memoryview) -> None:
     sys.stdout.write(bytes(data).decode())
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from penstock.errors import PathError, WriteError
 
@@ -155,6 +158,38 @@ class AtomicFile:
                 self.commit()
         finally:
             self.discard()
+
+
+class ByteSink(io.RawIOBase):
+    """File object for libraries such as pyarrow: passes the bytes that they write to a function.
+
+    Closing it leaves the file behind the function open.
+
+    Attributes:
+        is_open: Whether bytes are passed on. Set it to False after an error: pyarrow writes a footer when its
+            writer is closed.
+    """
+
+    def __init__(self, write: Callable[[memoryview], None]) -> None:
+        self.is_open = True
+        self._write = write
+        self._num_bytes = 0
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        view = memoryview(data).cast("B")
+        if self.is_open:
+            self._write(view)
+        self._num_bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return the number of bytes written so far."""
+        return self._num_bytes
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
 
 
 def write_failure(path: Path, error: OSError, more: str = "") -> WriteError:

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from penstock.errors import PathError, WriteError
-from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
+from penstock.storage.atomic import AtomicFile, ByteSink, sync_folder, write_failure
 from raising import containing, mentions, raises_with
 
 
@@ -176,3 +176,16 @@ def test_write_failure_says_what_to_do_about_it(tmp_path, number, advice) -> Non
     error = write_failure(tmp_path, OSError(number, os.strerror(number)), "5 bytes left")
     assert mentions(error, f"({os.strerror(number)}; 5 bytes left)")
     assert mentions(error.advice, advice)
+
+
+def test_byte_sink_passes_bytes_on_until_it_is_shut() -> None:
+    written = bytearray()
+    sink = ByteSink(written.extend)
+    assert sink.write(b"ab") == 2
+    assert sink.write(memoryview(bytes(8)).cast("q")) == 8
+    sink.is_open = False
+    assert sink.write(b"footer") == 6
+    assert bytes(written) == b"ab" + bytes(8)
+    assert sink.tell() == 16
+    sink.close()
+    assert sink.closed

@@ -6,7 +6,7 @@ streamed, so that memory use does not grow with their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from penstock.decode.arrow import add_split, arrow_schema, name_split
 from penstock.errors import NotTFRecordError, OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.check.read_progress import Progress
-from penstock.storage.atomic import AtomicFile, refuse_existing
+from penstock.storage.atomic import AtomicFile, ByteSink, refuse_existing
 from penstock.storage.paths import PathLike
 
 TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
@@ -76,7 +76,7 @@ def write_table(
 
 
 def _writer(path: Path, file: AtomicFile, schema: Any) -> Any:
-    sink = pa.PythonFile(_Sink(file.write), "w")  # type: ignore[arg-type]
+    sink: Any = ByteSink(file.write)
     return pq.ParquetWriter(sink, schema) if path.suffix == ".parquet" else pa.ipc.new_file(sink, schema)
 
 
@@ -89,42 +89,3 @@ def _batches(dataset: Dataset, schema: Any, on_progress: Progress | None) -> Ite
             done += batch.num_rows
             if on_progress is not None:
                 on_progress(done, total)
-
-
-class _Sink:
-    """File object for pyarrow that writes to an `AtomicFile`."""
-
-    closed = False
-
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
-        self._num_bytes = 0
-
-    def write(self, data: Any) -> int:
-        """Append bytes."""
-        view = memoryview(data).cast("B")
-        self._write(view)  # type: ignore[arg-type]
-        self._num_bytes += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        """Return the number of bytes written so far."""
-        return self._num_bytes
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readable(self) -> bool:
-        """Return False."""
-        return False
-
-    def seekable(self) -> bool:
-        """Return False."""
-        return False
-
-    def flush(self) -> None:
-        """Do nothing: every byte is written immediately."""
-
-    def close(self) -> None:
-        """Do nothing: the caller closes the `AtomicFile`."""

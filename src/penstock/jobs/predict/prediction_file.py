@@ -6,11 +6,10 @@ JSON in it. Memory does not grow with the rows.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -20,13 +19,14 @@ import pyarrow.parquet as pq
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import list_choices, show
+from penstock.storage.atomic import ByteSink
 
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 _GROUP_ROWS: Final = 1 << 16
 _GROUP_BYTES: Final = 16 << 20
 _QUOTED: Final = frozenset('",\r\n')
 
-Write: TypeAlias = Callable[[bytes], None]
+Write: TypeAlias = Callable[[bytes | memoryview], None]
 
 
 class BatchWriter(Protocol):
@@ -96,7 +96,7 @@ class ParquetRows:
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
         self._schema = schema
-        self._sink = _Sink(write)
+        self._sink = ByteSink(write)
         self._writer = pq.ParquetWriter(self._sink, schema)  # type: ignore[arg-type]
         self._held: list[pa.RecordBatch] = []
         self._num_rows = self._num_bytes = 0
@@ -213,33 +213,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return [_plain(each) for each in value] if isinstance(value, list) else value
-
-
-class _Sink(io.RawIOBase):
-    """What pyarrow writes to: a file object over a function."""
-
-    def __init__(self, write: Write) -> None:
-        self._write = write
-        self._num_bytes = 0
-        self.is_open = True
-
-    def write(self, data: Any) -> int:
-        """Append bytes."""
-        view = memoryview(data).cast("B")
-        if self.is_open:
-            self._write(view)  # type: ignore[arg-type]
-        self._num_bytes += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        """Return how many bytes came so far."""
-        return self._num_bytes
-
-    def writable(self) -> bool:
-        """Say that it is."""
-        return True
-
-    def close(self) -> None:
-        """Close nothing: the file is closed by whoever opened it."""
-        with suppress(ValueError):
-            super().close()
