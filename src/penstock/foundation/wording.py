@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from penstock.errors import OptionError, SchemaError, UnknownNameError
 
@@ -70,6 +70,11 @@ def is_utf8(text: str) -> bool:
 def count(number: int, noun: str) -> str:
     """Write a number of things: `1 value`, `2 values`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def list_counts(counts: Mapping[Any, int]) -> str:
+    """Return counts by name as text: `3 jpeg, 1 png`."""
+    return ", ".join(f"{number} {name}" for name, number in counts.items())
 
 
 def list_texts(texts: Iterable[str], most: int = 3) -> str:

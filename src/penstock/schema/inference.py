@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from penstock.foundation.wording import count
+from penstock.foundation.wording import count, list_counts
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import MAX_TENSOR_BYTES, Field, SequenceDtype
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -132,7 +132,7 @@ def _infer_bytes(entry: FieldSurvey) -> tuple[Field, str]:
         if len(formats) == 1:
             note = f"every value begins with the {formats[0].upper()} magic number"
             return Image(formats[0]), note
-        note = "every value begins with the magic number of an image: " + _list_counts(entry.formats)
+        note = "every value begins with the magic number of an image: " + list_counts(entry.formats)
         return Image(), note
     if not entry.is_text:
         note = f"{entry.num_utf8} of {entry.num_bytes_values} values are text"
@@ -174,8 +174,4 @@ def _sequence_dtype(entry: FieldSurvey) -> SequenceDtype:
 def _explain_no_kind(entry: FieldSurvey, unit: str) -> str:
     if not entry.kinds:
         return f"left out: its value is not set in any {unit}"
-    return f"left out: mixed kinds: {_list_counts(entry.kinds)}; declare its type with `fields`"
-
-
-def _list_counts(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items())
+    return f"left out: mixed kinds: {list_counts(entry.kinds)}; declare its type with `fields`"

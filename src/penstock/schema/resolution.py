@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from penstock.errors import PayloadError, SchemaError
-from penstock.foundation.wording import count, show, unknown_name
+from penstock.foundation.wording import count, list_counts, show, unknown_name
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field, list_kind
 from penstock.schema.inference import Inference, infer_fields, name_entries
@@ -93,7 +93,7 @@ def _fit_encoding(field: Field, values: FieldSurvey) -> Field:
 
 def _check_kind(field: Field, values: FieldSurvey) -> None:
     if values.kinds and field.kind not in values.kinds:
-        raise _MisfitError(f"{field.kind} values in the records", _list_counts(values.kinds))
+        raise _MisfitError(f"{field.kind} values in the records", list_counts(values.kinds))
 
 
 def _check_count(field: Field, values: FieldSurvey) -> None:
@@ -117,7 +117,7 @@ def _check_bytes(field: Field, values: FieldSurvey) -> None:
                 "encoded images", f"{values.num_bytes_values} values in an unknown format", advice
             )
         if field.format is not None and field.format not in values.formats:
-            raise _MisfitError(f"{field.format} images", _list_counts(values.formats))
+            raise _MisfitError(f"{field.format} images", list_counts(values.formats))
 
 
 def _list_doubts(field: Field, entry: FieldSurvey | ListSurvey, values: FieldSurvey) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _list_doubts(field: Field, entry: FieldSurvey | ListSurvey, values: FieldSur
     if not values.kinds:
         yield "no record has a value"
     if len(values.kinds) > 1:
-        yield f"{field.kind}, but there are {_list_counts(values.kinds)}"
+        yield f"{field.kind}, but there are {list_counts(values.kinds)}"
     wanted, unit = _expect_count(field)
     if wanted is not None and values.kinds and not values.has_fixed_len:
         lengths = _show_range(values.min_len, values.max_len)
@@ -156,10 +156,6 @@ def _expect_count(field: Field) -> tuple[int | None, str]:
     if isinstance(field, Sequence) and field.is_feature_list:
         return field.num_step_values, "step"
     return field.num_values, "record"
-
-
-def _list_counts(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items())
 
 
 def _show_range(low: int, high: int) -> str:
