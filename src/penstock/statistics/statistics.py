@@ -124,11 +124,12 @@ def _merge(into: Mapping[str, FieldMeasure], block: Mapping[str, FieldMeasure]) 
 
 
 def _room_for_values(schema: Schema) -> int:
-    num_counted = sum(map(_is_counted, schema.values()))
+    num_counted = sum(map(is_counted, schema.values()))
     return min(MAX_VALUES, max(_MIN_VALUES, _MAX_ALL_VALUES // max(1, num_counted)))
 
 
-def _is_counted(field: Field) -> bool:
+def is_counted(field: Field) -> bool:
+    """Whether the statistics of a field include the frequencies of its values."""
     return isinstance(field, Category) or (
         isinstance(field, Sequence) and field.dtype in ("int64", "string") and field.shape in ((), None)
     )

@@ -18,6 +18,7 @@ from penstock.foundation.wording import show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
+from penstock.statistics.statistics import is_counted
 from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
 from penstock.transform.category_codes import Coder, EncodeFit, make_coder
@@ -30,7 +31,6 @@ from penstock.transform.vocabulary import (
     check_entries,
     count_entries,
     entry_dtype,
-    is_counted,
     sort_key,
 )
 

@@ -19,6 +19,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
+from penstock.statistics.statistics import is_counted
 from penstock.transform.base import FitSource
 from penstock.transform.measurement import MAX_COUNTED, count_values
 
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
 
 Entry: TypeAlias = str | bytes | int
 Table: TypeAlias = "_native.Vocabulary | _native.IntVocabulary"
-
-
-def is_counted(field: Field) -> bool:
-    """Whether the statistics of a field include the frequencies of its values."""
-    return isinstance(field, Category) or (
-        isinstance(field, Sequence) and field.dtype in ("int64", "string") and field.shape in ((), None)
-    )
 
 
 def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entry, int]]:
