@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.columns import Bytes, Dense, Mask, Ragged
+from penstock.columns import Bytes, Dense, Mask, Ragged, make_offsets
 from penstock.encode.bytes import convert_bytes
 from penstock.encode.fault import Report, report_all, report_items, report_rows
 from penstock.encode.number import cast_values, convert_numbers, fit_numbers
@@ -69,7 +69,7 @@ def is_list(kind: pa.DataType) -> bool:
 def _flatten_cells(array: Any) -> Lists:
     lengths = pc.cast(pc.list_value_length(array).fill_null(0), pa.int64()).to_numpy()
     # flatten() leaves out the items of nulls, and those outside of a slice.
-    return Lists(array.flatten(), _offsets(lengths), present_cells(array))
+    return Lists(array.flatten(), make_offsets(lengths), present_cells(array))
 
 
 def _flatten_objects(objects: NDArray[Any], report: Report) -> Lists:
@@ -85,7 +85,7 @@ def _flatten_objects(objects: NDArray[Any], report: Report) -> Lists:
             continue
         lengths[row] = len(cell)
         parts.append(cell)
-    return Lists(_chain(parts), _offsets(lengths), present)
+    return Lists(_chain(parts), make_offsets(lengths), present)
 
 
 def _chain(parts: list[Any]) -> RawColumn:
@@ -95,12 +95,6 @@ def _chain(parts: list[Any]) -> RawColumn:
         return np.concatenate(parts)
     # NumPy would convert mixed types: ints to floats, and both to strings.
     return as_objects([item for part in parts for item in part])
-
-
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def encode_sequence(field: Sequence, raw: RawColumn, report: Report) -> Ragged:
