@@ -15,7 +15,7 @@ from manifest_folders import write_dataset
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.jobs.check.inspect import InspectOptions, inspect
 from penstock.jobs.check.tensorflow_code import write_parser
-from penstock.shards.tfds import FEATURES_NAME, INFO_NAME, describe_tfds
+from penstock.shards.tfds import TFDS_NAMES, describe_tfds
 from record_files import PAYLOADS, example, row_numbers
 from wire.example import Feature, SequenceExample, write_sequence_example
 
@@ -244,9 +244,8 @@ def tfds(tf) -> Any:
 
 def test_tfds_reads_the_folder_with_the_same_values_and_counts(tfds, folder):
     dataset = ps.open(folder)
-    info, features = describe_tfds(dataset.schema, dataset.manifest)
-    (folder / INFO_NAME).write_bytes(info)
-    (folder / FEATURES_NAME).write_bytes(features)
+    for name, data in zip(TFDS_NAMES, describe_tfds(dataset.schema, dataset.manifest), strict=True):
+        (folder / name).write_bytes(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         builder = tfds.builder_from_directory(str(folder))

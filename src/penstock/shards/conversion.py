@@ -40,7 +40,7 @@ from penstock.shards.shard_work import ResidentValues, ShardWork, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
-from penstock.shards.tfds import describe_tfds
+from penstock.shards.tfds import TFDS_NAMES, describe_tfds
 from penstock.statistics.statistics import Statistics
 
 FinalizeSchema: TypeAlias = Callable[[Mapping[str, int]], Schema]
@@ -353,9 +353,9 @@ class Conversion:
             self._staging.write(REJECTS_NAME, self.rejects.lines())
         described = describe_tfds(manifest.schema, manifest)
         if isinstance(described, str):
-            self.notes.append(f"dataset_info.json and features.json are not written: {described}")
+            self.notes.append(f"{' and '.join(TFDS_NAMES)} are not written: {described}")
         else:
-            for name, data in zip(("dataset_info.json", "features.json"), described, strict=True):
+            for name, data in zip(TFDS_NAMES, described, strict=True):
                 self._staging.write(name, data)
         self._staging.write(MANIFEST_NAME, dump(manifest))
 

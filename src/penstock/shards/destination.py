@@ -19,11 +19,12 @@ from penstock.foundation.wording import show
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
 from penstock.shards.shard_file import name_files
+from penstock.shards.tfds import TFDS_NAMES
 from penstock.storage.atomic import refuse_existing
 from penstock.storage.paths import PathLike
 
 REJECTS_NAME: Final = "rejects.jsonl"
-_OWN_NAMES = (MANIFEST_NAME, REJECTS_NAME, "dataset_info.json", "features.json")
+_OWN_NAMES = (MANIFEST_NAME, REJECTS_NAME, *TFDS_NAMES)
 _MAX_NAMED = 3
 
 

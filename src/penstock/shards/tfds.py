@@ -18,8 +18,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest
 
-INFO_NAME: Final = "dataset_info.json"
-FEATURES_NAME: Final = "features.json"
+TFDS_NAMES: Final = ("dataset_info.json", "features.json")
 
 _FEATURES = "tensorflow_datasets.core.features"
 _SPLIT_NAME = re.compile(r"[\w-]+")  # a split name in `split="NAME[:10%]"` of TFDS
