@@ -11,7 +11,7 @@ from penstock.errors import SourceError
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
-from penstock.source.row_location import find_line, locate_row
+from penstock.source.row_location import locate_row
 from raising import containing, raises_with
 
 
@@ -53,14 +53,14 @@ def test_c02_any_line_end_is_one(write, end):
     path = write(end.join([b"a,b", b"1,2", b"3,4", b""]))
     assert read(path) == {"a": ["1", "3"], "b": ["2", "4"]}
     block = next(open_source(path, SourceOptions()).blocks())
-    assert locate_row(block, 1, SourceOptions()) == "row 2 (line 3)"
+    assert locate_row(block, 1, SourceOptions()) == (2, 3)
 
 
 def test_c03_line_end_in_quotes_is_part_of_the_cell(write):
     path = write(b'a,b\n1,"x\ny"\n2,"""z"""\r\n\n3,w\n')
     assert read(path) == {"a": ["1", "2", "3"], "b": ["x\ny", '"z"', "w"]}
     block = next(open_source(path, SourceOptions()).blocks())
-    assert [find_line(block, row, SourceOptions()) for row in (2, 0, 1)] == [6, 2, 4]
+    assert [locate_row(block, row, SourceOptions()) for row in (2, 0, 1)] == [(3, 6), (1, 2), (2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_c14_cell_of_another_type_after_many_rows_keeps_its_text_and_its_line(wr
     assert (last.first_row, last.num_rows) == (100_000 // BLOCK_ROWS * BLOCK_ROWS, 100_001 % BLOCK_ROWS)
     row = last.num_rows - 1
     assert last.columns["n"][row].as_py() == "seven"
-    assert locate_row(last, row, SourceOptions()) == "row 100001 (line 100002)"
+    assert locate_row(last, row, SourceOptions()) == (100001, 100002)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])

@@ -21,7 +21,7 @@ from penstock.errors import CellError, PenstockError
 from penstock.plan.plan import ColumnPlan
 from penstock.source.block import Block, RawColumn
 from penstock.source.options import SourceOptions
-from penstock.source.row_location import find_line
+from penstock.source.row_location import locate_row
 from penstock.storage.deferred import Deferred
 
 _MAX_CHARS: Final = 1000
@@ -134,12 +134,12 @@ class RawRows:
 
     def refuse(self, fault: CellFault) -> CellError:
         """Return the error for a cell that does not fit."""
-        first = self.block.first_row if self.block.path is None else self.block.row_in_file
+        row, line = locate_row(self.block, fault.row, self.plan.source)
         return CellError(
             f"column {fault.column!r}",
             path=self.block.path,
-            row=first + fault.row + 1,
-            line=find_line(self.block, fault.row, self.plan.source),
+            row=row,
+            line=line,
             field=fault.column,
             expected=fault.expected,
             got=fault.got,

@@ -44,7 +44,7 @@ class Block:
         columns: Raw columns by name; all blocks have the same names in the same order.
         path: Path of the file that holds the rows; a block never has rows of two files.
         row_in_file: Index of the first row in that file, from 0.
-        lines: Line number of each row, if already known; otherwise `row_location.find_line` finds it.
+        lines: Line number of each row, if already known; otherwise `row_location.locate_row` finds it.
         folder: Folder that relative paths in the rows start from.
         is_resident: Whether the arrays live as long as the source, like those of a table in memory.
         num_bytes: Share of the source's `num_bytes` that the block accounts for.

@@ -1,7 +1,7 @@
-"""Describe the location of a row for messages: `row 17 (line 19)`.
+"""Location of a row for messages: the number of the row in its file, and its line.
 
-In: a block and a row in it. Out: text. Lines are counted only on request, by reading the file again, once for
-all requests.
+In: a block and a row in it. Out: two numbers. Lines are counted only on request, by reading the file again,
+once for all requests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from penstock.errors import name_location
 from penstock.source.block import Block
 from penstock.source.csv import find_delimiter
 from penstock.source.csv_scanner import scan_rows
@@ -22,17 +21,17 @@ from penstock.source.text_file import TextFile
 from penstock.storage.open_file import FileIdentity, OpenFile
 
 
-def locate_row(block: Block, row: int, options: SourceOptions) -> str:
-    """Return the location of row `row` of a block, counted from 0, in its file or other source.
+def locate_row(block: Block, row: int, options: SourceOptions) -> tuple[int, int | None]:
+    """Return the number and the line of row `row` of a block, counted from 0, in its file or other source.
 
-    The rows and lines in the text are counted from 1; a header is line 1 but not a row.
+    The returned row and line are counted from 1; a header is line 1 but not a row. The line is None if the
+    source has no lines.
     """
-    number = (block.first_row if block.path is None else block.row_in_file) + row
-    return name_location(number + 1, find_line(block, row, options))
+    first = block.first_row if block.path is None else block.row_in_file
+    return first + row + 1, _find_line(block, row, options)
 
 
-def find_line(block: Block, row: int, options: SourceOptions) -> int | None:
-    """Return the line, from 1, where row `row` of a block begins; None if the source has no lines."""
+def _find_line(block: Block, row: int, options: SourceOptions) -> int | None:
     if block.lines is not None:
         return int(block.lines[row])
     if block.path is None:

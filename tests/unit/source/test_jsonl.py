@@ -120,10 +120,10 @@ def test_file_without_rows_or_columns_is_refused(tmp_path, text, facts):
     assert mentions(str(refusal(path)), facts)
 
 
-def test_row_is_located_behind_blank_lines(write):
+def test_row_after_blank_lines_is_located(write):
     path = write({"a": 1}, "", " ", {"a": 2})
     block = next(open_source(path, SourceOptions()).blocks())
-    assert locate_row(block, 1, SourceOptions()) == "row 2 (line 4)"
+    assert locate_row(block, 1, SourceOptions()) == (2, 4)
 
 
 def test_several_files_share_their_fields(write, read):

@@ -28,7 +28,7 @@ from penstock.jobs.predict.raw_layout import IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
 from penstock.source.block import Block, Source
 from penstock.source.options import SourceOptions
-from penstock.source.row_location import find_line
+from penstock.source.row_location import locate_row
 
 _NO_ROWS: Final = ("at least one row", "at least one sample")
 _ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
@@ -167,15 +167,15 @@ class _RowLocation:
 
     def _name(self, row: int, column: str, expected: object, got: object, advice: str) -> CellError:
         block = self._block
-        first = block.first_row if block.path is None else block.row_in_file
+        number, line = locate_row(block, row, self._reading)
         path = block.path
         if IMAGE in block.columns:
             path = str(Path(block.folder or "") / str(block.columns[IMAGE][row]))
         return CellError(
             f"column {column!r}",
             path=path,
-            row=first + row + 1,
-            line=find_line(block, row, self._reading),
+            row=number,
+            line=line,
             field=column,
             expected=expected,
             got=got,
