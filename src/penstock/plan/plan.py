@@ -1,7 +1,6 @@
 """The plan of a conversion: which field each column of the source becomes, how, and why.
 
-In: columns with their fields, or the content of a plan file. Out: the schema to write, and the plan as a
-dict.
+In: columns with their fields. Out: the schema to write, and the plan as a dict.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import list_choices, show
-from penstock.schema.declaration import NanMeaning, Representation, declare_field, load_plan_declaration
+from penstock.schema.declaration import NanMeaning, Representation
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
 from penstock.schema.scalar import Number
@@ -152,35 +151,6 @@ class Plan:
         fields = dump_fields({each.column: each.field for each in kept})["fields"]
         columns = {each.column: _dump_column(each, fields[each.column]) for each in kept}
         return {"columns": columns, **({"drop": list(self.dropped)} if self.dropped else {})}
-
-    @classmethod
-    def from_form(cls, form: object) -> Plan:
-        """Return the plan of a dict that `to_form` made.
-
-        Raises:
-            SchemaError: The dict is not a valid plan; the message names the path, such as
-                `columns.photo.shape[1]`.
-        """
-        declared = load_plan_declaration(form)
-        columns = []
-        for column, entry in declared.columns.items():
-            if entry.type_name is None:
-                path = f"columns.{column}.type"
-                expected = "the type of the field"
-                raise SchemaError(f"plan at {path}", field=path, expected=expected, got="nothing")
-            field = declare_field(column, entry.type_name, entry.attributes)
-            columns.append(
-                ColumnPlan(
-                    column,
-                    entry.name or column,
-                    field,
-                    entry.form or "value",
-                    "declared",
-                    missing=entry.missing or (),
-                    nan=entry.nan or "missing",
-                )
-            )
-        return cls(tuple(columns), dict.fromkeys(declared.drop, "declared"))
 
 
 @cache
