@@ -101,6 +101,7 @@ bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training 
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/images.py
+	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/train.py
 
 clean: ## Remove what was built

@@ -25,6 +25,9 @@ PACKAGES = (
     "webdataset",
     "grain",
     "array-record",
+    "torch",
+    "torchvision",
+    "jax",
 )
 # Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
 STANDING_STILL = (3, 4)

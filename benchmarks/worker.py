@@ -20,12 +20,14 @@ TURN_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker runs."""
+    """What a worker runs; some benchmarks also choose the folder of the data and the length of a turn."""
 
     entry: str
     dataset: str
     num_cores: int
     is_quick: bool
+    folder: str = ""
+    seconds: float = TURN_SECONDS
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -49,13 +51,14 @@ def load_class(package: str, path: str) -> Any:
     return getattr(importlib.import_module(f"{package}.{module}"), name)
 
 
-def run_worker(serve: Callable[[Job, TextIO, TextIO], None]) -> None:
-    """Run a worker; every failure is reported to the main process."""
+def run_worker(serve: Callable[[Job, TextIO, TextIO], None], *, is_pinned: bool = True) -> None:
+    """Run a worker, by default pinned to its cores; every failure is reported to the main process."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     try:
         job = Job(**json.loads(sys.argv[1]))
-        pin_process(job.num_cores)
+        if is_pinned:
+            pin_process(job.num_cores)
         serve(job, sys.stdin, answers)
     except Exception as error:
         traceback.print_exc()
