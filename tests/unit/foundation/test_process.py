@@ -1,4 +1,4 @@
-"""Locks that are free in a process that was just forked, whoever held them in the parent."""
+"""Locks that are free in a forked process, whichever thread held them in the parent; usable memory."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.foundation import process
-from penstock.foundation.process import ProcessLock
+from penstock.foundation.process import ProcessLock, usable_memory
 from raising import raises_with
 
 
@@ -90,3 +90,15 @@ def test_locks_nobody_holds_are_forgotten():
 def test_lock_cannot_be_sent_to_another_process():
     with raises_with(TypeError, "process path"):
         pickle.dumps(ProcessLock())
+
+
+MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_memory_is_the_limit_of_the_container_where_there_is_one(tmp_path, monkeypatch):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(process, "_LIMITS", (str(tmp_path / "none"), str(limit)))
+    assert usable_memory() == MACHINE
+    for text, expected in (("max\n", MACHINE), ("1048576\n", 1 << 20), (f"{MACHINE * 2}", MACHINE)):
+        limit.write_text(text)
+        assert usable_memory() == expected

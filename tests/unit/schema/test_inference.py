@@ -1,9 +1,10 @@
-"""Fields guessed from counts: one row a rule."""
+"""Fields inferred from counts, one row per rule, and their names."""
 
 import pytest
 
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.schema.inference import infer_fields
+from penstock.schema.inference import infer_fields, name_entries
+from penstock.schema.survey import ListSurvey
 from raising import containing
 
 ONE = {"min_len": 1, "max_len": 1}
@@ -150,3 +151,33 @@ def test_records_that_are_no_examples_have_no_fields(survey):
 def test_order_of_fields_is_that_of_the_survey(survey):
     found = infer_fields(survey({"b": {"float": 100, **ONE}, "a": {"float": 100, **ONE}}))
     assert list(found.fields) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("features", "lists", "named"),
+    [
+        (["a", "b"], ["c"], [("a", "a", False), ("b", "b", False), ("c", "c", True)]),
+        (["a"], ["a"], [("context/a", "a", False), ("a", "a", True)]),
+        (
+            ["a", "context/a"],
+            ["a"],
+            [("context/context/a", "a", False), ("context/a", "context/a", False), ("a", "a", True)],
+        ),
+        (
+            ["a", "context/a"],
+            ["a", "context/a"],
+            [
+                ("context/context/a", "a", False),
+                ("context/context/context/a", "context/a", False),
+                ("a", "a", True),
+                ("context/a", "context/a", True),
+            ],
+        ),
+        ([""], [""], [("context/", "", False), ("", "", True)]),
+    ],
+)
+def test_names_of_keys_that_meet_are_distinct(survey, features, lists, named):
+    found = name_entries(
+        survey({key: {"int64": 1} for key in features}, {key: {"records": 1, "int64": 1} for key in lists})
+    )
+    assert [(name, entry.key, isinstance(entry, ListSurvey)) for name, entry in found.items()] == named

@@ -1,4 +1,4 @@
-"""What a model in training holds: taken, and brought back, whatever it and its callbacks are made of."""
+"""The state of a model in training: taken and restored, with any weights and callbacks."""
 
 import json
 import math
@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError
-from penstock.training.snapshot import Snapshot, copy_array, restore_callbacks, restore_model, take_snapshot
+from penstock.training.snapshot import (
+    Snapshot,
+    copy_array,
+    pair_weights,
+    restore_callbacks,
+    restore_model,
+    take_snapshot,
+)
 from raising import containing, raises_with
 
 
@@ -215,3 +222,29 @@ def test_callback_that_has_found_its_direction_does_not_turn_again(is_seen):
     assert (other.monitor_op is max, other.min_delta) == (is_seen, one.min_delta)
     other.see()
     assert other.min_delta == -0.5
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "numbers"),
+    [
+        (["a/kernel", "c/kernel"], ["a/kernel", "c/kernel"], [0, 1]),
+        (["a/kernel", "c/kernel"], ["c/kernel", "a/kernel"], [1, 0]),  # branches built in another order
+        (["dense/kernel", "dense_1/kernel"], ["dense_7/kernel", "dense_8/kernel"], [0, 1]),
+        (["branch_1/kernel", "branch_2/kernel"], ["branch_2/kernel", "branch_1/kernel"], [1, 0]),
+        (["a_3/kernel", "c/bias"], ["c/bias", "a/kernel"], [1, 0]),
+    ],
+)
+def test_weights_are_paired_by_name(stored, wanted, numbers):
+    assert pair_weights(stored, wanted) == numbers
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "facts"),
+    [
+        (["a/kernel"], ["a/kernel", "a/bias"], "weights 1 2"),
+        (["a/kernel", "c/kernel"], ["a/kernel", "d/kernel"], "1 'c/kernel' 'd/kernel'"),
+    ],
+)
+def test_weights_that_fit_nowhere_are_refused(stored, wanted, facts):
+    with raises_with(StateError, facts):
+        pair_weights(stored, wanted)
