@@ -1,4 +1,4 @@
-"""The files beside the code: what pre-commit runs, what editors do, and which extras name which packages."""
+"""The files beside the code: pre-commit, editors, the packages of extras, and where unit tests are."""
 
 import configparser
 import re
@@ -11,6 +11,8 @@ yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[2]
 BACKENDS = ("tensorflow", "tensorflow-cpu", "jax", "torch")
+# Tests that are named after what a batch, a feed or the core does, rather than after a module.
+OWN_NAMES = ("batch/", "bridge/", "decode/", "foundation/test_feed", "native/", "wire/")
 
 
 def test_pre_commit_runs_what_make_check_runs():
@@ -56,3 +58,30 @@ def test_extra_that_trains_names_a_backend(extra):
 
 def test_makefile_installs_keras_with_a_backend():
     assert "'.[train,tensorflow-cpu]'" in (ROOT / "Makefile").read_text()
+
+
+def list_stray_tests(tests, source):
+    """Return the unit tests whose names begin with no module of the same folder of the package."""
+    stray = []
+    for path in sorted(tests.rglob("test_*.py")):
+        inside = path.relative_to(tests).as_posix()
+        if "/" in inside and not inside.startswith(OWN_NAMES):
+            modules = {module.stem for module in (source / inside).parent.glob("*.py")} - {"__init__"}
+            name = path.stem.removeprefix("test_")
+            if not any(name == module or name.startswith(f"{module}_") for module in modules):
+                stray.append(inside)
+    return stray
+
+
+def test_unit_tests_mirror_the_package():
+    assert list_stray_tests(ROOT / "tests" / "unit", ROOT / "src" / "penstock") == []
+
+
+def test_unit_test_without_a_module_of_its_name_is_found(tmp_path):
+    tests, source = tmp_path / "tests", tmp_path / "penstock"
+    for name in ("read/test_shard.py", "read/test_shard_cut.py", "read/test_sharding.py", "test_any.py"):
+        (tests / name).parent.mkdir(parents=True, exist_ok=True)
+        (tests / name).touch()
+    (source / "read").mkdir(parents=True)
+    (source / "read" / "shard.py").touch()
+    assert list_stray_tests(tests, source) == ["read/test_sharding.py"]
