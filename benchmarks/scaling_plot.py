@@ -20,6 +20,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 300, 240
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 34, 36
 HEADER, FOOTER = 10, 34
 NUM_TICKS = 4
+LABEL_WIDTH = 13
 
 Points = list[tuple[int, float]]
 
@@ -66,26 +67,28 @@ def _draw_panel(part: Part, lines: Mapping[str, Points]) -> list[str]:
     step = _choose_step(highest)
     top = step * math.ceil(highest / step)
 
-    def place(n: int, rate: float) -> tuple[float, float]:
-        share = math.log2(n / threads[0]) / (math.log2(threads[-1] / threads[0]) or 1)
-        across = LEFT + share * (PANEL_WIDTH - LEFT - RIGHT)
+    def place(n: float, rate: float) -> tuple[float, float]:
+        across = LEFT + n / threads[-1] * (PANEL_WIDTH - LEFT - RIGHT)
         return round(across, 1), round(PANEL_HEIGHT - BOTTOM - rate / top * (PANEL_HEIGHT - TOP - BOTTOM), 1)
 
     title, unit = escape(part.title), escape(part.unit)
     drawn = [f'<text x="{LEFT}" y="16" font-weight="bold">{title}</text>']
     for number in range(round(top / step) + 1):
-        x, y = place(threads[0], number * step)
+        x, y = place(0, number * step)
         drawn.append(f'<path d="M{x} {y}H{PANEL_WIDTH - RIGHT}" stroke="#e4e4e4"/>')
         drawn.append(f'<text x="{x - 6}" y="{y + 4}" text-anchor="end">{_shorten(number * step)}</text>')
+    right = -math.inf
     for n in threads:
-        drawn.append(f'<text x="{place(n, 0)[0]}" y="{PANEL_HEIGHT - 20}" text-anchor="middle">{n}</text>')
+        x, _ = place(n, 0)
+        if x - right >= LABEL_WIDTH:  # on machines with many cores the first labels would overlap
+            drawn.append(f'<text x="{x}" y="{PANEL_HEIGHT - 20}" text-anchor="middle">{n}</text>')
+            right = x
     drawn.append(f'<text x="{LEFT}" y="{PANEL_HEIGHT - 6}" fill="#666">{unit} by threads</text>')
     if BASELINE in lines:
         first, rate = lines[BASELINE][0]
-        ideal = [(n, rate * n / first) for n in threads]
-        # Beyond the highest rate of the panel the line ends.
-        inside = [(n, each) for n, each in ideal if each <= top]
-        drawn.append(_draw_line([place(*point) for point in inside], IDEAL, 'stroke-dasharray="4 3"'))
+        last = min(threads[-1], first * top / rate)  # it ends at the top of the panel
+        places = [place(n, rate * n / first) for n in (first, last)]
+        drawn.append(_draw_line(places, IDEAL, 'stroke-dasharray="4 3"'))
     for name, points in lines.items():
         places = [place(*point) for point in points]
         drawn.append(_draw_line(places, COLOURS[name], 'stroke-width="2"'))
