@@ -104,7 +104,7 @@ def test_f12_file_of_nothing_but_empty_records_has_as_many_samples(store):
     assert list(split.records()) == [b"", b"", b""]
 
 
-def test_frame_that_is_sound_with_a_payload_that_is_none_names_the_payload(store):
+def test_intact_frame_with_an_invalid_payload_names_the_payload(store):
     bad = write_record(b"\x0a\x7f broken")
     path = store(FRAMES[0] + FRAMES[1] + bad + FRAMES[2])
     split = open_split(path)

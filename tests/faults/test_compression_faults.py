@@ -166,7 +166,7 @@ def test_f17_compression_is_found_by_the_bytes_whatever_the_name_says(tmp_path, 
 
 
 @pytest.mark.parametrize("compression", ["ZSTD", "zstd", "GZIP", "", None])
-def test_f18_compression_that_is_none_of_the_choices_is_refused_listing_them(compression):
+def test_f18_unknown_compression_is_refused_listing_the_choices(compression):
     with pytest.raises(OptionError) as caught:
         ps.options.ReadOptions(compression=compression)
     error = caught.value

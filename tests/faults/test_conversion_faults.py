@@ -223,7 +223,7 @@ def never_read():
     yield {}
 
 
-def test_p04_place_that_cannot_be_written_is_an_error_before_anything_is_read(tmp_path):
+def test_p04_folder_that_cannot_be_written_is_an_error_before_anything_is_read(tmp_path):
     (tmp_path / "file").write_text("")
     out, reason = tmp_path / "file" / "pets", containing(os.strerror(errno.ENOTDIR))
     with raises_with(PathError, path=str(out), what=reason):

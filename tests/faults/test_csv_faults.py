@@ -118,7 +118,7 @@ def test_c06_long_row_over_several_lines_hints_at_the_quote(write):
     assert error.advice == containing("line 4", "quote")
 
 
-def test_c06_fault_far_into_the_file_is_placed(write):
+def test_c06_fault_far_into_the_file_is_located(write):
     good = b"1,%b\n" % (b"x" * 96) * 100_000  # more than two pieces of the parser
     path = write(b"a,b\n" + good + b"1,2,3\n")
     source = open_source(path, SourceOptions()).blocks()

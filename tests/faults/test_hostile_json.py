@@ -183,7 +183,7 @@ def test_x11_pipeline_with_any_value_replaced_by_any_other(folder, tmp_path):
         ("source", '[{"name": 3}]', "$.source[0].name"),
     ],
 )
-def test_x11_fault_of_a_manifest_is_named_by_its_place(folder, manifest, place, hostile, field):
+def test_x11_fault_of_a_manifest_is_named_by_its_path(folder, manifest, place, hostile, field):
     (folder / "penstock.json").write_text(mutate(manifest, tuple(place.split(".")), hostile))
     with pytest.raises(ManifestError) as caught:
         ps.open(folder)
@@ -201,7 +201,7 @@ def test_x11_fault_of_a_manifest_is_named_by_its_place(folder, manifest, place, 
         ("transforms.name.tokenizer", r'"\ud800"', "$.transforms.name.tokenizer"),
     ],
 )
-def test_x11_fault_of_a_pipeline_is_named_by_its_place(folder, tmp_path, place, hostile, field):
+def test_x11_fault_of_a_pipeline_is_named_by_its_path(folder, tmp_path, place, hostile, field):
     form = ps.Pipeline.fit(ps.open(folder)).to_json()
     path = tmp_path / "pipeline.json"
     path.write_text(mutate(form, tuple(place.split(".")), hostile))

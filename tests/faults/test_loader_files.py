@@ -44,7 +44,7 @@ def test_l01_shard_that_is_gone_before_an_epoch_is_named_before_the_first_batch(
     assert isinstance(caught.value, FileNotFoundError)
 
 
-def test_l01_shard_that_vanishes_before_it_was_opened_is_named_in_its_place(shards):
+def test_l01_shard_that_vanishes_before_it_is_opened_is_named_at_its_batch(shards):
     split = open_numbers(shards[0].parent)
     batches = iter(split.loader(batch_size=4, num_threads=0))
     assert next(batches)[0]["n"].tolist() == [0, 1, 2, 3]
@@ -287,7 +287,7 @@ def test_l15_file_that_is_written_to_is_found_with_the_next_batch(shards, num_th
     assert error.path == str(shards[3])
 
 
-def test_l15_data_set_that_is_written_anew_is_found(tmp_path):
+def test_l15_data_set_that_was_rewritten_is_found(tmp_path):
     write_dataset(tmp_path / "data", {"train": [[payload(i) for i in range(10)]]}, SCHEMA)
     loader = ps.open(tmp_path / "data")["train"].loader(batch_size=4)
     state = loader.state_dict()

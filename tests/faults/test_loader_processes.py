@@ -303,7 +303,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
-def test_l07_processes_that_are_started_go_on_from_a_state(folder, tmp_path, way):
+def test_l07_processes_that_are_started_resume_from_a_state(folder, tmp_path, way):
     path = tmp_path / "started.py"
     path.write_text(STARTED)
     result = subprocess.run(

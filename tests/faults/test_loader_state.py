@@ -192,7 +192,7 @@ def test_l13_state_that_is_cut_off_is_refused_wherever_it_is_cut(folder):
 JUNK = [None, 0, -1, 2**70, 1.5, float("nan"), True, "", "x" * 10_000, [], [1, 2], {}, {"a": {"b": []}}]
 
 
-def test_l13_state_with_junk_in_any_place_is_refused_and_never_breaks(folder):
+def test_l13_state_with_junk_at_any_key_is_refused_and_never_crashes(folder):
     loader = make_loader(folder, shuffle=True)
     state = loader.state_at(2)
     places = [(key,) for key in state]

@@ -126,7 +126,7 @@ def test_x05_nan_is_a_value_where_that_is_chosen_and_the_plan_records_it(tmp_pat
     assert "nan" not in made.manifest.plan["columns"]["name"]
 
 
-def test_x05_nan_as_a_value_of_one_column_is_said_in_its_plan(tmp_path):
+def test_x05_nan_as_a_value_of_one_column_is_declared_in_its_plan(tmp_path):
     table = {"name": NAMES, "size": np.array(SIZES), "mass": np.array(SIZES)}
     plan = {"columns": {"mass": {"nan": "value"}}}
     made = ps.convert(table, tmp_path / "out", plan=plan)
@@ -174,7 +174,7 @@ def test_x05_nan_in_lists_and_tensors_stays_a_value(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["", "nan"])
-def test_x05_nan_after_the_survey_is_what_an_empty_cell_is_there(word, tmp_path, monkeypatch):
+def test_x05_nan_after_the_survey_counts_as_an_empty_cell(word, tmp_path, monkeypatch):
     monkeypatch.setattr(block, "HEAD_ROWS", 1)
     num_rows = 40_000  # several blocks; the survey sees the first
     sizes = np.arange(num_rows) + 0.5

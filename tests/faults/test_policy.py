@@ -137,7 +137,7 @@ def test_file_in_which_every_payload_is_damaged_opens_and_raises(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["ignore", "", None, "Raise"])
-def test_policy_that_is_none_is_refused_listing_the_choices(path, policy):
+def test_unknown_policy_is_refused_listing_the_choices(path, policy):
     choices = containing("'raise'", "'skip'", "'collect'")
     with raises_with(OptionError, what=containing("on_error"), expected=choices, got=repr(policy)):
         ps.open(path, on_error=policy)

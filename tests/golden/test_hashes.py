@@ -52,7 +52,7 @@ def test_golden_hash_of_bytes_is_what_the_core_and_the_plain_form_return(data):
 
 
 @pytest.mark.parametrize(("seed", "row"), ROWS)
-def test_golden_place_of_a_row_is_what_the_core_and_the_plain_form_return(seed, row):
+def test_golden_position_of_a_row_is_what_the_core_and_the_reference_return(seed, row):
     assert int(_native.mix_rows(seed, row, 1)[0]) == plain.mix_row(seed, row) == ROWS[seed, row]
 
 

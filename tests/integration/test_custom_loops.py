@@ -25,16 +25,18 @@ def check_learnt(found: dict[str, Any]) -> None:
     assert found["per_epoch"][-1] >= 0.9
 
 
-def test_tensorflow_loop_learns_from_all_inputs_and_counts_each_epoch_anew(tmp_path, monkeypatch) -> None:
+def test_tensorflow_loop_learns_from_all_inputs_and_counts_each_epoch_from_zero(
+    tmp_path, monkeypatch
+) -> None:
     check_learnt(run_example("custom_loop_tensorflow", tmp_path, monkeypatch))
 
 
-def test_torch_loop_learns_from_all_inputs_and_counts_each_epoch_anew(tmp_path, monkeypatch) -> None:
+def test_torch_loop_learns_from_all_inputs_and_counts_each_epoch_from_zero(tmp_path, monkeypatch) -> None:
     pytest.importorskip("torch", reason="comes with the extra 'torch'")
     check_learnt(run_example("custom_loop_torch", tmp_path, monkeypatch))
 
 
-def test_jax_loop_learns_from_all_inputs_and_counts_each_epoch_anew(tmp_path) -> None:
+def test_jax_loop_learns_from_all_inputs_and_counts_each_epoch_from_zero(tmp_path) -> None:
     # A process has one backend of Keras, and that of the other tests is TensorFlow.
     program = "import json, custom_loop_jax; print(json.dumps(custom_loop_jax.main()))"
     environment = {**os.environ, "PYTHONPATH": os.fspath(EXAMPLES), "KERAS_BACKEND": "jax"}

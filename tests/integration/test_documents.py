@@ -89,5 +89,5 @@ def test_format_page_names_tests_that_exist() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_document_has_no_place_left_to_fill(document: Path) -> None:
+def test_document_has_no_placeholder_left(document: Path) -> None:
     assert re.findall(r"^[A-Z]{5,}$", document.read_text(), re.MULTILINE) == []

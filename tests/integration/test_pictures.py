@@ -30,7 +30,7 @@ def open_picture(path: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_picture_drawn_anew_is_the_one_shown(drawn: Path, name: str) -> None:
+def test_picture_drawn_again_is_the_one_shown(drawn: Path, name: str) -> None:
     shown, found = open_picture(DOCS / "pictures" / name), open_picture(drawn / name)
     assert found.shape == shown.shape
     # Sines and encoders round otherwise on another machine: a level here and there, eight of them where the

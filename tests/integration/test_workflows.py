@@ -43,7 +43,7 @@ def test_batches_are_shuffled_over_files_padded_by_length_and_augmented_in_train
     assert found["accuracy"] >= found["majority"] + 0.15
 
 
-def test_photo_and_caption_together_tell_what_neither_does_alone(tmp_path, monkeypatch) -> None:
+def test_photo_and_caption_together_predict_what_neither_does_alone(tmp_path, monkeypatch) -> None:
     found = run_example("images_and_text", tmp_path, monkeypatch)
     assert found["both"] >= 0.9
     assert found["both"] > max(found["photo"], found["caption"]) + 0.2

@@ -142,7 +142,7 @@ def test_packed_integers_of_one_size_cross_every_block(size: int) -> None:
 
 @pytest.mark.parametrize("num_before", [0, 1, 7, 8, 53, 54, 55, 62, 63, 64, 65, 127])
 @pytest.mark.parametrize("size", [9, 10, 11, 12, 20, 63, 64, 65, 70])
-def test_a_varint_that_does_not_end_in_time_is_refused_at_every_place(num_before: int, size: int) -> None:
+def test_varint_that_does_not_end_in_time_is_refused_at_every_position(num_before: int, size: int) -> None:
     continued = b"\x80" * (size - 1)
     for bad, is_sound in ((continued + b"\x00", size <= 10), (continued + b"\x80", False)):
         packed = b"\x01" * num_before + bad

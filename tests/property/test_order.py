@@ -202,7 +202,7 @@ def test_mixture_keeps_the_shares_in_every_stretch(shares, window, seed):
 
 
 @given(st.lists(st.booleans(), max_size=3000), st.data())
-def test_bitmap_finds_each_chosen_row_at_its_place(chosen, data):
+def test_bitmap_finds_each_chosen_row_at_its_position(chosen, data):
     mask = np.array(chosen, np.bool_)
     pieces = [mask[a:b] for a, b in cut(data.draw, len(mask))]
     bitmap = Bitmap.from_masks(pieces, len(mask))

@@ -147,7 +147,7 @@ def damaged_forms(draw: st.DrawFn) -> object:
 
 @settings(max_examples=300)
 @given(damaged_forms() | DOCUMENTS)
-def test_any_document_gives_a_schema_or_its_error_with_the_place(document):
+def test_any_document_gives_a_schema_or_an_error_with_the_path(document):
     fault = None
     try:
         schema = Schema.from_json(document)

@@ -190,12 +190,12 @@ def test_module_imports_only_what_lies_to_its_left_or_below(module):
 
 
 @pytest.mark.parametrize("module", [module for stage in BEHIND_THE_DISK for module in in_stage(stage)])
-def test_module_behind_the_disk_never_reaches_raw_data(module):
+def test_module_of_the_reading_half_never_reaches_raw_data(module):
     assert {part_of(other) for other in reach(module)}.isdisjoint(RAW_DATA)
 
 
 @pytest.mark.parametrize("module", [module for stage in BEHIND_THE_DISK for module in in_stage(stage)])
-def test_module_behind_the_disk_imports_of_the_writers_only_the_manifest_and_the_indexes(module):
+def test_module_of_the_reading_half_imports_of_the_writers_only_the_manifest_and_the_indexes(module):
     writers = {other for other in reach(module) if part_of(other) == "shards"} - {"shards"}
     assert writers <= SHARDS_BEHIND_THE_DISK
 
@@ -256,7 +256,7 @@ def test_module_runs_no_code_that_comes_from_data(module):
 
 
 @pytest.mark.parametrize("module", FILES)
-def test_module_asserts_nothing_and_says_what_it_is(module):
+def test_module_has_no_assert_and_has_a_docstring(module):
     # `python -O` drops assertions, and with them what they guard.
     asserted = [node.lineno for node in ast.walk(syntax_of(module)) if isinstance(node, ast.Assert)]
     assert asserted == []

@@ -42,7 +42,7 @@ def test_bytes_give_their_values_by_row_and_in_order(packed, scattered):
         packed[3]
 
 
-def test_bytes_that_lie_one_behind_the_other_are_packed(packed, scattered):
+def test_contiguous_bytes_are_packed(packed, scattered):
     assert packed.is_packed
     assert packed.pack() is packed
     assert not scattered.is_packed

@@ -76,7 +76,7 @@ def test_rows_are_taken_in_any_order_and_any_number_of_times(name, rows):
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("parts", [[[0, 1, 2], [3, 4, 5]], [[], [5, 4], [], [1, 1]], [[3]], [[], []]])
-def test_columns_are_joined_one_behind_the_other(name, parts):
+def test_columns_are_concatenated_in_order(name, parts):
     column = COLUMNS[name]
     joined = concat([column.take(np.array(part, np.int64)) for part in parts])
     wanted = [row for part in parts for row in part]

@@ -54,7 +54,7 @@ def test_dataset_is_a_mapping_of_splits(pets):
     assert dataset["train"] is dataset["train"]
 
 
-def test_split_that_is_not_there_names_the_nearest(pets):
+def test_split_that_does_not_exist_names_the_nearest(pets):
     with pytest.raises(UnknownNameError) as caught:
         ps.open(pets)["trian"]
     assert isinstance(caught.value, KeyError)

@@ -15,7 +15,7 @@ def split(request, tmp_path):
     return open_split(request.param(tmp_path / "data.tfrecord", PAYLOADS))
 
 
-def test_columns_are_arrays_with_a_row_a_record(split):
+def test_columns_are_arrays_with_one_row_per_record(split):
     columns = split.columns()
     assert list(columns) == ["row", "ratio", "name", "blob", "box", "counts", "tags", "note"]
     assert all(len(column) == ROWS for column in columns.values())
@@ -81,6 +81,6 @@ def test_columns_of_one_field_may_be_named_by_itself(split):
     assert list(split.columns(fields="row")) == ["row"]
 
 
-def test_columns_of_a_field_that_is_not_there_names_the_nearest(split):
+def test_columns_of_a_field_that_does_not_exist_names_the_nearest(split):
     with raises_with(UnknownNameError, "'nam' 'name'", field="nam"):
         split.columns(fields=["row", "nam"])

@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["auto", "raw"])
-def test_tensor_stored_raw_is_told_its_shape_and_type(path, encoding):
+def test_tensor_stored_raw_takes_the_declared_shape_and_type(path, encoding):
     told = {"raw": fields.Tensor((2, 3), "float32", encoding), "doubles": fields.Tensor((3, 2), "float64")}
     split = open_split(path, fields=told)
     columns = split.columns()
@@ -48,7 +48,7 @@ def test_tensor_stored_raw_is_told_its_shape_and_type(path, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["auto", "list"])
-def test_tensor_stored_as_a_list_is_told_its_shape_and_type(path, encoding):
+def test_tensor_stored_as_a_list_takes_the_declared_shape_and_type(path, encoding):
     told = {"listed": fields.Tensor((2, 3), "float32", encoding), "pixels": fields.Tensor((6,), "uint8")}
     split = open_split(path, fields=told)
     columns = split.columns()
@@ -66,7 +66,7 @@ def test_tensor_of_one_element_is_an_array_in_samples_and_columns(path):
     assert int(split[1]["label"]) == 1
 
 
-def test_images_are_found_and_may_be_told(path):
+def test_images_are_found_and_may_be_declared(path):
     assert open_split(path).schema["photo"] == fields.Image()
     split = open_split(path, fields={"photo": fields.Image(role="target")})
     assert split.schema.targets == ("photo",)
@@ -74,7 +74,7 @@ def test_images_are_found_and_may_be_told(path):
     assert split.columns(fields=["photo"])["photo"].tolist() == [PNG, JPEG, PNG, JPEG]
 
 
-def test_roles_are_told_by_name(path):
+def test_roles_are_given_by_name(path):
     schema = ps.open(path, target="label", weight="importance", id="key").schema
     assert (schema.targets, schema.weight, schema.id) == (("label",), "importance", "key")
     assert set(schema.inputs) == {"raw", "doubles", "listed", "pixels", "photo", "rare"}
@@ -82,29 +82,29 @@ def test_roles_are_told_by_name(path):
 
 
 @pytest.mark.parametrize("role", ["target", "weight", "id"])
-def test_role_of_a_field_that_is_not_there_names_the_nearest(path, role):
+def test_role_of_a_field_that_does_not_exist_names_the_nearest(path, role):
     with raises_with(UnknownNameError, field="lable", advice=containing("'label'")):
         ps.open(path, **{role: "lable"})
 
 
-def test_told_field_that_is_not_there_names_the_nearest(path):
+def test_declared_field_that_does_not_exist_names_the_nearest(path):
     with raises_with(UnknownNameError, field="raww", advice=containing("'raw'")):
         ps.open(path, fields={"raww": fields.Bytes()})
 
 
-def test_told_field_that_no_record_can_hold_is_refused(path):
+def test_declared_field_that_no_record_can_hold_is_refused(path):
     with raises_with(SchemaError, "100 5 5 float32 24", field="raw"):
         ps.open(path, fields={"raw": fields.Tensor((5, 5), "float32", "raw")})
 
 
-def test_told_key_gives_a_field_another_name(path):
+def test_declared_key_gives_a_field_another_name(path):
     split = open_split(path, fields={"identity": fields.Text(key="key")})
     assert "key" not in split.schema
     assert split[2]["identity"] == "id 2"
     assert split.columns(fields=["identity"])["identity"].tolist() == [b"id 0", b"id 1", b"id 2", b"id 3"]
 
 
-def test_told_default_fills_in_what_is_missing_and_the_mask_says_so(path):
+def test_declared_default_fills_in_missing_values_and_the_mask_shows_them(path):
     split = open_split(path, fields={"rare": fields.Number("int64", default=-1)})
     column = split.columns(fields=["rare"])["rare"]
     assert column.values.tolist() == [-1, -1, 2, -1]
@@ -146,13 +146,13 @@ def test_field_of_another_kind_in_one_record_is_an_error_that_names_it(tmp_path)
     assert (caught.value.expected, caught.value.got) == ("int64", "bytes")
 
 
-def test_fields_told_of_records_that_are_no_examples_are_refused(tmp_path):
+def test_fields_declared_for_records_that_are_not_examples_are_refused(tmp_path):
     path = write_plain(tmp_path / "other.tfrecord", [b"text", b"more text"])
     with raises_with(PayloadError, advice=containing("records()")):
         ps.open(path, target="label")
 
 
-def test_fields_told_of_an_empty_file_are_its_schema(tmp_path):
+def test_fields_declared_for_an_empty_file_are_its_schema(tmp_path):
     path = tmp_path / "empty.tfrecord"
     path.touch()
     dataset = ps.open(path, fields={"x": fields.Tensor((2,), "float32"), "n": fields.Text()}, target="n")

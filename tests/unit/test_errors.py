@@ -111,7 +111,7 @@ def test_message_of_a_key_error_is_no_repr():
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_facts_are_attributes_and_survive_pickling_and_copying(name):
+def test_attributes_survive_pickling_and_copying(name):
     error = CLASSES[name]("something", **FACTS)
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):  # noqa: S301
         assert type(again) is CLASSES[name]
@@ -120,7 +120,7 @@ def test_facts_are_attributes_and_survive_pickling_and_copying(name):
         assert (str(again), repr(again), again.args) == (str(error), repr(error), error.args)
 
 
-def test_facts_that_were_not_given_are_none():
+def test_attributes_that_were_not_given_are_none():
     error = ChangedFileError("something")
     assert {fact: getattr(error, fact) for fact in FACTS} == {**dict.fromkeys(FACTS), "advice": ""}
 

@@ -81,7 +81,7 @@ def test_public_fields_are_these():
     ]
 
 
-def test_package_says_that_it_is_typed():
+def test_package_is_marked_as_typed():
     assert (Path(penstock.__file__).parent / "py.typed").is_file()
 
 
@@ -131,7 +131,7 @@ def test_modules_of_the_public_names_are_modules():
         *(f"options.{name}" for name in penstock.options.__all__),
     ],
 )
-def test_public_name_says_what_it_is(name):
+def test_public_name_has_a_docstring(name):
     value = penstock
     for part in name.split("."):
         value = getattr(value, part)
@@ -176,7 +176,7 @@ def test_train_takes_the_data_first_and_the_rest_by_keyword():
     assert [parameters[name].default for name in ("model", "pipeline", "out")] == [None, None, None]
 
 
-def test_name_that_is_not_there_is_an_attribute_error():
+def test_unknown_name_is_an_attribute_error():
     with raises_with(AttributeError, "'penstock' 'covnert'"):
         penstock.covnert  # noqa: B018
 
@@ -185,7 +185,7 @@ def test_name_that_is_not_there_is_an_attribute_error():
     ("package", "name", "extra"),
     [("pyarrow", "convert", "convert"), ("keras", "train", "train"), ("keras", "build_model", "train")],
 )
-def test_name_that_is_used_late_without_its_package_says_what_to_install(package, name, extra):
+def test_late_name_without_its_package_advises_what_to_install(package, name, extra):
     program = f"""
 import sys
 sys.modules[{package!r}] = sys.modules["pyarrow.parquet"] = None

@@ -105,7 +105,7 @@ def test_report_words_each_case(later, options, facts, capsys) -> None:
     assert mentions(capsys.readouterr().out, facts)
 
 
-def test_report_says_nothing_of_what_the_kernel_does_not_tell(capsys) -> None:
+def test_report_leaves_out_what_the_kernel_does_not_provide(capsys) -> None:
     print_report(make_report(disk_bytes=None))
     assert "kernel" not in capsys.readouterr().out
 
@@ -142,7 +142,7 @@ def test_bench_for_machines_prints_one_object(zoo, capsys) -> None:
     ("argv", "shuffle"),
     [([], True), (["--shuffle"], True), (["--shuffle", "block"], "block"), (["--no-shuffle"], False)],
 )
-def test_bench_shuffles_as_told(argv, shuffle, zoo, capsys) -> None:
+def test_bench_shuffles_as_requested(argv, shuffle, zoo, capsys) -> None:
     assert main(["bench", str(zoo), *argv, "--json", "--batches", "1", "--no-pipeline"]) == 0
     assert json.loads(capsys.readouterr().out)["shuffle"] == shuffle
 

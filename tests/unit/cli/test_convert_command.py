@@ -56,7 +56,7 @@ def test_json_says_what_was_made(pets, capsys):
     assert set(found["schema"]["fields"]) == {"id", "name", "age", "kind", "adopted"}
 
 
-def test_notes_tell_rejects_duplicates_and_doubts(pets, capsys):
+def test_notes_report_rejects_duplicates_and_warnings(pets, capsys):
     with (pets / "pets.csv").open("a") as file:
         file.write("900,twin,1,cat,1\n901,twin,1,cat,1\n" * 10 + "902,odd,old,cat,1\n")
     status, out, _ = run(
@@ -69,7 +69,7 @@ def test_notes_tell_rejects_duplicates_and_doubts(pets, capsys):
     assert any(re.fullmatch(told, note) for note in notes), notes
 
 
-def test_column_that_is_left_out_is_told(pets, capsys):
+def test_column_that_is_left_out_is_reported(pets, capsys):
     (pets / "a.jsonl").write_text('{"a": 1, "b": {"c": 1}}\n{"a": 2, "b": {"c": 2}}\n')
     status, _, err = run(capsys, "a.jsonl", "out")
     assert status == 0
@@ -176,13 +176,13 @@ def test_wrong_call_is_one_line_that_says_what_to_do(pets, capsys, argv, status,
     assert not (pets / "out").exists()
 
 
-def test_encoding_that_the_file_has_not_is_told(pets, capsys):
+def test_encoding_that_the_file_does_not_have_is_reported(pets, capsys):
     status, _, err = run(capsys, "pets.csv", "out", "--encoding", "utf-16")
     assert status == 1
     assert mentions(err, "penstock pets.csv")
 
 
-def test_output_that_is_there_is_refused(pets, capsys):
+def test_existing_output_is_refused(pets, capsys):
     assert run(capsys, "pets.csv", "out")[0] == 0
     status, out, err = run(capsys, "pets.csv", "out")
     assert (status, out) == (2, "")
@@ -211,7 +211,7 @@ def test_wrong_call_with_a_data_set_is_one_line_that_says_what_to_do(pets, capsy
     assert sorted(path.name for path in pets.iterdir()) == ["one", "pets.csv"]
 
 
-def test_line_of_progress_tells_rows_speed_splits_rejects_and_the_time_left():
+def test_line_of_progress_has_rows_speed_splits_rejects_and_the_time_left():
     line = _format_progress(
         ConversionProgress("reading", 12_000, 50_000_000, 200_000_000, 3, {"train": 9600, "test": 2400}), 2.0
     )

@@ -50,7 +50,7 @@ def statistics():
     return found.to_json()
 
 
-def test_making_is_told_in_a_line_each(tmp_path):
+def test_origin_has_one_line_per_step(tmp_path):
     assert list(describe_origin(write_dataset(tmp_path, **FACTS))) == [
         "made by Penstock 0.2.0 from a.csv, b.csv, c.csv and 2 more",
         "split by hash rank; train 0.8, test 0.2; stratify row; seed 7; 3 duplicates kept in one split",
@@ -59,7 +59,7 @@ def test_making_is_told_in_a_line_each(tmp_path):
     ]
 
 
-def test_making_of_which_little_is_told_is_short(tmp_path):
+def test_origin_with_little_metadata_is_short(tmp_path):
     manifest = write_dataset(tmp_path, order={"shuffled": False}, rejects={"count": 0})
     assert list(describe_origin(manifest)) == ["made by Penstock 0.0.0", "in the order of the source"]
 
@@ -69,7 +69,7 @@ def test_names_from_a_manifest_do_not_reach_the_terminal_raw(tmp_path):
     assert "\x1b" not in "".join(describe_origin(manifest))
 
 
-def test_statistics_are_told_by_what_says_most(tmp_path, statistics):
+def test_statistics_are_summarized_by_type(tmp_path, statistics):
     phrases = summarize_fields(write_dataset(tmp_path, statistics=statistics))
     assert phrases["row"].startswith("2 ± 0.81")
     assert mentions(phrases["text"], "1 3")
@@ -81,7 +81,7 @@ def test_manifest_without_statistics_has_no_phrases(tmp_path):
     assert summarize_fields(None) == {}
 
 
-def test_statistics_that_are_none_are_refused_with_their_place(tmp_path):
+def test_invalid_statistics_are_refused_with_their_path(tmp_path):
     manifest = write_dataset(tmp_path, statistics={"num_rows": 1, "fields": {"a": {"count": -1}}})
     with pytest.raises(SchemaError, match=r"\$\.statistics\.fields\.a\.count"):
         summarize_fields(manifest)
@@ -98,7 +98,7 @@ def test_inspect_shows_statistics_and_making(tmp_path, capsys, statistics):
     assert mentions(lines[-6], "5 2 1 1")
 
 
-def test_inspect_json_has_what_the_manifest_says(tmp_path, capsys, statistics):
+def test_inspect_json_has_the_content_of_the_manifest(tmp_path, capsys, statistics):
     write_dataset(tmp_path, statistics=statistics, **FACTS)
     assert main(["inspect", str(tmp_path), "--json"]) == 0
     form = json.loads(capsys.readouterr().out)["manifest"]
@@ -124,7 +124,7 @@ def test_inspect_tf_prints_code_and_nothing_else(tmp_path, capsys):
     assert '"row": tf.io.FixedLenFeature([], tf.int64),' in out
 
 
-def test_image_is_told_by_its_pixels(tmp_path):
+def test_image_is_described_by_its_size_in_pixels(tmp_path):
     schema = ps.Schema({"photo": Image("png")})
     size = (
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (20).to_bytes(4, "big") + (10).to_bytes(4, "big") + b"\x08\2\0\0\0"

@@ -128,7 +128,7 @@ def test_inspect_folder_with_a_missing_shard_is_failed_data(tmp_path, capsys) ->
         (["--image", "photo", "--bytes", "photo"], "'photo'"),
     ],
 )
-def test_inspect_told_what_cannot_be_is_a_wrong_call(argv, facts, zoo, capsys) -> None:
+def test_inspect_with_an_impossible_declaration_is_a_wrong_call(argv, facts, zoo, capsys) -> None:
     assert main(["inspect", str(zoo), *argv]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -161,7 +161,7 @@ def test_inspect_compare_of_records_that_do_not_read_exits_with_1(tmp_path, caps
     }
 
 
-def test_inspect_compare_takes_what_is_told_of_the_new_one(tmp_path, capsys) -> None:
+def test_inspect_compare_takes_declarations_of_the_new_one(tmp_path, capsys) -> None:
     write_dataset(tmp_path / "old")
     argv = ["inspect", str(tmp_path / "old"), "--target", "row", "--bytes", "text"]
     assert main([*argv, "--compare", str(tmp_path / "old")]) == 0

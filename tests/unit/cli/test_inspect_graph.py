@@ -45,7 +45,7 @@ def test_code_reads_the_split_that_is_named(pets, saved, capsys):
         (["--tf", "--pipeline", "PIPELINE", "--split", "tset"], "split 'tset' 'test'"),
     ],
 )
-def test_wrong_call_is_told(pets, saved, capsys, more, facts):
+def test_wrong_call_is_refused(pets, saved, capsys, more, facts):
     given = [saved if each == "PIPELINE" else each for each in more]
     assert main(["inspect", str(pets), *given]) == 2
     assert mentions(capsys.readouterr().err, facts)

@@ -108,7 +108,7 @@ def test_error_of_a_job_has_its_status(error, status, failing, capsys) -> None:
     assert err.count("\n") == (0 if status == 141 else 1)
 
 
-def test_error_that_nobody_foresaw_is_one_line_that_says_where(failing, capsys) -> None:
+def test_unexpected_error_is_one_line_that_names_the_source_line(failing, capsys) -> None:
     failing(ZeroDivisionError("by zero"))
     assert main(["verify", "x"]) == 1
     err = capsys.readouterr().err

@@ -35,12 +35,12 @@ def test_text_of_another_form_is_refused(text):
         load_model(text)
 
 
-def test_file_that_is_not_there_names_the_nearest(file):
+def test_file_that_does_not_exist_names_the_nearest(file):
     with raises_with(NoSuchPathError, "model.py'"):
         load_model(f"{file.parent / 'modl.py'}:build")
 
 
-def test_function_that_is_not_there_names_the_nearest(file):
+def test_function_that_does_not_exist_names_the_nearest(file):
     with raises_with(UnknownNameError, "'build'", field="biuld"):
         load_model(f"{file}:biuld")
 

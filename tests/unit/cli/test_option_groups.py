@@ -103,7 +103,7 @@ def test_plan_file_is_read(tmp_path):
     assert declare("--plan-file", str(path)).form == {"columns": {"a": {"type": "text"}}}
 
 
-def test_plan_file_that_is_not_there_is_named(tmp_path):
+def test_plan_file_that_does_not_exist_is_named(tmp_path):
     with raises_with(NoSuchPathError, path=str(tmp_path / "none.yaml")):
         declare("--plan-file", str(tmp_path / "none.yaml"))
 

@@ -48,7 +48,7 @@ def test_without_a_file_the_predictions_are_printed_as_csv(folder, capsys):
     assert lines[3].startswith("2,n2,no,0.")
 
 
-def test_file_is_written_and_its_size_told(folder, capsys):
+def test_file_is_written_and_its_size_printed(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--out", "out.parquet")
     assert (status, err) == (0, "")
     assert mentions(out, "12 rows")
@@ -78,7 +78,7 @@ def test_json_without_a_file_is_a_wrong_call(folder, capsys):
     assert mentions(err, "penstock --json --out FILE")
 
 
-def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
+def test_skipped_rows_and_notes_are_printed_apart_from_the_csv(folder, capsys):
     (folder / "new.csv").write_text("age,size\n1,9\n1-2,9\n3,9\n")
     status, out, err = run(capsys, "run", "new.csv", "--on-error", "collect")
     assert status == 0
@@ -90,7 +90,7 @@ def test_rows_left_out_and_notes_are_told_apart_from_the_csv(folder, capsys):
     ]
 
 
-def test_row_that_does_not_fit_ends_the_run_with_its_place(folder, capsys):
+def test_row_that_does_not_fit_ends_the_run_with_its_row_and_line(folder, capsys):
     (folder / "new.csv").write_text("age\n1\n1-2\n")
     status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
     assert status == 1
@@ -98,7 +98,7 @@ def test_row_that_does_not_fit_ends_the_run_with_its_place(folder, capsys):
     assert sorted(path.name for path in folder.iterdir()) == ["new.csv"]
 
 
-def test_file_that_is_there_is_a_wrong_call_unless_it_may_be_replaced(folder, capsys):
+def test_existing_file_is_a_wrong_call_unless_it_may_be_replaced(folder, capsys):
     (folder / "o.csv").write_text("mine")
     status, _, err = run(capsys, "run", "new.csv", "--out", "o.csv")
     assert (status, (folder / "o.csv").read_text()) == (2, "mine")
@@ -106,7 +106,7 @@ def test_file_that_is_there_is_a_wrong_call_unless_it_may_be_replaced(folder, ca
     assert run(capsys, "run", "new.csv", "--out", "o.csv", "--overwrite")[0] == 0
 
 
-def test_several_files_are_read_one_behind_the_other(folder, capsys):
+def test_several_files_are_read_in_order(folder, capsys):
     (folder / "more.csv").write_text("name,age\nx,1\n")
     status, out, _ = run(capsys, "run", "new.csv", "more.csv", "--keep", "name")
     assert status == 0

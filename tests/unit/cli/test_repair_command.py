@@ -31,7 +31,7 @@ def test_repair_takes_the_last_path_or_the_option_for_the_folder(
     assert (done["files"], done["out"]) == (3, out)
 
 
-def test_repair_help_leads_with_the_folder_behind_the_paths(capsys) -> None:
+def test_repair_help_names_the_folder_after_the_paths(capsys) -> None:
     assert main(["repair", "--help"]) == 0
     out = capsys.readouterr().out
     assert mentions(out, "penstock PATH OUT")

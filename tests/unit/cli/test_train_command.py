@@ -60,7 +60,7 @@ def call(capsys, *argv):
     return status, out, err
 
 
-def test_help_is_there_without_keras():
+def test_help_works_without_keras():
     program = (
         "import sys; from penstock.cli.main import main; status = main(['train', '--help']);"
         "print([name for name in ('keras', 'tensorflow', 'pyarrow', 'yaml') if name in sys.modules], status)"
@@ -150,7 +150,7 @@ def test_raw_data_is_converted_into_the_run(run_folder):
     assert len(texts["pipeline"]) == 64
 
 
-def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_tells_of_it(folder, run_folder, capsys):
+def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_describes_it(folder, run_folder, capsys):
     argv = ("--config", "run/run.yaml", "--model", "model.py:build", "--out", "again", "--json")
     status, out, err = call(capsys, *argv)
     assert status == 0, err
@@ -169,7 +169,7 @@ def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_tells_of_it(folder, ru
     assert found["seconds"] >= 0
 
 
-def test_run_that_has_ended_is_told_again(run_folder, capsys):
+def test_run_that_has_ended_is_reported_again(run_folder, capsys):
     status, out, err = call(capsys, "--resume", "--out", "run", "--model", "model.py:build")
     assert status == 0
     assert mentions(err, "run")
@@ -233,7 +233,7 @@ def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys
     assert json.loads(shown)["parameters"] > 100
 
 
-def test_settings_tell_the_source_from_everywhere(folder, run_folder):
+def test_settings_name_the_source_from_any_folder(folder, run_folder):
     assert f"source: {folder / 'pets.csv'}\n" in (run_folder / "run.yaml").read_text()
 
 

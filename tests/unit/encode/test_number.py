@@ -199,7 +199,7 @@ def test_column_of_nothing_has_no_value_at_all():
     assert len(encode(INT, pa.array([], pa.string()))[0]) == 0
 
 
-def test_point_in_time_told_as_number_is_microseconds():
+def test_point_in_time_declared_as_number_is_microseconds():
     assert values_of(encode(INT, pa.array([datetime.datetime(1970, 1, 1, 0, 0, 1)]))[0]) == [1_000_000]
 
 

@@ -68,7 +68,7 @@ def test_category_by_number_from_text_is_the_number():
     assert encode(Category("int64"), pa.array(["3", "x"]))[1] == [(1, containing("number"), "'x'")]
 
 
-def test_category_outside_the_told_values_is_no_fault():
+def test_category_outside_the_declared_values_is_no_fault():
     assert encode(Category(values=("a",)), pa.array(["b"]))[1] == []
 
 
@@ -83,7 +83,7 @@ NOT_TEXT = [
 
 
 @pytest.mark.parametrize(("raw", "got"), NOT_TEXT)
-def test_text_that_is_none_is_a_fault_of_its_row(raw, got):
+def test_invalid_text_is_a_fault_of_its_row(raw, got):
     column, faults = encode(Text(), raw)
     assert faults == [(1, containing("text", "UTF-8"), got)]
     assert column.tolist() == [b"a", b""]

@@ -435,7 +435,7 @@ def test_message_has_position_expectation_and_advice(text, message):
         ),
     ],
 )
-def test_field_that_is_not_there_is_named_with_its_place_and_the_nearest(text, message):
+def test_unknown_field_is_named_with_its_position_and_the_nearest(text, message):
     with pytest.raises(UnknownNameError) as caught:
         parse_expression(text, SCHEMA)
     assert str(caught.value) == message

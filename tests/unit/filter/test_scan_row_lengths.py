@@ -72,7 +72,7 @@ def test_length_may_be_measured_by_the_caller(rows):
     assert found.tolist() == [2 * row if row % 2 else 0 for row in range(NUM_ROWS)]
 
 
-def test_missing_row_is_0_whatever_a_measure_says(rows):
+def test_length_of_a_missing_row_is_0_with_any_measure(rows):
     found = row_lengths(
         rows, SCHEMA, "text", Losses("raise", 0), measure=lambda column: np.full(len(column), 9)
     )

@@ -101,7 +101,7 @@ def test_class_weights_that_cannot_be_are_refused(rows, field, weights, facts):
         by_class(rows, field, weights)
 
 
-def test_weights_by_a_field_that_is_not_there_name_the_nearest(rows):
+def test_weights_by_a_field_that_does_not_exist_name_the_nearest(rows):
     with raises_with(UnknownNameError, field="bred", advice=containing("'breed'")):
         by_class(rows, "bred", {"manx": 1})
     with raises_with(UnknownNameError, field="weigth", advice=containing("'weight'")):
@@ -109,7 +109,7 @@ def test_weights_by_a_field_that_is_not_there_name_the_nearest(rows):
 
 
 @pytest.mark.parametrize("num_threads", [1, 3])
-def test_example_weight_is_what_the_field_says(rows, num_threads):
+def test_example_weight_is_the_value_of_the_field(rows, num_threads):
     found = example_weights(rows, SCHEMA, "weight", Losses("raise", 0), num_threads=num_threads)
     assert found.tolist() == WEIGHTS
     assert found.dtype == np.float64

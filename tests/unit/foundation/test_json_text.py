@@ -39,7 +39,7 @@ def test_text_is_deep_from_101_levels(depth, wanted):
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n"])
-def test_place_is_told_in_lines_before_it(end):
+def test_location_of_deep_json_is_the_number_of_lines_before_it(end):
     line = b'{"a":' + nest(100) + b"}"
     shallow = b'{"a":' + nest(99) + b"}"
     assert find_deep(end.join([shallow] * 5)) is None
@@ -56,7 +56,7 @@ def test_brackets_in_strings_do_not_count_nor_hide_others(text):
     assert not is_deep(b"[" * 99 + cell + b"]" * 99)
 
 
-def test_many_brackets_side_by_side_are_not_deep():
+def test_many_brackets_on_one_level_are_not_deep():
     assert not is_deep(json.dumps([[{"x": [i]}] for i in range(1000)]).encode())
 
 

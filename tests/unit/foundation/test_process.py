@@ -77,7 +77,7 @@ def test_lock_held_by_another_thread_is_free_in_the_child():
         pass
 
 
-def test_locks_nobody_holds_are_forgotten():
+def test_locks_without_a_reference_are_forgotten():
     gc.collect()
     before = len(process._locks)
     locks = [ProcessLock() for _ in range(10)]

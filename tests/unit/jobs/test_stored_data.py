@@ -30,7 +30,7 @@ def test_folder_with_a_manifest_is_one_whatever_else_it_holds(tmp_path):
 
 
 @pytest.mark.parametrize("given", [None, [], {}, {"a": [1]}, [{"a": 1}], "nowhere.csv", b"a.tfrecord", print])
-def test_raw_data_is_none(given):
+def test_raw_data_is_not_stored_data(given):
     assert not is_stored(given)
 
 

@@ -136,7 +136,7 @@ def test_order_of_steps_counts(style):
     np.testing.assert_array_equal(np.delete(first, 3), np.delete(second, 3))
 
 
-def test_mask_that_is_an_input_says_which_steps_count():
+def test_mask_that_is_an_input_selects_the_steps_that_count():
     tokens = (Text(), Tokenize(length=4, mask=True), NOTE[2])
     model, inputs = build({"note": tokens, "y": YES})
     nothing = {**inputs, "note_mask": np.zeros_like(inputs["note_mask"])}
@@ -145,7 +145,7 @@ def test_mask_that_is_an_input_says_which_steps_count():
     assert len(np.unique(run(model, inputs))) > 2
 
 
-def test_whole_numbers_of_no_vocabulary_are_told_apart_as_ids():
+def test_integers_without_a_vocabulary_are_distinguished_as_ids():
     model, inputs = build({"hours": HOURS, "y": YES})
     table = model.get_layer("hours_embedding")
     assert (table.input_dim, table.output_dim) == (4096, 16)

@@ -193,7 +193,7 @@ def test_subclassed_model_that_leaves_an_input_unread_is_refused(sides):
     assert mentions(error, "'left' 'sides' 'right'")
 
 
-def test_subclassed_model_that_fails_says_on_what(table):
+def test_subclassed_model_that_fails_names_its_inputs(table):
     error = refuse(Sides(("left", "photo")), fit(table, ("left", "photo"), ("adopted",)))
     assert mentions(error, "'sides'")
     assert mentions(error, "float32 'photo' float32 (n, 4, 4, 1)")

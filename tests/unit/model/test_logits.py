@@ -44,7 +44,7 @@ def dense(units: int = 1, activation: str | None = None) -> Any:
         (lambda x: layers.Add()([layers.Dense(1, kernel_initializer="zeros")(x)] * 2), True),
     ],
 )
-def test_last_activation_tells_or_else_the_numbers(head, wanted):
+def test_last_activation_decides_or_else_the_numbers(head, wanted):
     assert find_logits(make_model(head), BINARY) == {"y": wanted}
 
 
@@ -61,7 +61,7 @@ def test_numbers_are_never_logits():
     assert find_logits(make_model(dense()), {"y": Task("y", "regression")}) == {"y": False}
 
 
-def test_loss_of_a_compiled_model_tells():
+def test_loss_of_a_compiled_model_decides():
     model = make_model(lambda x: layers.Add()([dense()(x), dense()(x)]))
     model.compile(loss=losses.BinaryCrossentropy(from_logits=True))
     assert find_logits(model, BINARY) == {"y": True}
@@ -92,7 +92,7 @@ class Plain(keras.Model):
         return self.dense(keras.ops.expand_dims(inputs["left"], -1))
 
 
-def test_subclassed_model_tells_by_its_numbers_if_the_pipeline_says_what_it_takes(tmp_path):
+def test_numbers_of_a_subclassed_model_decide_if_the_pipeline_describes_its_inputs(tmp_path):
     pipeline = fit(write_table(tmp_path / "table"), ("left",), ("adopted",))
     tasks = find_tasks(pipeline)
     assert find_logits(Plain(None), tasks, pipeline) == {"adopted": True}

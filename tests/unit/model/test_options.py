@@ -44,12 +44,12 @@ def test_options_that_cannot_be_are_refused(options, facts):
         ModelOptions(**options)
 
 
-def test_weights_that_are_not_there_are_refused(tmp_path):
+def test_weights_that_do_not_exist_are_refused(tmp_path):
     with raises_with(NoSuchPathError, f"{tmp_path}/notop.h5 image_weights"):
         ModelOptions(image="VGG16", image_weights=tmp_path / "notop.h5")
 
 
-def test_weights_from_a_file_stay_as_they_are_unless_said_otherwise(tmp_path):
+def test_weights_from_a_file_are_frozen_by_default(tmp_path):
     path = tmp_path / "notop.h5"
     path.write_bytes(b"")
     given = ModelOptions(image="VGG16", image_weights=path)

@@ -137,7 +137,7 @@ def test_multi_hot_rows_equal_the_plain_form(rows, width, counts):
     assert got.tolist() == expected.tolist()
 
 
-def test_multi_hot_leaves_out_codes_before_and_behind_the_offsets():
+def test_multi_hot_leaves_out_codes_before_and_after_the_offsets():
     codes = np.array([0, 1, 2, 3], np.int32)
     assert _native.multi_hot(codes, np.array([1, 2, 3]), 4, True).tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
 

@@ -256,7 +256,7 @@ def test_plan_that_cannot_be_is_refused(spec):
         _native.Decoder([spec], False)
 
 
-def test_vocabulary_that_is_none_is_refused():
+def test_invalid_vocabulary_is_refused():
     with pytest.raises((TypeError, RuntimeError)):
         _native.Decoder([("s", BYTES, CODED, 1, True, None, "no vocabulary")], False)
 

@@ -178,7 +178,7 @@ def file_value(path, data):
     return os.fsencode(path), len(data), _native.digest_bytes(data)
 
 
-def test_gather_puts_strings_of_any_arenas_one_behind_the_other():
+def test_gather_concatenates_strings_of_any_arenas():
     arenas = [ARENA, np.frombuffer(b"xyz", np.uint8)]
     numbers = np.array([1, 0, 0, 1], np.uint32)
     found = _native.gather(arenas, numbers, np.array([1, 0, 6, 0]), np.array([2, 3, 0, 1]))

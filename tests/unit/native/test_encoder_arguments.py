@@ -44,7 +44,7 @@ BAD_PLACES = {
 
 
 @pytest.mark.parametrize("case", BAD_PLACES)
-def test_gather_and_compose_refuse_places_that_do_not_fit(case):
+def test_gather_and_compose_refuse_offsets_that_do_not_fit(case):
     error, changed = BAD_PLACES[case]
     with pytest.raises(error):
         _native.gather(**places(**changed))

@@ -123,7 +123,7 @@ print("alive")
     assert run_apart(program, tmp_path / "frames").stdout == "alive\n"
 
 
-def test_handler_is_there_for_the_first_mapped_file_of_several(tmp_path):
+def test_handler_is_installed_for_the_first_mapped_file_of_several(tmp_path):
     program = f"""{PRELUDE}
 whole = b"".join(frames)
 fd = write(sys.argv[1])

@@ -59,7 +59,7 @@ def test_files_are_listed_in_the_order_in_which_they_are_met():
 
 
 @pytest.mark.parametrize("row", [-1, 9, 2**62, -(2**63)])
-def test_row_that_is_not_there_is_refused(row):
+def test_row_that_does_not_exist_is_refused(row):
     with raises_with(IndexError, "row"):
         make_places().find_files(np.array([0, row], np.int64))
 

@@ -47,7 +47,7 @@ def test_ones_are_found_in_any_order():
 
 
 @pytest.mark.parametrize("k", [-1, -(2**63), 10, 2**62])
-def test_a_one_that_is_not_there_is_refused(k):
+def test_set_bit_that_does_not_exist_is_refused(k):
     bits = np.zeros(2000, bool)
     bits[::200] = True
     with raises_with(ValueError, "k bitmap"):

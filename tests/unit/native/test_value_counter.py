@@ -70,7 +70,7 @@ def test_tally_of_many_distinct_values_keeps_all_of_them():
     assert num_overflowed == 0
 
 
-def test_tally_that_is_asked_twice_says_the_same_and_goes_on():
+def test_tally_that_is_read_twice_gives_the_same_and_continues():
     tally = _native.ValueCounter(2)
     tally.add_ints(np.array([4, 4, 5]), None)
     assert [part.tolist() for part in tally.take()[:2]] == [[4, 5], [2, 1]]

@@ -50,7 +50,7 @@ def test_vocabulary_of_any_ints_finds_what_a_dict_finds(known, others):
     assert len(vocabulary) == len(known)
 
 
-def test_vocabulary_of_strings_at_the_end_of_the_arena_reads_nothing_behind_it():
+def test_vocabulary_of_strings_at_the_end_of_the_arena_reads_nothing_after_it():
     # Each in an allocation of its own size: the sanitizer sees a byte too many.
     values = [bytes(range(65, 65 + size)) for size in SIZES]
     vocabulary = _native.Vocabulary(values)
@@ -71,7 +71,7 @@ def test_vocabulary_of_strings_at_the_end_of_the_arena_reads_nothing_behind_it()
     ],
     ids=["digits", "low bytes", "high bytes", "ends", "beginnings", "repeated bytes"],
 )
-def test_vocabulary_of_values_with_a_pattern_finds_each_near_its_place(values):
+def test_vocabulary_of_values_with_a_pattern_finds_each_near_its_slot(values):
     vocabulary = _native.Vocabulary(values)
     assert vocabulary.find(*place(values)).tolist() == list(range(len(values)))
     others = [value + b"!?" for value in values]
@@ -100,7 +100,7 @@ def test_vocabulary_of_no_values_finds_none():
     assert _native.Vocabulary([b"a"]).find(*place([])).tolist() == []
 
 
-def test_vocabulary_that_is_asked_by_many_threads_says_the_same():
+def test_vocabulary_gives_many_threads_the_same_codes():
     values = [b"value %d" % i for i in range(10_000)]
     vocabulary, asked, found = _native.Vocabulary(values), place(values), []
     threads = [threading.Thread(target=lambda: found.append(vocabulary.find(*asked))) for _ in range(4)]

@@ -269,7 +269,7 @@ def test_few_whole_numbers_in_few_rows_are_no_codes(name, facts):
     assert list_warnings(name, facts, Number("int64"), "value") == ()
 
 
-def test_some_names_of_images_are_told_apart_from_the_others():
+def test_some_names_of_images_are_distinguished_from_the_others():
     facts = texts(13, 13, num_image_names=12, num_sought=13, num_files=12, misfit="n/a", unique=True)
     assert infer_type("photo", facts, is_target=False, is_whole=True).type_name == "text"
     assert list_warnings("photo", facts, Text(), "value") == (

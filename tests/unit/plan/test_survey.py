@@ -59,7 +59,7 @@ def test_texts_are_read_as_what_all_of_them_are(values, reads_as):
     assert facts.num_missing == values.count(None)
 
 
-def test_text_that_is_no_number_behind_many_numbers_makes_them_texts():
+def test_text_that_is_no_number_after_many_numbers_makes_them_texts():
     facts = look([*map(str, range(2000)), "unknown"])
     assert facts.reads_as == "text"
     assert (facts.text.num_numbers, facts.text.num_tried, facts.text.misfit) == (2000, 2001, "unknown")
@@ -255,7 +255,7 @@ def survey(columns, targets=()):
     return survey_blocks([Block(0, num_rows, columns)], is_whole=True, targets=targets).columns
 
 
-def test_twins_of_the_target_are_found():
+def test_columns_that_determine_the_target_are_found():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 4000)
     late = [None if label == 0 else f"x{i % 7}" for i, label in enumerate(y)]
@@ -280,20 +280,20 @@ def test_twins_of_the_target_are_found():
     ]
 
 
-def test_column_that_is_there_for_some_classes_alone_is_a_twin():
+def test_column_that_is_present_for_some_classes_only_determines_the_target():
     y = np.arange(100) % 2
     columns = {"y": pa.array(y), "end": pa.array([None if label == 0 else i for i, label in enumerate(y)])}
     assert survey(columns, ["y"])["end"].determines == ("y",)
 
 
-def test_number_that_rises_with_a_numeric_target_is_a_twin():
+def test_number_that_is_monotonic_in_a_numeric_target_determines_it():
     y = np.random.default_rng(1).random(500)
     columns = {"y": pa.array(y), "double": pa.array(-2 * y), "other": pa.array(y[::-1].copy())}
     found = survey(columns, ["y"])
     assert (found["double"].determines, found["other"].determines) == (("y",), ())
 
 
-def test_few_rows_make_no_twin():
+def test_few_rows_determine_no_target():
     columns = {"y": pa.array([0, 1] * 10), "x": pa.array([0, 1] * 10)}
     assert survey(columns, ["y"])["x"].determines == ()
 

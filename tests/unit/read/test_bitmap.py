@@ -17,7 +17,7 @@ def test_bitmap_of_nothing_has_nothing():
 
 
 @pytest.mark.parametrize("num_rows", [1, 7, 8, 9, 511, 512, 513, 1024, 5000])
-def test_chosen_rows_are_found_by_their_places_in_any_order(num_rows):
+def test_chosen_rows_are_found_by_their_positions_in_any_order(num_rows):
     mask = np.arange(num_rows) * 7 % 5 < 2
     bitmap = Bitmap.from_mask(mask)
     rows = np.flatnonzero(mask)
@@ -52,7 +52,7 @@ def test_masks_that_do_not_cover_the_rows_are_refused():
         Bitmap.from_masks([np.ones(9, np.bool_), np.ones(9, np.bool_)], 10)
 
 
-def test_bitmap_takes_a_bit_a_row_and_little_more():
+def test_bitmap_takes_one_bit_per_row_and_little_more():
     num_rows = 1 << 23
     piece = np.ones(1 << 14, np.bool_)
     tracemalloc.start()

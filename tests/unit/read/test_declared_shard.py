@@ -38,7 +38,7 @@ def no_scan(monkeypatch):
     monkeypatch.setattr(OpenedFiles, "survey", lambda _: pytest.fail("records are looked at"))
 
 
-def test_data_set_is_what_its_manifest_says_and_nothing_is_scanned(tmp_path, compression, no_scan):
+def test_data_set_follows_its_manifest_and_nothing_is_scanned(tmp_path, compression, no_scan):
     manifest = write_dataset(tmp_path / "pets", compression=compression, split={"method": "by hand"})
     pets = ps.open(tmp_path / "pets")
     assert pets.splits == ("train", "test")
@@ -119,7 +119,7 @@ def test_data_set_whose_conversion_has_not_ended_is_named_as_such(tmp_path):
     assert "resume" not in caught.value.advice
 
 
-def test_manifest_that_is_none_is_refused(folder):
+def test_invalid_manifest_is_refused(folder):
     (folder / "penstock.json").write_text('{"format": 1')
     with raises_with(
         ManifestError, "penstock.json manifest JSON", field="$", expected=containing("JSON", "object")
@@ -127,7 +127,7 @@ def test_manifest_that_is_none_is_refused(folder):
         ps.open(folder)
 
 
-def test_roles_and_fields_are_told_over_the_schema_of_the_manifest(folder):
+def test_declared_roles_and_fields_override_the_schema_of_the_manifest(folder):
     pets = ps.open(folder, target="row", fields={"text": ps.fields.Bytes()})
     assert pets.schema.targets == ("row",)
     assert pets.schema["text"] == ps.fields.Bytes()
@@ -135,7 +135,7 @@ def test_roles_and_fields_are_told_over_the_schema_of_the_manifest(folder):
     assert ps.open(folder, target="text").schema["text"] == ps.fields.Text(role="target")
 
 
-def test_field_that_is_not_there_cannot_be_told(folder):
+def test_field_that_does_not_exist_cannot_be_declared(folder):
     with raises_with(UnknownNameError, field="rows", advice=containing("'row'")):
         ps.open(folder, target="rows")
     with raises_with(UnknownNameError, field="rows", got="'rows'"):
@@ -149,7 +149,7 @@ def test_whole_schema_replaces_that_of_the_manifest(folder):
     assert dict(pets.schema) == {"row": ps.fields.Category("int64")}
 
 
-def test_several_data_sets_are_one_with_splits_behind_each_other(tmp_path, no_scan):
+def test_several_data_sets_are_one_with_concatenated_splits(tmp_path, no_scan):
     write_dataset(tmp_path / "a", {"train": [PAYLOADS[:2]], "test": [PAYLOADS[:1]]})
     write_dataset(tmp_path / "b", {"train": [PAYLOADS[2:]], "validation": [PAYLOADS[4:]]}, compression="gzip")
     both = ps.open([tmp_path / "a", tmp_path / "b", tmp_path / "a"])
@@ -200,7 +200,7 @@ def test_folder_with_a_manifest_and_no_shards_says_that_one_is_missing(folder):
         ps.open(folder)
 
 
-def test_compression_that_is_told_must_be_that_of_the_shards(folder):
+def test_declared_compression_must_be_that_of_the_shards(folder):
     with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         ps.open(folder, options=ps.options.ReadOptions(compression="gzip"))
 

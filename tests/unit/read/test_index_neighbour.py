@@ -103,7 +103,7 @@ def test_index_of_a_compressed_file_is_passed_over(tmp_path):
     assert "a.tfrecord" not in dataset.notes
 
 
-def test_damage_behind_an_index_is_found_when_it_is_read(path):
+def test_damage_that_an_index_hides_is_found_when_it_is_read(path):
     path.with_name("a.idx").write_bytes(INDEX)
     broken = bytearray(BASE)
     broken[2 * FRAME_BYTES + 40] ^= 1

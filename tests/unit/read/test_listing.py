@@ -117,7 +117,7 @@ def test_shards_beside_files_of_no_manifest_are_inferred_and_noted(versions, tmp
     assert mentions(opened.notes[f"{versions}/v2/penstock.json"], "files")
 
 
-def test_manifest_that_is_none_is_refused_for_a_shard_too(exact):
+def test_invalid_manifest_is_refused_for_a_shard_too(exact):
     (exact / "penstock.json").write_text("{")
     with raises_with(ManifestError, "manifest JSON", field="$"):
         ps.open(exact / ONE)

@@ -13,7 +13,7 @@ from penstock.read.order import SplitOrder
 from raising import raises_with
 
 
-def test_epoch_has_all_records_or_as_many_as_told():
+def test_epoch_has_all_records_or_as_many_as_requested():
     orders = [SplitOrder(10), SplitOrder(20)]
     assert len(MixedOrder(orders, [1, 1])) == 30
     assert len(MixedOrder(orders, [1, 1], num_records=7)) == 7
@@ -28,7 +28,7 @@ def test_shares_are_met_whatever_the_sizes():
     assert picks.turns[picks.sources == 0].tolist() == [i // 5 for i in range(3072)]
 
 
-def test_positions_go_on_from_epoch_to_epoch():
+def test_positions_continue_from_epoch_to_epoch():
     orders = [SplitOrder(7, shuffle="global"), SplitOrder(3)]
     long = MixedOrder(orders, [1, 2], seed=4, num_records=3000).pick(0, 0, 3000)
     short = [MixedOrder(orders, [1, 2], seed=4, num_records=100).pick(epoch, 0, 100) for epoch in range(30)]
@@ -66,7 +66,7 @@ ROWS = [3, 6, 8, 1, 0, 0, 1, 7, 2, 4, 5, 8, 2]
 PASSES = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2]
 
 
-def test_description_is_small_and_tells_mixtures_apart():
+def test_description_is_small_and_distinguishes_mixtures():
     bitmap = Bitmap.from_mask(np.array([True, False]))
     mixtures = [
         MixedOrder([SplitOrder(2), SplitOrder(2)], [1, 1]),

@@ -53,7 +53,7 @@ from record_files import example, write_plain
         ("train-training.tfrecord", "train"),
     ],
 )
-def test_split_of_a_file_is_told_by_the_whole_words_of_its_name(name, split):
+def test_split_of_a_file_follows_from_whole_words_of_its_name(name, split):
     assert split_of(Path(name)) == split
 
 
@@ -69,7 +69,7 @@ def test_split_of_a_file_is_told_by_the_whole_words_of_its_name(name, split):
         ("my-train/a.tfrecord", "all"),
     ],
 )
-def test_split_of_a_file_whose_name_says_nothing_is_told_by_its_folder(path, split):
+def test_split_of_a_file_without_such_a_word_follows_from_its_folder(path, split):
     assert split_of(Path("/data") / path) == split
 
 

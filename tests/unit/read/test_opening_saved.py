@@ -124,7 +124,7 @@ def test_index_of_a_damaged_file_is_not_kept(plain, cache, num_scans):
     assert not cache.exists()
 
 
-def test_compression_told_wrongly_is_refused_though_an_index_is_kept(plain):
+def test_wrongly_declared_compression_is_refused_although_an_index_is_kept(plain):
     numbers(plain)
     with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         ps.open(plain, options=ps.options.ReadOptions(compression="gzip"))
@@ -196,7 +196,7 @@ def test_cache_entry_that_was_forged_gives_an_error_or_the_right_records(path, c
 
 
 @pytest.mark.parametrize("sizes", [[], [85], [85] * 4, [85] * 6])
-def test_cache_entry_that_does_not_reach_the_end_of_the_file_is_made_anew(plain, cache, num_scans, sizes):
+def test_cache_entry_that_does_not_reach_the_end_of_the_file_is_made_again(plain, cache, num_scans, sizes):
     # Of a compressed file nobody knows the inflated size beforehand; there the entry's own CRC must do.
     numbers(plain)
     file = only_file(cache)
@@ -221,7 +221,7 @@ def test_cache_entry_that_does_not_reach_the_end_of_the_file_is_made_anew(plain,
     ],
     ids=range(10),
 )
-def test_cache_entry_that_is_none_is_made_anew(path, cache, num_scans, entry):
+def test_invalid_cache_entry_is_made_again(path, cache, num_scans, entry):
     numbers(path)
     file = only_file(cache)
     whole = file.read_bytes()
@@ -234,7 +234,7 @@ def test_cache_entry_that_is_none_is_made_anew(path, cache, num_scans, entry):
 @pytest.mark.parametrize(
     "facts", [{"version": 2}, {"item": "<f8"}, {"compression": "zstd"}, {"identity": None}, {"records": "5"}]
 )
-def test_cache_entry_of_another_form_is_made_anew(path, cache, num_scans, facts):
+def test_cache_entry_with_another_header_is_made_again(path, cache, num_scans, facts):
     numbers(path)
     file = only_file(cache)
     file.write_bytes(forge(file.read_bytes(), [85] * 5, **facts))

@@ -114,7 +114,7 @@ def test_weighted_draws_follow_the_weights():
     assert (((counts - expected)[drawn]) ** 2 / expected[drawn]).sum() < 25
 
 
-def test_description_tells_apart_what_is_ordered_differently_and_is_small():
+def test_description_distinguishes_orders_and_is_small():
     masks = np.array([True, False, True]), np.array([True, True, False])
     orders = [
         SplitOrder(3),

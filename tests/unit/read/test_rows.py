@@ -46,7 +46,7 @@ def places(sizes: list[list[int]]) -> list[tuple[str, int]]:
 
 
 @given(SIZES)
-def test_rows_are_the_records_of_the_files_one_behind_the_other(sizes):
+def test_rows_are_the_records_of_the_files_in_order(sizes):
     rows = make_rows(sizes)
     assert len(rows) == len(places(sizes))
     located = [rows.locate(row) for row in range(len(rows))]

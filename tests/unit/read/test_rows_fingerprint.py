@@ -72,7 +72,7 @@ def test_of_files_with_a_digest_the_digest_counts_and_nothing_is_read(folder):
     assert fingerprint(folder, other) != before
 
 
-def test_data_set_with_a_manifest_is_told_by_its_digests(tmp_path):
+def test_fingerprint_of_a_data_set_with_a_manifest_uses_its_digests(tmp_path):
     first = [[payload(1), payload(2)], [payload(3)]]
     second = [[payload(1), payload(2, y=1)], [payload(3)]]  # of the same sizes
     assert [len(each) for each in first[0]] == [len(each) for each in second[0]]

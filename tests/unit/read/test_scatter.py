@@ -76,7 +76,7 @@ def test_no_rows_are_no_segments(shards):
 
 
 @pytest.mark.parametrize("row", [-1, TOTAL, 2**62])
-def test_row_that_is_not_there_is_refused(shards, row):
+def test_row_that_does_not_exist_is_refused(shards, row):
     with raises_with(IndexError, "row"):
         scatter_of(shards).segments(np.array([0, row], np.int64))
 
@@ -238,7 +238,7 @@ def test_file_that_comes_back_is_found_again(shards):
     assert scatter.lost(np.array([7], np.int64)) == {}
 
 
-def test_error_about_another_file_is_none_of_ours(shards):
+def test_error_about_another_file_is_not_handled(shards):
     scatter = scatter_of(shards)
     assert scatter.lose(NoSuchPathError("no such file", path=shards[0]))
     assert not scatter.lose(NoSuchPathError("no such file", path="elsewhere"))

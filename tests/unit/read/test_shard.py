@@ -87,7 +87,7 @@ def test_compressed_file_with_a_cache_that_cannot_be_written_is_gone_through_aga
 
 
 @pytest.mark.parametrize("how", ["cut", "removed", "emptied"])
-def test_copy_that_was_damaged_is_made_anew(path, cache, how):
+def test_copy_that_was_damaged_is_made_again(path, cache, how):
     open_split(path)[7]
     (copy,) = copies(cache)
     if how == "removed":
@@ -97,7 +97,7 @@ def test_copy_that_was_damaged_is_made_anew(path, cache, how):
     assert open_split(path)[8]["row"] == 8
 
 
-def test_copy_that_is_cut_while_it_is_used_is_made_anew(path, cache):
+def test_copy_that_is_cut_while_it_is_used_is_made_again(path, cache):
     split = open_split(path)
     assert split[7]["row"] == 7
     copies(cache)[0].write_bytes(b"")
@@ -155,7 +155,7 @@ def test_threads_without_room_for_a_copy_get_their_own_records(path, no_room):
         assert list(pool.map(read, starts)) == [list(range(first, first + 20)) for first in starts]
 
 
-def test_iterations_side_by_side_do_not_disturb_each_other(path, cache):
+def test_concurrent_iterations_do_not_disturb_each_other(path, cache):
     split = open_split(path)
     pairs = list(zip(split, split, strict=True))
     assert all(a["row"] == b["row"] == i for i, (a, b) in enumerate(pairs))

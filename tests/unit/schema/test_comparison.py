@@ -54,7 +54,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "what", "is_readable", "facts"), CHANGES)
-def test_changed_field_is_told_in_words(old, new, what, is_readable, facts):
+def test_changed_field_is_described(old, new, what, is_readable, facts):
     found = compare_schemas(Schema({"x": old}), Schema({"x": new}))
     (change,) = found.changes
     assert (change.field, change.is_readable) == ("x", is_readable)
@@ -97,7 +97,7 @@ def test_field_of_another_name_and_the_same_key_was_renamed():
     assert mentions(found, "'b' 'a' 'a'")
 
 
-def test_several_changes_of_a_field_are_all_told():
+def test_several_changes_of_a_field_are_all_described():
     found = compare_schemas(Schema({"a": Text(optional=True)}), Schema({"a": Number(role="target")}))
     assert [change.what for change in found.changes] == [
         containing("text", "float32"),

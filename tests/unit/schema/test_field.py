@@ -96,7 +96,7 @@ def test_fields_of_different_declaration_are_unequal():
     assert Tensor((1,), default=[0]) != Tensor((1,))
 
 
-def test_repr_shows_only_what_was_told():
+def test_repr_shows_only_attributes_that_were_passed():
     assert (
         repr(Number("int64", default=-1, role="weight")) == "Number(dtype='int64', role='weight', default=-1)"
     )
@@ -134,7 +134,7 @@ def test_attribute_names_of_tensor_begin_with_its_own():
     ],
     ids=repr,
 )
-def test_field_says_kind_count_and_description(field, kind, num_values, text):
+def test_field_has_kind_count_and_description(field, kind, num_values, text):
     assert (field.kind, field.num_values, field.describe()) == (kind, num_values, text)
 
 

@@ -92,13 +92,13 @@ FIELD_FAULTS = [
 
 
 @pytest.mark.parametrize(("document", "place", "expected", "got"), ROOT_FAULTS)
-def test_form_with_fault_at_the_root_is_refused_with_its_place(document, place, expected, got):
+def test_form_with_fault_at_the_root_is_refused_with_its_path(document, place, expected, got):
     with raises_with(SchemaError, f"{place} {expected} {got}", field=place):
         load_fields(document)
 
 
 @pytest.mark.parametrize(("declaration", "place", "expected", "got"), FIELD_FAULTS)
-def test_form_with_fault_in_a_field_is_refused_with_its_place(declaration, place, expected, got):
+def test_form_with_fault_in_a_field_is_refused_with_its_path(declaration, place, expected, got):
     before = copy.deepcopy(declaration)
     place = f"$.fields.photo{place}"
     with raises_with(SchemaError, f"{place} {expected} {got}", field=place):
@@ -117,7 +117,7 @@ def test_form_with_fault_in_a_field_is_refused_with_its_place(declaration, place
         ({"a": {"type": "text"}, "b": {"type": "text", "key": "a"}}, "$.fields.b.key 'a' 'a'"),
     ],
 )
-def test_form_with_fields_in_conflict_is_refused_with_the_place(fields, facts):
+def test_form_with_fields_in_conflict_is_refused_with_the_path(fields, facts):
     with raises_with(SchemaError, facts):
         Schema.from_json({"version": 1, "fields": fields})
 
@@ -164,7 +164,7 @@ def test_form_nested_without_end_is_refused_not_followed():
         ("x" * 500, '$.fields["' + "x" * 98 + '…"]'),
     ],
 )
-def test_place_of_odd_name_is_quoted(name, place):
+def test_path_with_an_odd_name_is_quoted(name, place):
     with pytest.raises(SchemaError) as caught:
         load_fields({"version": 1, "fields": {name: 1}})
     assert caught.value.field == place

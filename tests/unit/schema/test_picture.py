@@ -30,7 +30,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("data", FILES)
-def test_header_that_pillow_wrote_tells_format_and_size(data):
+def test_header_that_pillow_wrote_has_format_and_size(data):
     picture = read_picture(data)
     assert picture is not None
     assert (picture.width, picture.height) == (60, 40)
@@ -38,7 +38,7 @@ def test_header_that_pillow_wrote_tells_format_and_size(data):
 
 
 @pytest.mark.parametrize("data", FILES)
-def test_header_cut_at_any_byte_tells_the_size_or_nothing(data):
+def test_header_cut_at_any_byte_has_the_size_or_none(data):
     for stop in range(min(len(data), 700)):
         picture = read_picture(data[:stop])
         assert picture is None or (picture.width, picture.height) in ((0, 0), (60, 40))
@@ -48,13 +48,13 @@ def segment(marker: int, content: bytes) -> bytes:
     return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
 
 
-def test_jpeg_with_more_than_64_kb_of_exif_tells_its_size():
+def test_size_of_a_jpeg_with_more_than_64_kb_of_exif_is_found():
     data = picture_bytes("JPEG")
     exif = b"".join(segment(0xE1, bytes(65_000)) for _ in range(3))
     assert read_picture(data[:2] + exif + data[2:]) == Picture("jpeg", 60, 40)
 
 
-def test_jpeg_with_stray_bytes_and_padding_between_segments_tells_its_size():
+def test_size_of_a_jpeg_with_stray_bytes_and_padding_between_segments_is_found():
     data = picture_bytes("JPEG")
     assert read_picture(data[:2] + segment(0xFE, b"x") + b"\0\1\2\xff\xff\xff" + data[2:]) == Picture(
         "jpeg", 60, 40
@@ -101,7 +101,7 @@ def test_what_is_no_image_is_none(data):
         (b"GIF89a\0\0\5\0", "gif"),
     ],
 )
-def test_image_that_does_not_tell_its_size_has_none(data, format):
+def test_image_without_a_size_in_its_header_has_none(data, format):
     assert read_picture(data) == Picture(format, 0, 0)
 
 

@@ -28,7 +28,7 @@ def test_declared_field_of_unknown_key_names_the_nearest(pets):
         resolve_schema(pets, fields={"picture": Image(key="foto")})
 
 
-def test_declared_field_with_key_takes_the_place_of_the_inferred(pets):
+def test_declared_field_with_key_replaces_the_inferred(pets):
     schema, notes = resolve_schema(pets, fields={"picture": Image(key="photo"), "unnamed": Number(key="")})
     inferred, _ = resolve_schema(pets)
     renamed = {"photo": "picture", "": "unnamed"}
@@ -69,7 +69,7 @@ def test_declared_field_by_name_of_both_is_the_list(series):
     assert schema["age"] == Sequence("int64", (), "feature_list", role="target")
 
 
-def test_whole_schema_by_key_of_both_is_what_it_says(series):
+def test_complete_schema_with_keys_of_both_kinds_is_taken_as_it_is(series):
     schema, _ = resolve_schema(series, schema={"age": Number("int64")})
     assert schema == Schema({"age": Number("int64")})
     listed, _ = resolve_schema(series, schema={"age": Sequence("int64", (), "feature_list")})
@@ -136,7 +136,7 @@ def test_role_of_unknown_name_names_the_nearest(pets):
         resolve_schema(pets, target="lable")
 
 
-def test_role_of_field_left_out_says_why(pets):
+def test_role_of_a_field_that_is_left_out_is_refused_with_the_reason(pets):
     with raises_with(SchemaError, "'mixed' 10 int64 90"):
         resolve_schema(pets, target="mixed")
     assert resolve_schema(pets, fields={"mixed": Number()}, target="mixed").schema.targets == ("mixed",)

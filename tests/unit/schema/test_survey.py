@@ -36,7 +36,7 @@ def test_payload_of_totals_is_what_most_records_are(survey, totals, payload):
         ({"unset": 100}, None, 0, 100),
     ],
 )
-def test_field_survey_says_kind_and_missing(survey, counts, kind, records, missing):
+def test_field_survey_has_kind_and_missing(survey, counts, kind, records, missing):
     entry = survey({"x": counts}).fields["x"]
     assert (entry.kind, entry.records, entry.missing) == (kind, records, missing)
 

@@ -244,7 +244,7 @@ def test_slices_have_one_for_missing_values_and_twenty_of_many(tmp_path) -> None
     assert any(mentions(note, "region 7") for note in found.notes)
 
 
-def test_slice_by_a_field_that_is_not_there_names_the_nearest(pets, pipeline) -> None:
+def test_slice_by_a_field_that_does_not_exist_names_the_nearest(pets, pipeline) -> None:
     with raises_with(UnknownNameError, field="regoin", advice=containing("'region'")):
         evaluate(pets, pipeline, slices=["regoin"])
 

@@ -114,7 +114,7 @@ def test_resume_without_anything_to_resume_is_a_new_run(tmp_path):
     assert len(ps.convert(rows(), tmp_path / "out", resume=True)["train"]) == 80
 
 
-def test_progress_tells_rows_bytes_splits_and_rejects(tmp_path):
+def test_progress_has_rows_bytes_splits_and_rejects(tmp_path):
     seen = []
     table = {"row": list(range(40_000)), "number": np.arange(40_000.0)}
     table["number"][17] = np.nan

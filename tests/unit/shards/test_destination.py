@@ -20,19 +20,19 @@ def pets(tmp_path):
     return tmp_path / "pets"
 
 
-def test_place_that_is_not_there_or_empty_is_free(tmp_path):
+def test_folder_that_does_not_exist_or_is_empty_is_free(tmp_path):
     assert check_folder(tmp_path / "a" / "b", overwrite=False) is False
     (tmp_path / "empty").mkdir()
     assert check_folder(tmp_path / "empty", overwrite=False) is False
 
 
-def test_place_of_a_data_set_is_refused_without_overwrite(pets):
+def test_folder_of_a_data_set_is_refused_without_overwrite(pets):
     with raises_with(PathError, advice=containing("folder", "--overwrite")):
         check_folder(pets, overwrite=False)
     assert check_folder(pets, overwrite=True) is True
 
 
-def test_place_of_a_data_set_with_all_that_may_belong_to_it_can_be_overwritten(pets):
+def test_folder_of_a_data_set_with_all_its_files_can_be_overwritten(pets):
     for name in ("dataset_info.json", "features.json", "rejects.jsonl"):
         (pets / name).write_text("{}")
     assert check_folder(pets, overwrite=True) is True
@@ -50,7 +50,7 @@ def test_place_of_a_data_set_with_all_that_may_belong_to_it_can_be_overwritten(p
     ],
 )
 @pytest.mark.parametrize("kind", ["file", "link", "link to a folder", "empty folder"])
-def test_place_with_somebody_elses_file_is_refused_even_with_overwrite(pets, tmp_path, name, kind):
+def test_folder_with_a_foreign_file_is_refused_even_with_overwrite(pets, tmp_path, name, kind):
     path = pets / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "file":
@@ -63,7 +63,7 @@ def test_place_with_somebody_elses_file_is_refused_even_with_overwrite(pets, tmp
         check_folder(pets, overwrite=True)
 
 
-def test_place_without_a_manifest_names_a_few_files(tmp_path):
+def test_folder_without_a_manifest_names_a_few_files(tmp_path):
     for name in "abcde":
         (tmp_path / "photos").mkdir(exist_ok=True)
         (tmp_path / "photos" / name).write_text("")
@@ -72,14 +72,14 @@ def test_place_without_a_manifest_names_a_few_files(tmp_path):
             check_folder(tmp_path / "photos", overwrite=overwrite)
 
 
-def test_place_with_a_manifest_that_cannot_be_read_is_not_overwritten(pets):
+def test_folder_with_a_manifest_that_cannot_be_read_is_not_overwritten(pets):
     (pets / "penstock.json").write_text("{")
     with raises_with(PathError, "manifest") as caught:
         check_folder(pets, overwrite=True)
     assert "penstock.json" in str(caught.value.__cause__)
 
 
-def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
+def test_path_that_is_a_file_or_below_one_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with raises_with(PathError, "folder", path=str(tmp_path / "file")):
         check_folder(tmp_path / "file", overwrite=True)
@@ -87,24 +87,24 @@ def test_place_that_is_a_file_or_below_one_is_refused(tmp_path):
         check_folder(tmp_path / "file" / "below", overwrite=True)
 
 
-def test_place_that_is_a_mount_point_is_refused_with_advice():
+def test_mount_point_is_refused_with_advice():
     with raises_with(PathError, "folder"):
         check_folder(Path("/proc"), overwrite=True)
 
 
-def test_place_that_is_the_current_folder_is_refused_with_advice(tmp_path, monkeypatch):
+def test_current_folder_is_refused_with_advice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with raises_with(PathError, "current folder", path=str(tmp_path)):
         check_folder(resolve_folder("."), overwrite=False)
 
 
-def test_place_behind_a_link_is_where_the_link_leads(tmp_path):
+def test_link_is_resolved_to_its_target(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "pets").symlink_to(tmp_path / "disk")
     assert resolve_folder(tmp_path / "pets") == tmp_path / "disk"
 
 
-def test_place_in_a_folder_that_is_read_only_is_refused_before_any_work():
+def test_folder_inside_a_read_only_folder_is_refused_before_any_work():
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o555)
         is_root = os.geteuid() == 0

@@ -41,7 +41,7 @@ def test_journal_resumed_says_what_was_written(written):
     journal.close()
 
 
-def test_journal_lines_have_the_settled_form(written):
+def test_journal_lines_have_the_documented_form(written):
     lines = [json.loads(line) for line in (written / JOURNAL_NAME).read_text().splitlines()]
     assert lines == [
         {"begin": REQUEST},

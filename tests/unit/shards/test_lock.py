@@ -152,7 +152,7 @@ def test_lock_of_a_process_that_was_killed_is_taken_over(folder, holder):
     lock.release()
 
 
-def test_lock_of_a_process_that_nobody_waited_for_is_taken_over(folder, holder):
+def test_lock_of_a_zombie_process_is_taken_over(folder, holder):
     holder.kill()
     os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
     lock = WriterLock(folder)

@@ -117,7 +117,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_named_with_its_place(fault, tmp_path):
+def test_fault_is_named_with_its_path(fault, tmp_path):
     place, value, facts = FAULTS[fault]
     (tmp_path / "penstock.json").write_text(json.dumps(change(place, value)))
     with raises_with(ManifestError, f"{tmp_path / 'penstock.json'} manifest {facts}") as caught:
@@ -186,7 +186,7 @@ def test_manifest_above_the_limit_is_refused_unread(tmp_path, monkeypatch):
         load_manifest(tmp_path)
 
 
-def test_pipe_in_its_place_is_refused_and_does_not_hang(tmp_path):
+def test_pipe_instead_of_a_manifest_is_refused_and_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "penstock.json")
     with raises_with(PathError, advice=containing("TFRecord")):
         load_manifest(tmp_path)

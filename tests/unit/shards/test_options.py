@@ -64,7 +64,7 @@ def test_choice_that_cannot_be_is_refused_when_it_is_made(choice, facts):
         make_options(**choice)
 
 
-def test_workers_are_the_cores_unless_told():
+def test_workers_are_the_cores_by_default():
     assert ConvertOptions().num_workers >= 1
     assert ConvertOptions(workers=7).num_workers == 7
 

@@ -215,7 +215,7 @@ def test_content_counts_columns_that_only_decide_the_split():
     assert content(changed, drop="text") == content(ROWS, drop="text")
 
 
-def test_content_tells_values_apart_that_cross_a_row():
+def test_digest_distinguishes_values_that_cross_a_row():
     assert content({"text": ["ab", "c"]}) != content({"text": ["a", "bc"]})
     assert content({"text": ["ab", "c"]}) != content({"text": ["c", "ab"]})
 

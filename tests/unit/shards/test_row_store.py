@@ -101,7 +101,7 @@ def test_store_on_a_full_disk_names_the_folder_and_the_bytes(tmp_path, monkeypat
     store.close()
 
 
-def test_store_in_a_folder_that_is_not_there_names_it(tmp_path):
+def test_store_in_a_folder_that_does_not_exist_names_it(tmp_path):
     store = RowStore(tmp_path / "gone", seed=0, num_splits=1, max_memory_bytes=0)
     with raises_with(WriteError, "(No such file or directory)", path=str(tmp_path / "gone")):
         append_rows(store, 0, [b"abc"])

@@ -32,7 +32,7 @@ def names(folder) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_shard_has_the_bytes_that_were_written_and_the_entry_says_so(tmp_path):
+def test_shard_and_its_entry_have_the_bytes_that_were_written(tmp_path):
     entry = write_shard(tmp_path)
     assert (tmp_path / NAME).read_bytes() == BASE
     assert entry == ShardEntry(NAME, NUM_RECORDS, len(BASE), hashlib.sha256(BASE).hexdigest())
@@ -123,7 +123,7 @@ def test_shard_of_sizes_that_do_not_add_up_is_refused(tmp_path):
         shard.write(BASE, SIZES[:4])
 
 
-def test_shard_that_is_there_is_not_overwritten(tmp_path):
+def test_existing_shard_is_not_overwritten(tmp_path):
     write_shard(tmp_path)
     with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
         ShardFile(tmp_path, NAME)

@@ -79,12 +79,12 @@ def test_shares_parse_in_their_order():
         ("a=nan", "share 'a' 0 1 nan"),
     ],
 )
-def test_shares_that_are_none_are_refused(text, facts):
+def test_invalid_shares_are_refused(text, facts):
     with raises_with(OptionError, facts):
         parse_shares(text)
 
 
-def test_bounds_are_the_shares_of_all_places():
+def test_bounds_are_the_shares_of_all_positions():
     assert [float(bound) / 2**64 for bound in split_bounds(SplitOptions())] == pytest.approx([0.8, 0.9])
     assert split_bounds(SplitOptions(shares={"all": 1.0})) == []
 
@@ -302,7 +302,7 @@ def test_value_in_several_strata_is_in_one_split(make, monkeypatch, partition_ro
 
 
 @pytest.mark.parametrize("num_rows", [300, 20_000])
-def test_different_values_of_one_hash_are_placed_by_their_digests(make, monkeypatch, num_rows):
+def test_different_values_of_one_hash_are_split_by_their_digests(make, monkeypatch, num_rows):
     monkeypatch.setattr(ledger, "SLICE_ROWS", 5000)
     facts = make(hashes([]))
     digests = np.stack([hashes(range(num_rows)), hashes(range(num_rows))], axis=1)
@@ -312,7 +312,7 @@ def test_different_values_of_one_hash_are_placed_by_their_digests(make, monkeypa
     assert (result.num_equal, result.is_by_hash) == (0, False)
 
 
-def test_value_whose_hash_is_its_own_keeps_its_place_beside_values_that_collide(make):
+def test_value_with_a_unique_hash_keeps_its_split_beside_values_that_collide(make):
     own = hashes(range(12_000))
     facts = make(own)
     collision = np.stack([hashes(range(50_000, 50_100)), np.zeros(100, np.uint64)], axis=1)

@@ -58,14 +58,14 @@ def test_staging_makes_the_folders_above(tmp_path):
     assert (tmp_path / "a" / "b" / "pets" / "penstock.json").exists()
 
 
-def test_staging_takes_the_place_of_an_empty_folder_and_its_permissions(out):
+def test_staging_replaces_an_empty_folder_and_keeps_its_permissions(out):
     out.mkdir(mode=0o700)
     write_staged(out)
     assert (out / "penstock.json").exists()
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
 
 
-def test_staging_behind_a_link_writes_where_it_leads(tmp_path):
+def test_staging_through_a_link_writes_to_its_target(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     write_staged(tmp_path / "link")
@@ -99,7 +99,7 @@ def test_staging_with_overwrite_keeps_the_old_one_until_the_new_is_complete(
     assert [path.name for path in tmp_path.iterdir()] == ["pets"]
 
 
-def test_staging_whose_place_is_taken_meanwhile_is_refused_and_can_be_resumed(out):
+def test_staging_whose_folder_appears_meanwhile_is_refused_and_can_be_resumed(out):
     def take() -> None:
         out.mkdir()
         (out / "mine").write_text("mine")
@@ -159,7 +159,7 @@ def test_staging_resumed_keeps_complete_shards(out, hidden, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [shard_names()[1], "index", shard_names()[1].replace("tfrecord", "tfindex")])
-def test_staging_resumed_writes_damaged_shards_anew(out, hidden, name):
+def test_staging_resumed_writes_damaged_shards_again(out, hidden, name):
     write_staged(out)
     undisturbed = fingerprint(out)
     shutil.rmtree(out)
@@ -180,7 +180,7 @@ def test_staging_resumed_with_nothing_to_resume_begins(out):
     assert (out / "penstock.json").exists()
 
 
-def test_staging_not_resumed_begins_anew(out, hidden):
+def test_staging_not_resumed_starts_from_the_beginning(out, hidden):
     stop_after_shards(out)
     with Staging(out) as staging:
         assert staging.journal.shards == {}
@@ -188,7 +188,7 @@ def test_staging_not_resumed_begins_anew(out, hidden):
     assert not hidden.exists()
 
 
-def test_staging_resumed_for_another_request_is_refused_and_keeps_what_is_there(out, hidden):
+def test_staging_resumed_for_another_request_is_refused_and_keeps_the_files(out, hidden):
     stop_after_shards(out)
     before = fingerprint(hidden)
     with raises_with(OptionError, ".pets.partial", field="compression", expected="'none'"):
@@ -210,7 +210,7 @@ def test_staging_of_a_second_writer_is_refused_and_disturbs_nothing(out):
     assert (out / "penstock.json").exists()
 
 
-def test_staging_that_nobody_closed_warns_and_gives_the_place_free(out, hidden):
+def test_staging_that_was_not_closed_warns_and_releases_the_folder(out, hidden):
     staging = Staging(out).__enter__()
     staging.begin({})
     with pytest.warns(ResourceWarning, match="pets"):
@@ -230,7 +230,7 @@ def test_staging_committed_and_closed_twice_does_nothing_more(out):
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "foreign"])
-def test_staging_with_a_hidden_folder_of_somebody_else_is_refused(out, hidden, tmp_path, kind):
+def test_staging_with_a_hidden_folder_of_another_program_is_refused(out, hidden, tmp_path, kind):
     if kind == "file":
         hidden.write_text("mine")
     elif kind == "link":

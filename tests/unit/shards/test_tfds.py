@@ -67,6 +67,6 @@ def test_manifest_that_tfds_cannot_read_is_the_reason(manifest, tmp_path):
     assert describe(renamed) == containing("'other'")
 
 
-def test_split_of_no_records_is_not_told(tmp_path):
+def test_split_without_records_is_left_out(tmp_path):
     manifest = write_dataset(tmp_path, {"train": [PAYLOADS], "test": [[]]})
     assert [split["name"] for split in json.loads(describe(manifest)[0])["splits"]] == ["train"]

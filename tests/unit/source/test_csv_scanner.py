@@ -48,7 +48,7 @@ def test_row_knows_its_line_and_its_byte_whatever_the_chunks():
         assert [row.unclosed for row in rows] == [None, None, None]
 
 
-def test_quote_that_is_never_closed_is_placed():
+def test_quote_that_is_never_closed_is_located():
     *_, row = scan_rows([b'a,b\n1,"x""\n2,3\n'], b",")
     assert (row.line, row.unclosed, row.text) == (2, 2, b'1,"x""\n2,3\n')
 
@@ -91,7 +91,7 @@ def test_row_with_thousands_of_cells_or_quotes_is_one_row(row, cells):
 
 
 @pytest.mark.parametrize("before", [b'"x",', b'x"y,', b'"x""y",'])
-def test_quote_that_is_never_closed_is_placed_after_thousands_of_others(before):
+def test_quote_that_is_never_closed_is_located_after_thousands_of_others(before):
     row = before * MANY + b'"' + b'""' * MANY + b"\n1,2\n"
     *_, last = scan_rows([b"a\n" + row], b",")
     assert (last.line, last.unclosed, last.text) == (2, len(before) * MANY, row)

@@ -67,7 +67,7 @@ def test_file_that_is_cut_is_refused_by_name(tmp_path, name):
         list(open_source(path, SourceOptions()).blocks())
 
 
-def test_file_without_a_telling_name_is_known_by_its_bytes(tmp_path, read):
+def test_file_without_a_suffix_is_recognized_by_its_bytes(tmp_path, read):
     pq.write_table(TABLE, tmp_path / "pets")
     assert read(tmp_path / "pets")["s"] == ROWS["s"]
 
@@ -191,7 +191,7 @@ def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, facts):
         open_source(tmp_path / name, SourceOptions())
 
 
-def test_text_file_is_a_csv_once_its_delimiter_is_told(tmp_path, read):
+def test_text_file_is_a_csv_once_its_delimiter_is_given(tmp_path, read):
     (tmp_path / "x.txt").write_text("a b\n1 2\n")
     assert read(tmp_path / "x.txt", delimiter=" ") == {"a": ["1"], "b": ["2"]}
 

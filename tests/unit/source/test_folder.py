@@ -76,7 +76,7 @@ def test_provenance_of_images_hashes_names_and_sizes(folder):
     assert other["listing_sha256"] != entry["listing_sha256"]
 
 
-def test_empty_class_folder_is_said(folder):
+def test_empty_class_folder_is_reported(folder):
     path = folder("cat/1.jpg", "dog/2.jpg")
     (path / "emu").mkdir()
     source = open_it(path)
@@ -159,7 +159,7 @@ def test_table_beside_images_names_them(folder, name):
     assert block.folder == str(path)
 
 
-def test_table_may_name_several_files_a_row_and_files_of_any_kind(folder):
+def test_table_may_name_several_files_per_row_and_files_of_any_kind(folder):
     path = folder("1.jpg", "m1.png", "1.wav", metadata_csv="image,mask,sound,n\n1.jpg,m1.png,1.wav,3\n")
     assert open_it(path).declared == {"image": Image(), "mask": Image(), "sound": Bytes()}
 

@@ -47,7 +47,7 @@ def refusal(path) -> SourceError:
 
 @in_pieces
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.jsonl.gz"])
-def test_lines_are_rows_and_fields_that_are_not_there_are_missing(write, read, pieces, name):
+def test_lines_are_rows_and_fields_that_do_not_exist_are_missing(write, read, pieces, name):
     path = write({"a": 1, "s": "x"}, "", {"a": None, "new": [1, 2]}, {"s": "y"}, name=name)
     assert read(path) == {"a": [1, None, None], "s": ["x", None, "y"], "new": [None, [1, 2], None]}
 

@@ -22,7 +22,7 @@ def test_bare_array_gets_advice():
         open_source(np.zeros((3, 2)), SourceOptions())
 
 
-def test_path_that_is_not_there_names_the_nearest(tmp_path):
+def test_path_that_does_not_exist_names_the_nearest(tmp_path):
     (tmp_path / "pets.csv").write_text("a\n1\n")
     with raises_with(NoSuchPathError, f"'{tmp_path / 'pets.csv'}'"):
         open_source(tmp_path / "pet.csv", SourceOptions())

@@ -45,7 +45,7 @@ def tell(field, *columns, keep=None) -> FieldStatistics:
     return told
 
 
-def test_numbers_are_told_by_count_range_and_spread():
+def test_numbers_have_count_range_and_spread():
     told = tell(Number("int64"), Dense(np.array([4, 0, 2])), Dense(np.array([0, -1])))
     values = told.values
     assert (told.count, told.missing, values.num_values, values.num_zero) == (5, 0, 5, 2)
@@ -120,19 +120,19 @@ def test_sample_of_a_field_that_is_often_missing_is_of_the_rows_that_have_it(mon
     assert (values.num_sampled, values.quantiles[4]) == (50, np.median(np.arange(0, 1000, 20)))
 
 
-def test_categories_are_told_by_their_values_frequent_ones_first():
+def test_categories_have_their_values_most_frequent_first():
     told = tell(Category(), strings([b"dog", b"cat", b"dog"]), strings([b"ant", b"", b"\xff"]))
     found = told.frequencies
     assert found.values == ("dog", "", "ant", "cat", b"\xff")
     assert (found.counts, found.num_distinct, found.is_complete) == ((2, 1, 1, 1, 1), 5, True)
 
 
-def test_categories_of_ints_are_told_as_ints():
+def test_categories_of_ints_have_ints_as_values():
     found = tell(Category("int64"), Dense(np.array([7, -1, 7]))).frequencies
     assert (found.values, found.counts) == ((7, -1), (2, 1))
 
 
-def test_categories_with_endless_values_are_cut_short_and_said_to_be():
+def test_categories_with_too_many_values_are_cut_and_marked_incomplete():
     long = b"x" * (frequency.MAX_VALUE_BYTES + 1)
     found = tell(Category(), strings([b"a", long, b"a"])).frequencies
     assert (found.values, found.counts, found.is_complete) == (("a",), (2,), False)
@@ -156,27 +156,27 @@ def test_frequent_values_among_too_many_are_found_with_lower_bounds():
     assert len(found) <= 64
 
 
-def test_texts_are_told_by_bytes_and_characters():
+def test_texts_have_bytes_and_characters():
     told = tell(Text(), strings(["né".encode(), b"", "日本語".encode(), b"abcd"]))
     assert (told.bytes.min, told.bytes.max, told.bytes.mean, told.bytes.num_zero) == (0, 9, 4.0, 1)
     assert (told.characters.min, told.characters.max, told.characters.mean) == (0, 4, 2.25)
     assert told.bytes.quantiles[4] == 3.5
 
 
-def test_texts_that_lie_apart_are_told_of_likewise():
+def test_texts_that_are_not_contiguous_have_the_same_statistics():
     arena = np.frombuffer("né…日本語".encode(), np.uint8)
     told = tell(Text(), Bytes(arena, np.array([6, 0, 6]), np.array([15, 3, 6])))
     assert (told.bytes.max, told.characters.max, told.characters.mean) == (9, 3, 5 / 3)
 
 
-def test_deferred_texts_are_told_of_by_their_values():
+def test_deferred_texts_have_the_statistics_of_their_values():
     values = ["né".encode(), memoryview(b"abc")]
     column = Deferred(np.array([3, 3]), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint64), values=values)
     told = tell(Text(), column)
     assert (told.bytes.mean, told.characters.mean) == (3.0, 2.5)
 
 
-def test_lists_of_ints_are_told_by_lengths_values_and_frequencies():
+def test_lists_of_ints_have_lengths_values_and_frequencies():
     told = tell(Sequence("int64"), lists(np.array([3, 3, 1]), [2, 0, 1]), lists(np.array([5]), [1]))
     assert (told.lengths.min, told.lengths.max, told.lengths.mean, told.lengths.num_zero) == (0, 2, 1.0, 1)
     assert (told.values.num_values, told.values.mean) == (4, 3.0)
@@ -198,25 +198,25 @@ def test_long_lists_are_sampled_at_even_distances():
     assert values.quantiles[4] == 750.0
 
 
-def test_lists_of_bytes_are_told_by_the_sizes_of_their_parts():
+def test_lists_of_bytes_have_the_sizes_of_their_items():
     told = tell(Sequence("bytes"), lists(strings([b"abc", b"", b"x"]), [2, 1]))
     assert (told.bytes.num_values, told.bytes.mean, told.frequencies) == (3, 4 / 3, None)
 
 
-def test_steps_of_one_length_are_told_by_their_elements():
+def test_steps_of_one_length_have_statistics_per_element():
     steps = np.array([[1, 10], [2, 20], [3, 60]], np.float32)
     told = tell(Sequence("float32", (2,), "feature_list"), lists(steps, [2, 1]))
     assert (told.lengths.mean, told.values.num_values, told.values.mean) == (1.5, 6, 16.0)
     assert told.elements.means.tolist() == [2.0, 30.0]
 
 
-def test_steps_of_any_length_are_told_by_all_their_values():
+def test_steps_of_any_length_have_statistics_of_all_values():
     inner = lists(np.array([1, 2, 3]), [1, 2])
     told = tell(Sequence("int64", None, "feature_list"), lists(inner, [0, 2]))
     assert (told.lengths.max, told.values.num_values, told.values.mean) == (2, 3, 2.0)
 
 
-def test_tensors_are_told_as_a_whole_and_by_their_elements():
+def test_tensors_have_statistics_as_a_whole_and_per_element():
     array = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
     told = tell(Tensor((2, 2), "uint8", "raw"), Dense(array[:1]), Dense(array[1:]))
     assert (told.values.num_values, told.values.mean, told.values.min, told.values.max) == (12, 5.5, 0, 11)
@@ -232,12 +232,12 @@ def test_elements_that_are_not_finite_are_left_out_of_their_own_mean():
     assert (told.values.num_nan, told.values.num_inf) == (1, 1)
 
 
-def test_large_tensors_are_told_as_a_whole_only():
+def test_large_tensors_have_statistics_as_a_whole_only():
     told = tell(Tensor((5000,), "bool"), Dense(np.ones((2, 5000), bool)))
     assert (told.elements, told.values.mean, told.values.max) == (None, 1.0, 1)
 
 
-def test_images_are_told_by_their_sizes_and_formats():
+def test_images_have_sizes_and_formats():
     png = (
         b"\x89PNG\r\n\x1a\n"
         + b"\0\0\0\rIHDR"
@@ -256,7 +256,7 @@ def test_images_are_told_by_their_sizes_and_formats():
     assert (again.widths.max, again.formats.values) == (64, ("gif", "png"))
 
 
-def test_images_in_files_are_told_by_what_was_found_when_they_were_opened():
+def test_images_in_files_have_the_sizes_found_when_they_were_opened():
     pixels = (np.array([640, 0, 320]), np.array([480, 0, 240]))
     column = Deferred(
         np.array([10, 20, 30]),
@@ -270,7 +270,7 @@ def test_images_in_files_are_told_by_what_was_found_when_they_were_opened():
     assert (told.formats.values, told.formats.counts) == (("jpeg",), (3,))
 
 
-def test_bytes_are_told_by_their_sizes():
+def test_bytes_have_their_sizes():
     told = tell(BytesField(), strings([b"abc", b"\xff"]))
     assert (told.bytes.mean, told.frequencies, told.characters) == (2.0, None, None)
 
@@ -316,7 +316,7 @@ FREQUENCIES = {"num_distinct": 1, "is_complete": True, "values": ["x"], "counts"
         ({"num_rows": 0, "fields": {"a": {"count": 0}}}, "$.fields.a.missing", "$.fields.a.missing"),
     ],
 )
-def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
+def test_invalid_forms_are_refused_with_their_path(form, place, message):
     with pytest.raises(SchemaError) as caught:
         load_statistics(form)
     assert caught.value.field == place
@@ -355,7 +355,7 @@ def test_forms_that_are_none_are_refused_by_their_place(form, place, message):
         ("values", {"mean": 1}, ".num_values", "integer"),
     ],
 )
-def test_parts_that_are_none_are_refused_by_their_place(part, value, place, message):
+def test_invalid_parts_are_refused_with_their_path(part, value, place, message):
     form = {"num_rows": 0, "fields": {"a": {"count": 0, "missing": 0, part: value}}}
     with pytest.raises(SchemaError) as caught:
         load_statistics(form, "$.statistics")

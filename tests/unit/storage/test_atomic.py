@@ -75,7 +75,7 @@ def test_atomic_file_cut_keeps_the_first_bytes(tmp_path) -> None:
     assert (tmp_path / "file").read_bytes() == b"keep"
 
 
-def test_atomic_file_discarded_is_not_put_in_place(tmp_path) -> None:
+def test_atomic_file_discarded_gets_no_final_name(tmp_path) -> None:
     with AtomicFile(tmp_path / "file") as file:
         file.write(b"never mind")
         file.discard()
@@ -149,7 +149,7 @@ def test_atomic_file_that_is_closed_takes_no_more(tmp_path) -> None:
     assert (tmp_path / "file").read_bytes() == b""
 
 
-def test_atomic_file_goes_on_where_it_was_cut(tmp_path) -> None:
+def test_atomic_file_continues_where_it_was_cut(tmp_path) -> None:
     with AtomicFile(tmp_path / "file") as file:
         file.write(b"keep drop")
         file.truncate(5)

@@ -8,14 +8,14 @@ import pytest
 from penstock.storage.cache_folder import cache_folder, cache_path, make_room, write_cached
 
 
-def test_cache_folder_is_the_one_told(monkeypatch, tmp_path):
-    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "told"))
+def test_cache_folder_is_that_of_the_environment_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "given"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "told"
+    assert cache_folder() == tmp_path / "given"
 
 
 @pytest.mark.parametrize("told", [None, ""])
-def test_cache_folder_is_in_the_users_cache_unless_told(monkeypatch, tmp_path, told):
+def test_cache_folder_is_in_the_users_cache_by_default(monkeypatch, tmp_path, told):
     if told is None:
         monkeypatch.delenv("PENSTOCK_CACHE")
     else:
@@ -27,7 +27,7 @@ def test_cache_folder_is_in_the_users_cache_unless_told(monkeypatch, tmp_path, t
     assert cache_folder() == tmp_path / ".cache" / "penstock"
 
 
-def test_cache_path_tells_sources_kinds_and_facts_apart(cache):
+def test_cache_path_depends_on_sources_kinds_and_content(cache):
     source = Path("/data/a.tfrecord")
     paths = [
         cache_path("index", source),
@@ -129,5 +129,5 @@ def test_make_room_for_more_than_the_limit_deletes_nothing(tmp_path, copies):
     assert sorted(tmp_path.iterdir()) == copies
 
 
-def test_make_room_in_a_folder_that_is_not_there_is_possible(tmp_path):
+def test_make_room_in_a_folder_that_does_not_exist_is_possible(tmp_path):
     assert make_room(tmp_path / "nothing", 100, 100)

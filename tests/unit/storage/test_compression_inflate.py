@@ -112,7 +112,7 @@ def test_inflated_header_with_a_name_of_megabytes_is_passed_over_at_once():
         (gzip_with_header(4, b"\xff\xff"), "gzip header"),
     ],
 )
-def test_header_that_is_none_is_refused(data, facts):
+def test_invalid_header_is_refused(data, facts):
     with raises_with(CorruptRecordError, facts, field="compression"):
         inflated(data)
 
@@ -125,7 +125,7 @@ def read_until_failure(data: bytes, compression: str = "gzip") -> tuple[bytes, C
     return got, caught.value
 
 
-def test_damage_inside_deflated_bytes_comes_behind_what_was_sound():
+def test_damage_inside_deflated_bytes_comes_after_the_intact_bytes():
     content = np.random.default_rng(2).bytes(300_000)
     data = bytearray(gzip.compress(content, 1))
     for i in range(200_000, 200_200):

@@ -31,7 +31,7 @@ def test_read_gives_fewer_bytes_only_at_the_end(path, offset, size, got):
     assert OpenFile(path).read(offset, size) == got
 
 
-def test_file_that_is_not_there_is_refused(tmp_path):
+def test_file_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(NoSuchPathError) as caught:
         OpenFile(tmp_path / "nothing")
     assert isinstance(caught.value, FileNotFoundError)
@@ -118,7 +118,7 @@ def test_kept_file_that_is_pushed_out_stays_open_for_its_holder(tmp_path, path):
     assert files.open(path) is not held
 
 
-def test_kept_file_that_is_forgotten_is_opened_anew(path):
+def test_kept_file_that_is_forgotten_is_opened_again(path):
     files = KeptFiles()
     before = files.open(path)
     files.forget(path)

@@ -183,7 +183,7 @@ def test_path_that_leads_nowhere_names_the_nearest(folder):
     assert caught.value.path == str(folder / "b.tfrecrd")
 
 
-def test_path_in_a_folder_that_is_not_there_is_refused(tmp_path):
+def test_path_in_a_folder_that_does_not_exist_is_refused(tmp_path):
     with raises_with(NoSuchPathError, path=str(tmp_path / "nothing" / "x.tfrecord")):
         find_files(tmp_path / "nothing" / "x.tfrecord")
 

@@ -84,7 +84,7 @@ def test_run_stops_at_the_epoch_at_which_early_stopping_of_keras_does(patience, 
     assert train(make(patience=patience), values) == train(theirs, values)
 
 
-def test_patience_begins_anew_with_a_better_epoch():
+def test_patience_restarts_with_a_better_epoch():
     callback = make(patience=2)
     assert train(callback, [3.0, 4.0, 2.0, 4.0, 1.0, 2.0, 2.0, 0.0]) == 7
     assert callback.best_epoch == 4
@@ -152,7 +152,7 @@ def test_model_keeps_its_weights_where_no_epoch_was_best():
     assert restored(callback) == [1.0, 1.0]
 
 
-def test_last_epoch_is_kept_where_nothing_tells():
+def test_last_epoch_is_kept_without_validation():
     callback = make(monitor=None, patience=0)
     assert train(callback, [1.0, 2.0, 3.0]) == 3
     assert (callback.best_epoch, callback.best_weights, callback.num_waited) == (2, [], 0)

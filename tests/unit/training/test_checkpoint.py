@@ -61,7 +61,7 @@ def test_run_without_a_state_has_none(tmp_path):
     assert read_result(tmp_path) == (None, None)
 
 
-def test_state_file_tells_where_the_run_is(states):
+def test_state_file_has_the_position_of_the_run(states):
     state = read_state(states)
     assert [each.pop("sha256") for each in state["checkpoints"]] != ["", ""]
     assert state == {
@@ -88,7 +88,7 @@ def test_two_states_are_kept_and_older_ones_removed(states):
     assert [each["step"] for each in read_state(states)["checkpoints"]] == [6, 4]
 
 
-def test_state_of_the_same_step_takes_the_place_of_the_one_before(states):
+def test_state_of_the_same_step_replaces_the_previous_one(states):
     checkpoints = Checkpoints(states, IDENTITY)
     checkpoints.load()
     checkpoints.save(make(4, value=9))
@@ -157,7 +157,7 @@ def test_choice_that_only_the_run_has_is_a_difference(states):
         Checkpoints(states, less).load()
 
 
-def test_run_that_failed_goes_on_from_its_last_state(states):
+def test_run_that_failed_resumes_from_its_last_state(states):
     checkpoints = Checkpoints(states, IDENTITY)
     checkpoints.finish("failed", "0a")
     assert (checkpoints.status, read_result(states)) == ("failed", ("failed", "0a"))
@@ -177,7 +177,7 @@ def test_run_that_has_ended_needs_no_state(states):
         Checkpoints(states, {**IDENTITY, "seed": 4}).load()
 
 
-def test_state_written_behind_an_end_tells_no_weights(states):
+def test_state_written_after_the_end_names_no_weights(states):
     checkpoints = Checkpoints(states, IDENTITY)
     checkpoints.finish("failed", "0a")
     checkpoints.load()

@@ -51,7 +51,7 @@ def test_step_on_a_terminal_is_one_line_with_all_that_is_known(terminal) -> None
     ]
 
 
-def test_steps_under_way_keep_everything_in_its_place(terminal) -> None:
+def test_steps_of_an_epoch_keep_the_columns_aligned(terminal) -> None:
     clock = Clock()
     display = TrainingDisplay(terminal, clock, size=lambda: os.terminal_size((120, 24)))
     for step, rate, waiting, left in ((2, 5.0, 1.0, 5.0), (63, 98765.0, 0.0, 3599.0)):
@@ -63,7 +63,7 @@ def test_steps_under_way_keep_everything_in_its_place(terminal) -> None:
     ]
 
 
-def test_first_step_of_all_tells_no_end_for_it_compiles_the_model(terminal) -> None:
+def test_first_step_of_all_has_no_estimate_because_it_compiles_the_model(terminal) -> None:
     show(terminal).step(look_at(1, epoch=0, seconds_left=5000.0))
     assert terminal.getvalue().endswith("      ? left")
 
@@ -96,13 +96,13 @@ def test_step_on_a_narrow_terminal_leaves_out_what_matters_less(terminal, column
     assert len(shown) < columns
 
 
-def test_step_of_a_run_whose_end_is_unknown_says_nothing_of_it(terminal) -> None:
+def test_step_of_a_run_without_a_known_end_has_no_estimate(terminal) -> None:
     show(terminal).step(look_at(0, {}, seconds_left=None, waiting=1.0, records_per_second=0.0))
     (shown,) = terminal.lines
     assert shown == f"epoch  3/30  {'░' * 24}  step  0/63        0 records/s  waiting 100 %      ? left"
 
 
-def test_step_with_hours_to_go_says_so(terminal) -> None:
+def test_step_with_hours_left_shows_hours(terminal) -> None:
     show(terminal).step(look_at(seconds_left=3 * 3600 + 125))
     assert terminal.getvalue().endswith("  3:02:05 left")
 

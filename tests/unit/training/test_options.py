@@ -17,7 +17,7 @@ def test_keywords_are_the_fields_of_the_options():
     assert list(TrainChoices.__annotations__) == [each.name for each in dataclasses.fields(TrainOptions)]
 
 
-def test_defaults_are_those_that_the_docstring_tells():
+def test_defaults_are_those_of_the_docstring():
     options = TrainOptions()
     assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (25, None, 0, True)
     assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "auto", {})
@@ -59,7 +59,7 @@ def test_batch_size_is_a_power_of_two_with_fifty_steps_an_epoch(num_records, siz
         ("val_f1", False),
     ],
 )
-def test_monitor_tells_by_its_name_whether_less_is_better(monitor, is_lower_better):
+def test_name_of_the_monitor_decides_whether_less_is_better(monitor, is_lower_better):
     assert TrainOptions(monitor=monitor).is_lower_better() is is_lower_better
 
 
@@ -159,7 +159,7 @@ def test_options_as_json_make_the_same_options():
 
 
 @pytest.mark.parametrize("label", [0, True, b"yes", "yes"])
-def test_options_as_json_are_the_same_behind_a_file(label):
+def test_options_survive_a_json_file(label):
     form = TrainOptions(class_weights={"sold": {label: 2.0}}, loss_weights={"sold": 1}).to_json()
     assert json.loads(json.dumps(form)) == form
     assert form["class_weights"] == {"sold": {str(label): 2.0}}
@@ -174,7 +174,7 @@ def test_options_given_as_other_mappings_are_plain_in_json():
     assert (form["class_weights"], form["loss_weights"]) == ({"a": {"0": 1.0}}, {"a": 2})
 
 
-def test_option_that_is_not_there_is_refused_with_the_nearest_one():
+def test_option_that_does_not_exist_is_refused_with_the_nearest_one():
     with raises_with(OptionError, "'epoch' 'epoch' 'epochs'"):
         make_options(epoch=3)
     with raises_with(OptionError, got="'zzz'", advice=containing("epochs", "batch_size", "learning_rate")):

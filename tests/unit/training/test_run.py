@@ -265,7 +265,7 @@ def test_settings_that_build_no_model_are_refused_with_their_file(built):
 
 
 @pytest.mark.parametrize("text", ["epoch,loss\n1,abc\n", "epoch,loss\n1,2,3\n"])
-def test_history_that_is_none_is_refused(own, text):
+def test_invalid_history_is_refused(own, text):
     folder, model = own
     (folder / "history.csv").write_text(text)
     with pytest.raises(StateError, match=r"history\.csv"):

@@ -16,7 +16,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("facts", [SOUND, {}, {"targets": None, "logits": None}, {"other": [3]}])
-def test_facts_of_a_run_pass(facts):
+def test_info_of_a_run_is_accepted(facts):
     before = json.dumps(facts)
     check_facts(facts, "run.yaml")
     assert json.dumps(facts) == before
@@ -44,7 +44,7 @@ def test_facts_of_a_run_pass(facts):
         ({"logits": {"y": 1}}, "facts.logits.y 1"),
     ],
 )
-def test_facts_that_no_run_writes_are_refused_with_their_place(facts, message):
+def test_info_that_no_run_writes_is_refused_with_its_path(facts, message):
     with raises_with(SchemaError, "runs/a/run.yaml") as caught:
         check_facts(facts, "runs/a/run.yaml")
     assert mentions(caught.value, message)
@@ -53,13 +53,13 @@ def test_facts_that_no_run_writes_are_refused_with_their_place(facts, message):
 @pytest.mark.parametrize(
     "form", [{"identity": {"data": "ab"}}, {}, [], {"identity": 3}, {"identity": {"data": 3}}]
 )
-def test_fingerprint_of_the_train_split_is_read_if_it_is_there(form, tmp_path):
+def test_fingerprint_of_the_train_split_is_read_if_it_exists(form, tmp_path):
     (tmp_path / "state.json").write_text(json.dumps(form))
     is_sound = form == {"identity": {"data": "ab"}}
     assert read_train_fingerprint(tmp_path) == ("ab" if is_sound else None)
 
 
-def test_state_that_is_not_there_or_damaged_tells_nothing(tmp_path):
+def test_missing_or_damaged_state_has_no_fingerprint(tmp_path):
     assert read_train_fingerprint(tmp_path) is None
     (tmp_path / "state.json").write_text("{")
     assert read_train_fingerprint(tmp_path) is None

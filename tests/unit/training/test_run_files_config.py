@@ -97,18 +97,18 @@ def test_fault_of_a_file_names_its_line(refuse, text, facts):
 
 
 @pytest.mark.parametrize("table", ["convert", "fields", "groups", "train", "facts"])
-def test_word_in_the_place_of_a_table_is_refused(refuse, table):
+def test_word_instead_of_a_table_is_refused(refuse, table):
     assert mentions(refuse(f"data: d\n{table}: fast\n"), f"2 '{table}'")
 
 
-def test_file_that_is_not_there_or_a_folder_is_named(tmp_path):
+def test_missing_file_or_folder_is_named(tmp_path):
     with raises_with(NoSuchPathError, "my.yaml"):
         read_run_config(tmp_path / "my.yaml")
     with raises_with(PathError, "(Is a directory)", path=str(tmp_path)):
         read_run_config(tmp_path)
 
 
-def test_place_that_cannot_be_written_is_an_error_of_the_path(tmp_path):
+def test_path_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with raises_with(WriteError, "run.yaml"):
         write_run_config(Path(tmp_path / "file"), {})

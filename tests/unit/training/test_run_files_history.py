@@ -21,7 +21,7 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     assert [type(value) for value in found[0].values()] == [int, int, float, float, float]
 
 
-def test_rows_replace_those_that_are_there(tmp_path):
+def test_rows_replace_existing_ones(tmp_path):
     write_history(tmp_path, [{"epoch": 1}, {"epoch": 2}])
     write_history(tmp_path, [{"epoch": 1}])
     assert read_history(tmp_path) == [{"epoch": 1}]
@@ -54,7 +54,7 @@ def test_no_file_and_no_rows_are_no_history(tmp_path):
     assert read_history(tmp_path) == []
 
 
-def test_place_that_cannot_be_written_is_an_error_of_the_path(tmp_path):
+def test_path_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with raises_with(WriteError, "history.csv"):
         write_history(tmp_path / "file", [])

@@ -100,7 +100,7 @@ def test_variables_that_jax_has_elsewhere_are_fetched_first():
     assert take_snapshot(model, []).arrays["model/0"].tolist() == [[5.0], [6.0]]
 
 
-def test_model_is_brought_back():
+def test_model_is_restored():
     snapshot = take_snapshot(make_model(2.0), [])
     model = make_model()
     restore_model(model, snapshot)

@@ -61,7 +61,7 @@ def refuse(tmp_path):
     return read
 
 
-def test_file_has_the_bytes_that_the_format_says(tmp_path):
+def test_file_has_the_bytes_of_the_format(tmp_path):
     path = tmp_path / "w.safetensors"
     digest = write_tensors(path, TENSORS, {"of": "a test"})
     assert path.read_bytes() == GOLDEN
@@ -134,7 +134,7 @@ def test_array_of_another_dtype_is_refused_and_leaves_nothing(tmp_path, array):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_takes_the_place_of_another_whole(tmp_path):
+def test_file_replaces_another_completely(tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(b"x" * 5000)
     write_tensors(path, TENSORS, {"of": "a test"})
@@ -142,13 +142,13 @@ def test_file_takes_the_place_of_another_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_to_a_place_that_cannot_be_leaves_an_error_of_the_path(tmp_path):
+def test_write_to_a_path_that_cannot_be_written_names_the_path(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with raises_with(WriteError, path=str(tmp_path / "file" / "w.safetensors")):
         write_tensors(tmp_path / "file" / "w.safetensors", TENSORS, {})
 
 
-def test_file_that_is_not_there_or_a_folder_is_named(tmp_path):
+def test_missing_file_or_folder_is_named(tmp_path):
     with raises_with(NoSuchPathError, "w.safetensors"):
         read_tensors(tmp_path / "w.safetensors")
     with raises_with(PathError, "(Is a directory)", path=str(tmp_path)):
@@ -213,7 +213,7 @@ def test_file_with_any_byte_of_its_header_changed_is_read_or_refused(tmp_path):
         pack(b'{"__metadata__":{"a":"\\ud800"}}'),
     ],
 )
-def test_header_that_is_none_is_refused(refuse, data):
+def test_invalid_header_is_refused(refuse, data):
     assert refuse(data).expected == "a safetensors file"
 
 
@@ -264,7 +264,7 @@ def test_entry_of_another_form_is_refused(refuse, facts):
         ({"a": entry(shape=[2**62], offsets=[0, 2**62])}, 4),
     ],
 )
-def test_array_in_another_place_is_refused(refuse, header, num_bytes):
+def test_array_at_another_offset_is_refused(refuse, header, num_bytes):
     assert refuse(pack(header, bytes(num_bytes))).expected == "a safetensors file"
 
 

@@ -82,7 +82,7 @@ def test_too_many_values_are_refused_with_advice(monkeypatch):
         fit(Encode(), Text(), strings(PETS))
 
 
-def test_codes_that_the_core_made_are_put_behind_the_slots():
+def test_codes_that_the_core_made_are_shifted_by_the_slots():
     encode = fit(Encode(), Category(optional=True), strings([*PETS, None]))
     assert isinstance(encode.dictionary, _native.Vocabulary)
     assert encode.dictionary.values() == [b"dog", b"cat", b"eel"]
@@ -336,7 +336,7 @@ def test_field_that_does_not_fit_is_refused(encode, field, column, facts):
         ({"dtype": "float32"}, "$.fitted.dtype 'string' 'int64' 'float32'"),
     ],
 )
-def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, facts):
+def test_fitted_state_that_was_tampered_with_is_refused_with_its_path(change, facts):
     form = fit(Encode(), Category(), strings(PETS)).to_json()
     form["fitted"] |= change
     with raises_with(SchemaError, facts):

@@ -55,12 +55,12 @@ def test_weight_that_is_no_number_is_refused():
         choose_transform("x", Text(role="weight"))
 
 
-def test_field_in_the_place_of_a_transform_is_refused_with_the_transform():
+def test_field_instead_of_a_transform_is_refused_with_the_transform():
     with raises_with(OptionError, "'x' None Image(optional=True) penstock.transform.Image(missing='fill')"):
         load_override("x", Image(), Image(optional=True))
 
 
-def test_target_that_is_not_fed_is_told_in_the_log(tmp_path, caplog):
+def test_target_that_is_not_fed_is_logged(tmp_path, caplog):
     write_plain(tmp_path / "a.tfrecord", [example(mask=b"\xff\x00", n=1)])
     data = ps.open(tmp_path / "a.tfrecord", fields={"mask": Bytes()}, target="mask")
     with caplog.at_level(logging.WARNING, "penstock"):
@@ -126,7 +126,7 @@ def test_statistics_of_all_fields_are_taken_in_one_pass(tmp_path, monkeypatch):
     assert passes == [("w", "n")]
 
 
-def test_field_that_is_told_otherwise_than_it_was_measured_is_measured_anew(shelter):
+def test_field_that_is_declared_otherwise_than_it_was_measured_is_measured_again(shelter):
     folder = shelter.paths[0].parent
     told = ps.open(folder, fields={"breed": Text(), "number": Category("int64")})
     known = find_source(told)._known
@@ -136,7 +136,7 @@ def test_field_that_is_told_otherwise_than_it_was_measured_is_measured_anew(shel
     assert Pipeline.fit(told, breed=Encode()).transforms["breed"].fitted.values[0] == "dog"
 
 
-def test_part_of_the_shards_is_not_told_by_the_manifest(tmp_path):
+def test_statistics_of_some_shards_are_not_taken_from_the_manifest(tmp_path):
     data = ps.convert({"n": list(range(100))}, tmp_path / "d", split="train=1", num_shards=2)
     assert set(find_source(data)._known) == {"n"}
     one = ps.open(data.paths[0])
@@ -189,7 +189,7 @@ def test_category_target_that_records_lack_is_fitted_to_those_that_have_it(tmp_p
         Pipeline.fit(ps.open(tmp_path / "d", target="x"), y=Encode(missing="error"))
 
 
-def test_default_counts_whether_the_manifest_or_a_pass_tells(tmp_path):
+def test_default_counts_with_the_manifest_and_with_a_pass(tmp_path):
     rows = [{"n": i, "x": float(i)} if i % 3 else {"n": i} for i in range(30)]
     ps.convert(rows, tmp_path / "d", fields={"x": Number(optional=True)}, split="train=1")
     data = ps.open(tmp_path / "d", fields={"x": Number(default=2.0)})

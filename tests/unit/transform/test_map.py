@@ -221,7 +221,7 @@ def test_function_without_its_map_is_refused(pipeline):
         ({"code": "import os"}, "$.maps[0].code"),
     ],
 )
-def test_map_that_was_tampered_with_is_refused_with_its_place(pipeline, change, place):
+def test_map_that_was_tampered_with_is_refused_with_its_path(pipeline, change, place):
     form = pipeline.map(ratio, ["number", "box"], [RATIO]).to_json()
     form["maps"][0] |= change
     with pytest.raises(SchemaError) as caught:
@@ -244,7 +244,7 @@ def test_function_of_other_arguments_is_refused_when_the_map_is_made(shelter, fu
 
 
 @pytest.mark.parametrize("outputs", [None, 3, []])
-def test_outputs_that_are_none_are_refused(shelter, outputs):
+def test_invalid_outputs_are_refused(shelter, outputs):
     with raises_with(OptionError, "'f'"):
         Pipeline.fit(shelter).map(lambda columns: {}, ["age"], outputs, name="f")
 

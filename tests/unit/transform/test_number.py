@@ -263,7 +263,7 @@ def test_unfitted_scale_promises_nothing():
         ({"mean": 1}, "$.fitted.mean"),
     ],
 )
-def test_fitted_state_that_was_tampered_with_is_refused_with_its_place(change, facts):
+def test_fitted_state_that_was_tampered_with_is_refused_with_its_path(change, facts):
     form = fit(Scale(), Number(), numbers([1.0, 2.0])).to_json()
     form["fitted"] |= change
     with raises_with(SchemaError, facts):
@@ -320,7 +320,7 @@ def test_nan_in_an_array_is_missing_in_the_indicator_too():
         (Scale(), [1.0, 2.0], ""),
     ],
 )
-def test_numbers_that_are_none_are_a_caution(scale, values, caution):
+def test_nan_and_infinite_numbers_have_a_warning(scale, values, caution):
     field = Number()
     source = ColumnSource(Schema({"x": field}), {"x": numbers(values)})
     assert scale.fit("x", field, source).caution(field, source.statistics("x")) == caution

@@ -149,7 +149,7 @@ def test_pipeline_goes_through_json_and_files(pipeline, shelter, train, tmp_path
             assert part[name].tobytes() == other[name].tobytes()
 
 
-def test_fingerprint_tells_pipelines_apart(pipeline, shelter):
+def test_fingerprint_distinguishes_pipelines(pipeline, shelter):
     assert pipeline.fingerprint() == Pipeline.fit(shelter).fingerprint()
     others = [
         Pipeline.fit(shelter, number="keep"),
@@ -172,7 +172,7 @@ def test_json_holds_no_domain_twice_and_no_key(shelter):
     }
 
 
-def test_group_puts_inputs_side_by_side_and_changes_the_pipeline(shelter, train):
+def test_group_concatenates_inputs_and_changes_the_pipeline(shelter, train):
     pipeline = Pipeline.fit(shelter, age={"indicator": True})
     before = pipeline.copy()
     assert pipeline.group("numbers", ["box", "age", "age_missing"]) is pipeline
@@ -206,13 +206,13 @@ def test_group_that_cannot_be_is_refused_and_leaves_the_pipeline_alone(pipeline,
     assert pipeline.fingerprint() == before
 
 
-def test_group_under_a_name_that_is_there_is_refused(pipeline):
+def test_group_under_an_existing_name_is_refused(pipeline):
     with raises_with(OptionError, field="box", advice=containing("None")):
         pipeline.group("box", ["age", "number"])
 
 
 @pytest.mark.parametrize(("name", "shown"), [("", "''"), (3, "3")])
-def test_group_whose_name_is_none_is_refused(pipeline, name, shown):
+def test_group_with_an_invalid_name_is_refused(pipeline, name, shown):
     with raises_with(OptionError, f"{shown}", got=containing(f"{shown}")):
         pipeline.copy().group(name, ["age", "number"])
 

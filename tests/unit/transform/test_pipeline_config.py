@@ -96,7 +96,7 @@ def test_fault_of_a_file_is_reported_with_path_and_line(shelter, write, text, er
     assert mentions(caught.value, facts)
 
 
-def test_file_that_is_not_there_is_named(shelter, tmp_path):
+def test_file_that_does_not_exist_is_named(shelter, tmp_path):
     with raises_with(NoSuchPathError, "none.yaml"):
         Pipeline.fit_config(shelter, tmp_path / "none.yaml")
 

@@ -56,7 +56,7 @@ def pipeline(shelter):
         (lambda form: form["groups"].append({"name": "box", "members": ["age"]}), "$.groups[0]", "'box'"),
     ],
 )
-def test_json_that_is_no_pipeline_is_refused_with_its_place(pipeline, change, place, facts):
+def test_json_that_is_no_pipeline_is_refused_with_its_path(pipeline, change, place, facts):
     form = pipeline.to_json()
     change(form)
     with raises_with(SchemaError, facts, field=place):
@@ -101,7 +101,7 @@ def tamper(name, **changes):
         (lambda form: form["transforms"]["box"].update(dtype="int8"), "box.dtype", "float32 int8"),
     ],
 )
-def test_fitted_state_of_another_field_is_refused_with_its_place(pipeline, change, place, facts):
+def test_fitted_state_of_another_field_is_refused_with_its_path(pipeline, change, place, facts):
     form = json.loads(json.dumps(pipeline.to_json()))
     change(form)
     with raises_with(SchemaError, facts, field=f"$.transforms.{place}"):

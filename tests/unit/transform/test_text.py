@@ -55,7 +55,7 @@ def test_tokenize_of_a_batch_without_tokens_has_a_column_of_padding():
     assert run(fitted(), strings([])).shape == (0, 1)
 
 
-def test_tokenize_to_rows_has_a_place_for_each_token_but_none_for_padding():
+def test_tokenize_to_rows_has_a_slot_for_each_token_but_none_for_padding():
     transform = fitted(output="count")
     assert transform.tokens == ("[UNK]", "cat", "the", "sat", "a", "dog")
     texts = strings(["a a the x y z", None, "dog"])
@@ -84,7 +84,7 @@ def test_tokenize_with_a_vocabulary_size_counts_padding_and_unknown_in():
         (False, ["cat", "a", "the", "sat.", "sat!", "cat;", "The", "DOG"]),
     ],
 )
-def test_tokenize_standardizes_as_told(standardize, words):
+def test_tokenize_standardizes_as_declared(standardize, words):
     assert list(fitted(standardize=standardize).tokens[2:]) == words
 
 
@@ -207,7 +207,7 @@ BAD_FORMS = {
 
 
 @pytest.mark.parametrize("case", BAD_FORMS)
-def test_tokenize_names_the_place_of_a_fault_in_its_json(case):
+def test_tokenize_names_the_path_of_a_fault_in_its_json(case):
     form, place = BAD_FORMS[case]
     with pytest.raises(SchemaError) as caught:
         Tokenize.from_json(form)

@@ -241,7 +241,7 @@ def test_advice_on_idle_threads_and_a_consumer_that_seldom_waits_names_the_stage
     assert advise(measured(seldom, consumer_seconds=0.008)) == containing("pipeline", "fields", "texts")
 
 
-def test_advice_on_compressed_files_whose_copy_is_there_is_that_on_plain_ones() -> None:
+def test_advice_on_compressed_files_that_have_a_copy_is_that_on_plain_ones() -> None:
     assert advise(measured(stats(decode=18.0), is_compressed=True, slowdown=1.1)) == containing(
         "fields", "Pipeline.fit(data, name=None)"
     )
@@ -260,7 +260,7 @@ def test_cache_fits_if_it_holds_the_records_twice(cache_bytes, fits) -> None:
     assert measured(BUSY, cache_bytes=cache_bytes).fits_cache is fits
 
 
-def test_bottleneck_is_the_dearest_stage_or_a_consumer_that_works() -> None:
+def test_bottleneck_is_the_most_expensive_stage_or_a_busy_consumer() -> None:
     assert measured(stats(3.0, 2.0, 1.0)).bottleneck == "read"
     assert measured(stats(2.0, 3.0, 1.0)).bottleneck == "decode"
     assert measured(stats(1.0, 2.0, 3.0)).bottleneck == "transform"

@@ -155,7 +155,7 @@ def test_split_without_train_is_fitted_on_itself(tmp_path) -> None:
     assert run(tmp_path, split="validation", batches=1).fields == ("legs", "weight")
 
 
-def test_compression_of_the_files_is_told(zoo) -> None:
+def test_compression_of_the_files_is_reported(zoo) -> None:
     write_gzip(zoo / "more.tfrecord.gz", animals(8))
     assert run(zoo, batches=1, is_stored=True).compression == "none"
     report = run(zoo, batches=1, split="all", is_stored=True)
@@ -174,7 +174,7 @@ def test_cache_leaves_nothing_to_read_in_later_epochs(zoo) -> None:
     assert report.later.bytes_read == 0
 
 
-def test_stages_are_told_before_they_begin(zoo) -> None:
+def test_stages_are_announced_before_they_begin(zoo) -> None:
     stages = []
     prepare_bench(zoo, BenchOptions(batches=1), stages.append)
     assert stages == [containing("files"), containing("pipeline")]
@@ -257,7 +257,7 @@ DONE = LoaderStats(
 )
 
 
-def test_batches_that_nobody_took_are_left_out_of_the_figures() -> None:
+def test_batches_that_were_not_consumed_are_left_out_of_the_figures() -> None:
     kept = leave_out_ahead(dataclasses.replace(DONE, num_ready=20))
     assert (kept.bytes_read, kept.batches, kept.wait_seconds) == (1000, 10, 0.5)
     assert (kept.read_seconds, kept.decode_seconds, kept.transform_seconds) == pytest.approx((0.1, 0.2, 0.3))
@@ -272,7 +272,7 @@ def test_difference_of_two_looks_is_what_was_done_between_them() -> None:
     assert (between.read_seconds, between.num_ready, between.num_threads) == (0.0, 5, 2)
 
 
-def test_footprint_of_this_process_is_told() -> None:
+def test_memory_and_disk_use_of_this_process_are_reported() -> None:
     assert 1 << 20 < find_peak_bytes() < 1 << 40
     disk_bytes = count_disk_bytes()
     assert disk_bytes is None or disk_bytes >= 0

@@ -132,7 +132,7 @@ def test_check_first_record_whose_length_looks_like_json_is_a_damaged_record(len
     assert found.num_valid == 1
 
 
-def test_check_file_compressed_otherwise_than_told_is_refused(tmp_path) -> None:
+def test_check_file_compressed_otherwise_than_declared_is_refused(tmp_path) -> None:
     with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         check(tmp_path / "a.tfrecord", BASE, compression="gzip")
 

@@ -144,7 +144,7 @@ def test_inspect_other_payloads_returns_the_first_as_they_are(tmp_path) -> None:
     assert found.samples == ()
 
 
-def test_inspect_told_types_take_the_rest_from_the_records(tmp_path) -> None:
+def test_inspect_declared_types_take_the_rest_from_the_records(tmp_path) -> None:
     payloads = [example(a=n % 2, b=float(n), c=f"word {n % 3}", d=n % 2, e="x") for n in range(40)]
     path = write_plain(tmp_path / "a.tfrecord", payloads)
     types = {"a": "number", "c": "text", "d": "sequence", "e": "bytes"}
@@ -156,25 +156,25 @@ def test_inspect_told_types_take_the_rest_from_the_records(tmp_path) -> None:
     assert (found.schema.targets, found.schema.id) == (("a",), "c")
 
 
-def test_inspect_told_tensor_gives_the_samples_its_shape(tmp_path) -> None:
+def test_inspect_declared_tensor_gives_the_samples_its_shape(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(t=[1.0, 2.0, 3.0, 4.0])])
     found = inspect(path, InspectOptions(declaration=Declaration(fields={"t": Tensor((2, 2))})))
     assert found.samples[0]["t"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_inspect_told_name_that_is_not_there_is_refused_with_the_nearest(tmp_path) -> None:
+def test_inspect_declared_name_that_does_not_exist_is_refused_with_the_nearest(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with raises_with(UnknownNameError, field="txet", advice=containing("'text'")):
         inspect(path, InspectOptions(declaration=Declaration(types={"txet": "text"})))
 
 
-def test_inspect_told_type_that_the_records_contradict_is_refused(tmp_path) -> None:
+def test_inspect_declared_type_that_the_records_contradict_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with raises_with(SchemaError, "Number", field="text"):
         inspect(path, InspectOptions(declaration=Declaration(types={"text": "number"})))
 
 
-def test_inspect_told_field_of_other_payloads_is_refused(tmp_path) -> None:
+def test_inspect_declared_field_of_other_payloads_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [b"hello world"])
     with raises_with(PayloadError, advice=containing("records()")):
         inspect(path, InspectOptions(declaration=Declaration(target="x")))

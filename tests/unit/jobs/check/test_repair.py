@@ -62,7 +62,7 @@ def test_repair_of_much_damage_keeps_every_good_record_and_sets_aside_every_bad_
     assert digest(source.parent) == before
 
 
-def test_repair_names_each_loss_with_its_place_in_the_input_and_in_the_quarantine(tmp_path) -> None:
+def test_repair_names_each_loss_with_its_offset_in_the_input_and_in_the_quarantine(tmp_path) -> None:
     source = tmp_path / "a.tfrecord"
     source.write_bytes(DAMAGED)
     done = repair(source, tmp_path / "out")
@@ -223,7 +223,7 @@ def test_repair_on_a_full_disk_stops_and_leaves_no_part_of_a_file(tmp_path, monk
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_repair_tells_how_far_it_is_over_both_passes(tmp_path) -> None:
+def test_repair_reports_progress_over_both_passes(tmp_path) -> None:
     (tmp_path / "a.tfrecord").write_bytes(DAMAGED)
     calls = []
     repair(tmp_path / "a.tfrecord", tmp_path / "out", on_progress=lambda *call: calls.append(call))

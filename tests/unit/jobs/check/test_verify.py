@@ -32,7 +32,7 @@ def test_verify_bad_file_among_good_ones_looks_at_all(tmp_path) -> None:
     assert (found.num_records, found.num_bad_files) == (15, 3)
 
 
-def test_verify_set_with_a_missing_shard_names_it_and_goes_on(tmp_path) -> None:
+def test_verify_set_with_a_missing_shard_names_it_and_continues(tmp_path) -> None:
     write_plain(tmp_path / "x-00000-of-00003.tfrecord", PAYLOADS)
     (tmp_path / "x-00002-of-00003.tfrecord").write_bytes(flip(BASE, 30))
     found = verify(tmp_path)
@@ -54,7 +54,7 @@ def test_verify_pipe_is_a_fault_and_does_not_hang(tmp_path) -> None:
     assert found.num_records == 5
 
 
-def test_verify_file_with_another_compression_than_told_is_a_fault(tmp_path) -> None:
+def test_verify_file_with_another_compression_than_declared_is_a_fault(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     found = verify(path, ReadOptions(compression="zlib"))
     assert [fault.what for fault in found.faults] == [containing("compression", "zlib")]
@@ -65,7 +65,7 @@ def test_verify_path_that_does_not_exist_is_refused(tmp_path) -> None:
         verify(tmp_path / "nothing.tfrecord")
 
 
-def test_verify_tells_how_far_it_is_in_bytes_on_disk(tmp_path) -> None:
+def test_verify_reports_progress_in_bytes_on_disk(tmp_path) -> None:
     write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     size = write_gzip(tmp_path / "b.tfrecord.gz", PAYLOADS).stat().st_size
     (tmp_path / "c.tfrecord").write_bytes(b"<html>")
@@ -84,7 +84,7 @@ def test_verify_data_set_holds_it_against_its_manifest_and_indexes(tmp_path) -> 
     assert (found.faults, found.num_records) == ((), 12)
 
 
-def test_verify_sound_file_that_is_another_than_the_manifest_says_names_what_differs(tmp_path) -> None:
+def test_verify_intact_file_that_differs_from_the_manifest_names_what_differs(tmp_path) -> None:
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     shard = tmp_path / "train-00000-of-00001.tfrecord"
     sha256 = hashlib.sha256(shard.read_bytes()).hexdigest()
@@ -134,7 +134,7 @@ def test_verify_index_that_is_not_that_of_its_shard_is_named(tmp_path) -> None:
     assert verify(tmp_path).faults == ()
 
 
-def test_verify_manifest_that_is_none_is_a_fault_and_the_files_are_read(tmp_path) -> None:
+def test_verify_invalid_manifest_is_a_fault_and_the_files_are_read(tmp_path) -> None:
     write_dataset(tmp_path)
     (tmp_path / "penstock.json").write_text("{")
     found = verify(tmp_path)

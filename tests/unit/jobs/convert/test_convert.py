@@ -186,7 +186,7 @@ def test_row_without_a_time_is_refused_or_left_out(tmp_path):
     assert sorted(places(dataset, "day")) == [1, 3]
 
 
-def test_time_of_a_column_that_is_not_there_names_the_nearest(tmp_path):
+def test_time_of_a_column_that_does_not_exist_names_the_nearest(tmp_path):
     with raises_with(UnknownNameError, "column 'when'", field="wen"):
         ps.convert({"when": [1, 2]}, tmp_path / "out", time="wen")
     with raises_with(OptionError, field="kind", got=containing("'kind'", "'category'")):
@@ -304,7 +304,7 @@ def test_manifest_says_where_the_rows_came_from_and_what_became_of_each_column(t
     assert str(tmp_path) not in (tmp_path / "out" / "penstock.json").read_text()
 
 
-def test_column_that_no_field_can_hold_is_told(tmp_path, caplog):
+def test_column_that_no_field_can_hold_is_reported(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "penstock"):
         dataset = ps.convert({"a": [1, 2], "b": [1 + 2j, 2]}, tmp_path / "out")
     assert list(dataset.schema) == ["a"]
@@ -330,7 +330,7 @@ def test_source_of_which_no_column_can_be_kept_is_refused_with_the_reason(tmp_pa
         ({"zzz": 1}, "'zzz' split"),
     ],
 )
-def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, facts):
+def test_wrong_argument_is_refused_before_anything_is_read(tmp_path, options, facts):
     def never():
         raise AssertionError("the source was read")
         yield
@@ -342,7 +342,7 @@ def test_wrong_argument_is_told_before_anything_is_read(tmp_path, options, facts
 @pytest.mark.parametrize(
     "told", [{"fields": {"ag": Number()}}, {"target": "ag"}, {"drop": "ag"}, {"group": "ag"}]
 )
-def test_column_that_is_not_there_is_told_with_the_nearest(tmp_path, told):
+def test_column_that_does_not_exist_is_refused_with_the_nearest(tmp_path, told):
     with raises_with(UnknownNameError, "column 'age'", field="ag"):
         ps.convert({"age": [1, 2], "b": [1, 2]}, tmp_path / "out", **told)
     assert list(tmp_path.iterdir()) == []
@@ -387,7 +387,7 @@ def test_resume_of_a_run_that_came_to_its_end_does_nothing(tmp_path):
     assert (caught.value.field, caught.value.expected, caught.value.got) == ("num_shards", "None", "2")
 
 
-def test_source_that_is_not_there_is_named_among_others(tmp_path):
+def test_source_that_does_not_exist_is_named_among_others(tmp_path):
     ps.convert({"a": [1, 2, 3]}, tmp_path / "ra")
     with raises_with(NoSuchPathError, path=str(tmp_path / "nosuch")):
         ps.convert([tmp_path / "ra", tmp_path / "nosuch"], tmp_path / "out")

@@ -87,7 +87,7 @@ def test_two_data_sets_become_one(tmp_path, made):
         ({"stratify": "row"}, {"train": 60}),
     ],
 )
-def test_records_can_be_split_anew(tmp_path, made, options, expected):
+def test_records_can_be_split_again(tmp_path, made, options, expected):
     again = ps.convert(tmp_path / "made", tmp_path / "again", **options)
     found = {name: len(again[name]) for name in again.splits if len(again[name])}
     assert sum(found.values()) == 60
@@ -146,7 +146,7 @@ def test_damaged_record_is_raised_or_left_out(tmp_path, on_error):
         ({"drop": ("row", "word", "age", "clicks", "exact")}, OptionError, "one"),
     ],
 )
-def test_wrong_call_is_told_and_nothing_is_written(tmp_path, made, options, kind, facts):
+def test_wrong_call_is_refused_and_nothing_is_written(tmp_path, made, options, kind, facts):
     with raises_with(kind, facts):
         ps.convert(tmp_path / "made", tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
@@ -159,6 +159,6 @@ def test_records_that_are_no_examples_cannot_be_converted(tmp_path):
         ps.convert(tmp_path / "a.tfrecord", tmp_path / "out")
 
 
-def test_source_that_is_not_there_is_told(tmp_path):
+def test_source_that_does_not_exist_is_named(tmp_path):
     with raises_with(PathError, path=str(tmp_path / "none.tfrecord")):
         ps.convert(tmp_path / "none.tfrecord", tmp_path / "out")

@@ -97,7 +97,7 @@ def test_nothing_written_is_an_error_and_no_data_set(tmp_path):
         ({"wrod": "a"}, UnknownNameError, "'wrod' 'word'"),
     ],
 )
-def test_sample_that_is_none_is_refused_at_once_and_the_writer_goes_on(tmp_path, wrong, kind, facts):
+def test_invalid_sample_is_refused_at_once_and_the_writer_continues(tmp_path, wrong, kind, facts):
     with ps.Writer(tmp_path / "out", SCHEMA) as writer:
         writer.write(sample(0))
         with raises_with(kind, facts):
@@ -133,7 +133,7 @@ def test_sample_that_does_not_fit_can_be_collected(tmp_path):
     assert manifest.num_records == 4
 
 
-def test_writer_refuses_a_place_that_is_taken_and_an_option_that_is_none(tmp_path):
+def test_writer_refuses_an_existing_folder_and_an_unknown_option(tmp_path):
     with ps.Writer(tmp_path / "out", SCHEMA) as writer:
         writer.write(sample(0))
     with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
@@ -146,7 +146,7 @@ def test_writer_refuses_a_place_that_is_taken_and_an_option_that_is_none(tmp_pat
 
 
 @pytest.mark.parametrize("schema", [5, {}, {"a": 1}, None])
-def test_schema_that_is_none_is_refused(tmp_path, schema):
+def test_invalid_schema_is_refused(tmp_path, schema):
     with pytest.raises(SchemaError, match="schema"):
         ps.Writer(tmp_path / "out", schema)
     assert list(tmp_path.iterdir()) == []

@@ -96,7 +96,7 @@ def test_raw_column_is_what_its_records_give_back(stored, name):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_column_that_is_not_there_is_what_records_without_the_field_give_back(stored, name):
+def test_column_that_does_not_exist_is_what_records_without_the_field_give(stored, name):
     assert plain(make_absent(CELLS[name][0], 2)) == plain(stored[1][name])
 
 

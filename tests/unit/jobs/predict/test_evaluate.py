@@ -72,7 +72,7 @@ def test_split_may_be_named(run, pets) -> None:
     assert evaluate(run, split="train", **QUICK).records == len(pets["train"])
 
 
-def test_split_that_is_not_there_names_those_that_are(run) -> None:
+def test_split_that_does_not_exist_names_those_that_do(run) -> None:
     with pytest.raises(UnknownNameError) as caught:
         evaluate(run, split="tset")
     assert (caught.value.field, caught.value.got) == ("tset", "'train', 'test'")
@@ -165,7 +165,7 @@ def trained_on(run: KnownRun, split: Any, folder: Path) -> KnownRun:
 
 
 @pytest.mark.parametrize("form", ["nothing", "path", "dataset", "split"])
-def test_data_set_that_was_made_anew_is_noted(form, run, tmp_path) -> None:
+def test_data_set_that_was_made_again_is_noted(form, run, tmp_path) -> None:
     kinds = ["dog", "cat"] * 40
     labels = ["yes" if kind == "dog" else "no" for kind in kinds]
     first = convert(tmp_path / "pets", kinds, labels)

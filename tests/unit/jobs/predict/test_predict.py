@@ -173,7 +173,7 @@ def test_rows_without_an_id_are_numbered_and_columns_are_kept(run):
     assert found.table["age"].to_pylist() == [0.0, 0.25, 0.5]
 
 
-def test_kept_column_that_is_not_there_names_the_nearest(run):
+def test_kept_column_that_does_not_exist_names_the_nearest(run):
     with raises_with(UnknownNameError, "'age'", field="agee"):
         predict(run, make_pets(), keep="agee")
 
@@ -198,7 +198,7 @@ def test_nothing_is_written_before_the_first_rows_are_predicted(run):
     assert not written
 
 
-def test_missing_column_counts_as_missing_and_is_said_once(run, caplog):
+def test_missing_column_counts_as_missing_and_is_noted_once(run, caplog):
     rows = [{name: value for name, value in row.items() if name != "age"} for row in make_pets()]
     found = predict(run, rows)
     assert found.num_rows == NUM_ROWS
@@ -207,7 +207,7 @@ def test_missing_column_counts_as_missing_and_is_said_once(run, caplog):
     assert set(run.asked[0]["age"].tolist()) == {0.0}  # the mean of the train split, scaled
 
 
-def test_missing_column_with_one_like_it_says_so(run):
+def test_missing_column_with_a_similar_name_has_a_suggestion(run):
     rows = [{"ages" if name == "age" else name: value for name, value in row.items()} for row in make_pets()]
     found = predict(run, rows)
     assert mentions(found.notes[0], "column 'age' rows 'ages'")
@@ -266,7 +266,7 @@ def test_unseen_category_without_a_slot_is_named_with_its_row(tmp_path):
     assert found.table["row"].to_pylist() == [0, 2]
 
 
-def test_row_that_does_not_fit_is_raised_with_its_place(run, tmp_path):
+def test_row_that_does_not_fit_is_an_error_with_its_row_and_line(run, tmp_path):
     rows = make_pets(5)
     rows[2]["age"] = "old"
     path = write_csv(tmp_path / "new.csv", rows)
@@ -278,7 +278,7 @@ def test_row_that_does_not_fit_is_raised_with_its_place(run, tmp_path):
     assert run.asked == []
 
 
-def test_rows_that_do_not_fit_are_skipped_counted_and_said(run, expected, tmp_path, caplog):
+def test_rows_that_do_not_fit_are_skipped_counted_and_noted(run, expected, tmp_path, caplog):
     rows = make_pets()
     rows[2]["age"], rows[30]["born"] = "old", "long ago"
     path = write_csv(tmp_path / "new.csv", rows)
@@ -363,7 +363,7 @@ def test_points_in_time_are_days_where_they_were_days_in_training(run):
     assert run.asked[0]["born"].tolist() == run.asked[1]["born"].tolist()
 
 
-def test_dates_that_nobody_knows_of_any_more_are_told(pets, tmp_path):
+def test_dates_whose_origin_is_unknown_are_noted(pets, tmp_path):
     alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
     note = "'born' is read as days since 1970: the run does not record the unit used in training"
     assert note in predict(alone, make_pets(3)).notes

@@ -51,7 +51,7 @@ def test_raw_data_has_no_split(run):
         predict(run, ROWS, split="test")
 
 
-def test_kept_field_that_is_not_there_names_the_nearest(run, splits):
+def test_kept_field_that_does_not_exist_names_the_nearest(run, splits):
     with raises_with(UnknownNameError, "'name'", field="nam"):
         predict(run, splits, split="test", keep="nam")
 

@@ -183,7 +183,7 @@ def test_json_lines_read_back_as_the_table(trained, tmp_path):
     assert [np.float32(row["price"]) for row in rows] == [np.float32(x) for x in table["price"].to_pylist()]
 
 
-def test_numbers_that_are_none_are_null_in_json_and_shown_in_csv():
+def test_nan_is_null_in_json_and_shown_in_csv():
     batch = pa.record_batch({"x": pa.array([1.5, float("nan")], pa.float32()), "f": pa.array([True, None])})
     for suffix, expected in (
         (".jsonl", '{"x": 1.5, "f": true}\n{"x": null, "f": null}\n'),
@@ -219,7 +219,7 @@ def test_nothing_is_left_of_a_run_that_was_cut_off(trained, tmp_path, suffix):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_that_is_there_stays_unless_it_may_be_replaced(trained, tmp_path):
+def test_existing_file_is_kept_unless_it_may_be_replaced(trained, tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("mine")
     with raises_with(PathError, "overwrite=True"):

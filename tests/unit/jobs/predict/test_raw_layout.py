@@ -57,7 +57,7 @@ def test_words_for_missing_come_from_the_data_set(pets):
 
 
 @pytest.mark.parametrize("table", ["plan", "convert"])
-def test_words_for_missing_come_from_what_the_run_says(pets, tmp_path, table):
+def test_words_for_missing_come_from_the_settings_of_the_run(pets, tmp_path, table):
     folder, run = pets
     manifest = ps.open(folder / "set").manifest
     plan = {key: value for key, value in manifest.plan.items() if table == "plan" or key != "missing"}
@@ -77,7 +77,7 @@ def test_words_of_a_run_that_knows_none_are_values(pets, tmp_path):
 
 
 @pytest.mark.parametrize("words", [3, {"a": 1}, [1]])
-def test_words_that_are_none_are_refused(pets, words):
+def test_invalid_words_for_missing_are_refused(pets, words):
     for settings in ({"plan": {"missing": words}}, {"convert": {"missing": words}}):
         with raises_with(SchemaError, "missing list"):
             find_recipe(pets[1].pipeline, settings, None)

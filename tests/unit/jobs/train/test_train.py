@@ -65,7 +65,7 @@ class Spoil(keras.callbacks.Callback):
             self.model.weights[0].assign([[np.nan]])
 
 
-def test_folder_is_the_one_that_was_said(tmp_path):
+def test_folder_is_the_one_that_was_passed(tmp_path):
     assert choose_folder(os.fspath(tmp_path / "here"), "pets.csv") == tmp_path / "here"
 
 
@@ -114,7 +114,7 @@ def test_folder_that_holds_something_is_refused_unless_it_may(tmp_path):
     assert list_names(tmp_path) == ["mine"]
 
 
-def test_file_in_the_place_of_a_folder_is_refused(tmp_path):
+def test_file_instead_of_a_folder_is_refused(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"")
     with (
@@ -135,7 +135,7 @@ def test_folder_that_another_run_has_is_refused(tmp_path):
         lock.release()
 
 
-def test_folder_is_free_again_behind_an_error(data, tmp_path):
+def test_folder_is_free_again_after_an_error(data, tmp_path):
     with raises_with(OptionError, "epochs", expected=containing(1), got="0"):
         train(make(), data, tmp_path / "run", epochs=0)
     assert not (tmp_path / "run").exists()
@@ -160,7 +160,7 @@ def test_nothing_to_train_on_is_refused(tmp_path):
         prepare_training(TrainJob(resume=True), tmp_path, SilentWatcher())
 
 
-def test_option_that_is_not_there_is_refused(data, tmp_path):
+def test_option_that_does_not_exist_is_refused(data, tmp_path):
     with raises_with(OptionError, got="'epoch'", advice=containing("'epochs'")):
         train(make(), data, tmp_path / "run", epoch=3)
 
@@ -182,7 +182,7 @@ def test_only_split_is_not_validated_with_too(tmp_path, name):
     assert training._make_loaders().validation is None
 
 
-def test_resume_of_nothing_begins_anew_and_leaves_a_whole_run(data, tmp_path):
+def test_resume_of_nothing_starts_a_new_run_and_completes_it(data, tmp_path):
     folder = tmp_path / "run"
     listener = Listener()
     run = train(make(), data, folder, resume=True, watcher=listener)
@@ -210,7 +210,7 @@ def test_resume_of_nothing_begins_anew_and_leaves_a_whole_run(data, tmp_path):
     assert again.pipeline.fingerprint() == run.pipeline.fingerprint()
 
 
-def test_run_killed_before_it_said_that_it_ended_has_its_best_weights(data, tmp_path, monkeypatch):
+def test_run_killed_before_its_end_was_recorded_has_its_best_weights(data, tmp_path, monkeypatch):
     options = {"epochs": 2}
     whole = train(make(2.6), data, tmp_path / "whole", **options)  # diverges: the first epoch is the best
     assert whole.history[0]["val_loss"] < whole.history[1]["val_loss"]
@@ -258,20 +258,20 @@ def test_run_interrupted_within_a_step_and_resumed_ends_with_the_same_weights(da
     assert [row["step"] for row in cut.history] == [3]
 
 
-def test_weights_that_the_last_step_made_nan_are_told_with_its_records(data, tmp_path):
+def test_weights_that_the_last_step_made_nan_are_reported_with_its_records(data, tmp_path):
     with pytest.raises(NonFiniteError) as caught:
         train(make(), data, tmp_path / "run", epochs=1, callbacks=[Spoil(3)])
     assert (caught.value.epoch, caught.value.step, len(caught.value.records)) == (0, 2, 16)
 
 
-def test_model_that_penstock_compiled_is_compiled_anew(data, tmp_path):
+def test_model_that_penstock_compiled_is_compiled_again(data, tmp_path):
     model = make(rate=None)
     train(model, data, tmp_path / "one", epochs=1)
     run = train(model, data, tmp_path / "two", epochs=1, learning_rate=0.5, patience=None)
     assert run.history[0]["learning_rate"] == pytest.approx(0.005, rel=0.01)
 
 
-def test_run_goes_on_with_the_model_that_it_began_with(data, tmp_path):
+def test_run_resumes_with_the_model_that_it_began_with(data, tmp_path):
     def build(dropout):
         model = make()
         model.built_from = ps.options.ModelOptions(dropout=dropout).resolved()
