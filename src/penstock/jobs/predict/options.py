@@ -1,4 +1,4 @@
-"""How to predict: every choice with its default, checked when made. One class, one group of flags."""
+"""Options of a prediction, with their defaults, checked when they are made: one class, one group of flags."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from penstock.foundation.wording import check_keywords
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 
-_MOST_WORKERS = 8  # beyond that a model is what takes the time
+_MOST_WORKERS = 8  # with more threads, the model is the bottleneck
 
 WITHOUT_LABELS: Final = "For data without labels: penstock predict RUN DATA, in Python ps.predict(run, data)."
-"""The advice for an evaluation on data without labels."""
+"""Advice for an evaluation on data without labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """Choices of a prediction.
+    """Options of a prediction.
 
     Attributes:
         split: Name of the split of a data set or TFRecords; not needed if there is only one.
         keep: Columns of the data that are copied into the output.
-        batch_size: Rows that the model sees at once; by default as many as take about 4 MiB: 32 to 1,024.
-        on_error: What a row gets that does not fit: "raise" its error, "skip" it with a line in the log, or
+        batch_size: Number of rows per call of the model; by default 32 to 1,024 rows, about 4 MiB.
+        on_error: What happens to a row that is not valid: "raise" its error, "skip" it and log a line, or
             "collect" its error in `Predictions.rejected`. Such a row is not in the output.
-        max_rejects: How many rows may be left out before the run gives up.
+        max_rejects: Maximum number of skipped rows; one more is an error.
         overwrite: Whether an existing file may be replaced. It is kept until the new one is complete.
-        model: The `keras.Model`, for a run of a model of one's own.
-        functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
-        workers: How many threads make batches; as many as there are cores, at most 8, if not said. The result
-            is the same.
-        delimiter: Between the cells of a CSV; a comma, or a tab in a `.tsv`.
-        encoding: Of a CSV.
+        model: The `keras.Model`, for a run with your own model.
+        functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
+            already.
+        workers: Number of threads that make batches; by default the number of cores, at most 8. The result
+            does not depend on it.
+        delimiter: Delimiter of the cells of a CSV; by default a comma, or a tab in a `.tsv`.
+        encoding: Encoding of a CSV.
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
-        short_rows: What a row of a CSV gets that has too few cells: "raise" or "fill".
+        short_rows: What happens to a row of a CSV with too few cells: "raise" an error, or "fill" it with
+            missing values.
 
     Example:
         >>> PredictOptions(keep="name").keep
@@ -67,7 +69,7 @@ class PredictOptions:
         checks.integers("batch_size", "workers", least=1)
         checks.instance("functions", Mapping, "functions by name")
         checks.flags("overwrite")
-        _ = self.read_as()  # what reading checks is checked now, before any work
+        _ = self.read_as()  # checks the options of reading before any work
 
     @property
     def num_workers(self) -> int:
@@ -75,7 +77,7 @@ class PredictOptions:
         return self.workers or min(_MOST_WORKERS, len(os.sched_getaffinity(0)))
 
     def read_as(self, missing: tuple[str, ...] = ("",)) -> SourceOptions:
-        """Return the choices that reading raw data needs; `missing` is what counts if it was not said."""
+        """Return the options for reading raw data; `missing` is the default for the option of that name."""
         return SourceOptions(
             delimiter=self.delimiter,
             encoding=self.encoding,
@@ -85,7 +87,7 @@ class PredictOptions:
 
 
 class PredictChoices(TypedDict, total=False):
-    """The keywords of `penstock.predict`: the attributes of `PredictOptions`."""
+    """Keyword arguments of `penstock.predict`: the attributes of `PredictOptions`."""
 
     split: str | None
     keep: str | tuple[str, ...]
@@ -103,10 +105,10 @@ class PredictChoices(TypedDict, total=False):
 
 
 def make_predict_options(**choices: Unpack[PredictChoices]) -> PredictOptions:
-    """Return the options for some keywords.
+    """Return the options of some keyword arguments.
 
     Raises:
-        OptionError: There is no such option, or it has a value that it cannot have.
+        OptionError: An option does not exist, or its value is not valid.
     """
     check_keywords(choices, (each.name for each in fields(PredictOptions)), "predict")
     return PredictOptions(**choices)

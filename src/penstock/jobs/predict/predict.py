@@ -1,7 +1,7 @@
 """From new data to predictions: the job behind `penstock.predict` and `penstock predict`.
 
-In: a trained run, data raw or stored, and choices. Out: a table, or a file that is complete, or an error and
-no file. Rows stream from the data through the run's pipeline and model to the output, in order.
+In: a trained run, raw or stored data, and options. Out: a table or a complete file; after an error, no file.
+Rows stream from the data through the run's pipeline and model to the output, in order.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 
 if TYPE_CHECKING:
-    from penstock.training.run import Run  # Keras, which a run that is given has loaded already
+    from penstock.training.run import Run  # imports Keras, which a `Run` object has loaded already
 
 _log = logging.getLogger("penstock")
 
 
 @dataclass(frozen=True)
 class PredictProgress:
-    """How far a prediction has come.
+    """Progress of a prediction.
 
     Attributes:
-        num_rows: Rows predicted so far.
-        num_skipped: Rows left out so far.
-        num_bytes: Bytes of the data read so far.
-        total_bytes: Bytes of the data in all, or None if that is unknown.
+        num_rows: Number of rows predicted so far.
+        num_skipped: Number of rows skipped so far.
+        num_bytes: Number of bytes of the data read so far.
+        total_bytes: Size of the data in bytes, or None if it is unknown.
     """
 
     num_rows: int
@@ -58,33 +58,35 @@ OnPredict: TypeAlias = Callable[[PredictProgress], None]
 def predict(
     run: Run | PathLike, data: object, out: PathLike | None = None, **options: Unpack[PredictChoices]
 ) -> Predictions:
-    """Predict on new data: the pipeline and the model of a run, row by row, in order.
+    """Predict on new data with the pipeline and the model of a run, in the order of the rows.
 
-    New rows are encoded by the schema that the run was trained with: no type is guessed anew. Columns of
-    targets and weights need not be there. A column that is not there counts as missing where the model was
-    trained to take that, and is an error elsewhere; a category that was never seen goes to the slot for such.
+    New rows are encoded with the schema that the run was trained with: no type is inferred again. Columns of
+    targets and weights are not needed. If another column does not exist, its values count as missing if the
+    model was trained with missing values, and otherwise it is an error. A category that did not occur in
+    training gets the code for unknown values.
 
-    The output has the id of each row, or its number from 0, or the path of an image; the columns of `keep`;
-    and for each target, after its kind:
+    The output has the id of each row, its number from 0, or the path of the image; the columns of `keep`; and
+    for each target, depending on its kind:
 
-    - classes: `NAME`, the label; `NAME_probability`, that of this label; `NAME_probability_LABEL` for each;
-    - sets of classes: `NAME`, a list of labels, and `NAME_probability_LABEL` for each;
+    - one of several classes: `NAME`, the label; `NAME_probability`, the probability of this label;
+      `NAME_probability_LABEL`, the probability of each label;
+    - sets of classes: `NAME`, a list of labels, and `NAME_probability_LABEL`, the probability of each label;
     - numbers: `NAME`, in the units of the data.
 
-    A target that is kept is `NAME_true` there.
+    A target that is named in `keep` becomes `NAME_true`.
 
     Args:
-        run: A run, or its folder.
-        data: A split; a data set or TFRecords; or what `penstock.convert` takes: paths of CSV, Parquet, JSON
-            lines, Arrow or images, a table, a dict of arrays, an iterable of dicts.
-        out: The file to write, `.parquet`, `.csv` or `.jsonl`. It appears when it is complete. Without it the
-            predictions are returned as a table.
-        options: Everything else; see `penstock.options.PredictOptions`.
+        run: A run, or the path of its folder.
+        data: A split, a data set, TFRecords, or raw data as for `penstock.convert`: paths of CSV, Parquet,
+            JSON lines, Arrow or image files, a table, a dict of arrays, or an iterable of dicts.
+        out: Path of the file to write, with the suffix `.parquet`, `.csv` or `.jsonl`. The file appears when
+            it is complete. By default, the predictions are returned as a table.
+        options: Attributes of `penstock.options.PredictOptions`.
 
     Raises:
-        SchemaError: A column that the model needs is not there, or is another than it was.
-        FieldError: A row does not fit.
-        PathError: The output is there already, and may not be overwritten.
+        SchemaError: A column that the model needs does not exist, or its type has changed.
+        FieldError: A row is not valid.
+        PathError: The output file already exists, and `overwrite` is False.
 
     Example:
         >>> import penstock as ps
@@ -112,7 +114,7 @@ def run_prediction(
     on_progress: OnPredict | None = None,
     write: Write | None = None,
 ) -> Predictions:
-    """Predict, and return what was done.
+    """Predict, and return the predictions or a summary of the file that was written.
 
     Args:
         run: As for `predict`.
@@ -120,7 +122,7 @@ def run_prediction(
         out: As for `predict`.
         options: All options.
         on_progress: Called with the progress after each batch.
-        write: Takes the bytes of a CSV, if there is no file.
+        write: Called with the bytes of a CSV if `out` is None; without it, the result has a table.
 
     Raises:
         PenstockError: See `predict`.
@@ -142,14 +144,14 @@ def run_prediction(
         most = 0 if options.on_error == "raise" else options.max_rejects
         batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
         answered = work.answer(stack.enter_context(closing(batches)))
-        first = list(itertools.islice(answered, 1))  # if that fails, nothing has been written
+        first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
         take = held.append
         if write is not None:
             take = stack.enter_context(open_writer(suffix, answers.schema, write)).write
         for batch in itertools.chain(first, answered):
             take(batch)
-    return work.account(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
+    return work.summarize(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
 
 def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
@@ -158,7 +160,7 @@ def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
     with importing_keras("predict"):
-        from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
+        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
     return open_run(run, options.model, options.functions)
 
@@ -167,10 +169,10 @@ def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
     if not options.overwrite:
         refuse_existing(path)
     given = data if isinstance(data, list | tuple) else [data]
-    place = path.resolve()
+    target = path.resolve()
     for each in given:
-        if isinstance(each, str | os.PathLike) and Path(each).resolve() == place:
-            raise PathError("the output is the data itself", path=path, advice="Choose another name.")
+        if isinstance(each, str | os.PathLike) and Path(each).resolve() == target:
+            raise PathError("the output is also the input data", path=path, advice="Choose another name.")
 
 
 class _Work:
@@ -193,7 +195,7 @@ class _Work:
         self._head: list[pa.RecordBatch] = []
 
     def answer(self, batches: Iterator[ModelBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the output."""
+        """Yield the rows of the output, one record batch per batch of the model."""
         ask = None
         for batch in batches:
             for refusal in batch.refusals:
@@ -212,8 +214,8 @@ class _Work:
                     PredictProgress(self._num_rows, self._refused.num_skipped, self._num_bytes, total)
                 )
 
-    def account(self, out: Path | None, table: pa.Table | None) -> Predictions:
-        """Return what was done."""
+    def summarize(self, out: Path | None, table: pa.Table | None) -> Predictions:
+        """Return the result of the prediction."""
         head = pa.Table.from_batches(self._head, self._answers.schema)
         rows, notes = self._rows, (*self._rows.cautions, *self._rows.notes)
         return Predictions(
@@ -229,5 +231,5 @@ class _Work:
 
 
 def _find_folder(run: Run) -> Path | None:
-    """Return the folder of the data set that a run was trained on; None, of files that form none."""
+    """Return the folder of the data set that a run was trained on; None if it was trained on single files."""
     return run.data if isinstance(run.data, Path) else None

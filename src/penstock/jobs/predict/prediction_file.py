@@ -1,7 +1,7 @@
-"""Predictions to a file, as they come: Parquet, CSV or JSON lines.
+"""Writing of predictions to a file, batch by batch: Parquet, CSV or JSON lines.
 
-In: record batches. Out: bytes. A CSV quotes what needs it, and an empty text, which is not nothing; lists are
-JSON in it. Memory does not grow with the rows.
+In: record batches. Out: bytes. In a CSV, cells are quoted where needed, an empty text is quoted because it is
+not a missing value, and lists are JSON. Memory use does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class BatchWriter(Protocol):
     """Writes record batches of one schema."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Write some rows."""
 
     def close(self) -> None:
-        """Write what is left, and the end of the file."""
+        """Write the remaining rows and the end of the file."""
 
     def abandon(self) -> None:
-        """Write nothing more."""
+        """Stop writing after an error."""
 
 
 def check_suffix(path: Path) -> str:
-    """Return what the name of an output ends in.
+    """Return the suffix of the name of an output file.
 
     Raises:
-        OptionError: That is no format that is written.
+        OptionError: Predictions cannot be written in such a format.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -55,14 +55,14 @@ def check_suffix(path: Path) -> str:
             path=path,
             expected=f"a name that ends in {list_choices(SUFFIXES)}",
             got=show(path.name),
-            advice=f"Say {str(path.with_suffix('.parquet'))!r}.",
+            advice=f"For example: {str(path.with_suffix('.parquet'))!r}.",
         )
     return suffix
 
 
 @contextmanager
 def open_writer(suffix: str, schema: pa.Schema, write: Write) -> Iterator[BatchWriter]:
-    """Write rows in the format of a suffix; after an error, nothing more.
+    """Open a writer for the format of a suffix; after an error, it writes nothing more.
 
     Raises:
         OptionError: The format cannot hold a column.
@@ -84,15 +84,15 @@ def _make_writer(suffix: str, schema: pa.Schema, write: Write) -> BatchWriter:
             raise OptionError(
                 f"column {show(field.name)}",
                 field=field.name,
-                expected="values that are text, numbers or lists of them",
+                expected="text, numbers or lists of them",
                 got="bytes",
-                advice="Write '.parquet', or do not keep it.",
+                advice="Write a '.parquet' file, or do not keep the column.",
             )
     return CsvRows(schema, write) if suffix == ".csv" else JsonRows(write)
 
 
 class ParquetRows:
-    """Row groups of some 65,536 rows."""
+    """Writer of a Parquet file with row groups of about 65,536 rows."""
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
         self._schema = schema
@@ -102,7 +102,7 @@ class ParquetRows:
         self._num_rows = self._num_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Write some rows."""
         self._held.append(batch)
         self._num_rows += batch.num_rows
         self._num_bytes += batch.nbytes
@@ -110,13 +110,13 @@ class ParquetRows:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, and the footer."""
+        """Write the remaining rows and the footer."""
         if self._held:
             self._flush()
         self._writer.close()
 
     def abandon(self) -> None:
-        """Let go of the writer, whose footer goes nowhere."""
+        """Close the writer without writing its footer."""
         self._sink.is_open = False
         self._writer.close()
 
@@ -128,32 +128,32 @@ class ParquetRows:
 
 
 class CsvRows:
-    """Lines of a CSV, with a header."""
+    """Writer of a CSV file with a header."""
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
         self._write = write
         self._write(_line(map(_quote, schema.names)))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Write some rows."""
         columns = [_write_cells(column) for column in batch.columns]
         self._write(b"".join(_line(cells) for cells in zip(*columns, strict=True)))
 
     def close(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: every row is already written."""
 
     def abandon(self) -> None:
         """Do nothing."""
 
 
 class JsonRows:
-    """An object a line."""
+    """Writer of JSON lines: one object per row."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Write some rows."""
         names = batch.schema.names
         columns = [[_plain(value) for value in _shortest(column)] for column in batch.columns]
         lines = (
@@ -163,7 +163,7 @@ class JsonRows:
         self._write(b"".join(f"{line}\n".encode("utf-8", "backslashreplace") for line in lines))
 
     def close(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: every row is already written."""
 
     def abandon(self) -> None:
         """Do nothing."""
@@ -197,7 +197,7 @@ def _line(cells: Iterable[str]) -> bytes:
 
 
 def _shortest(column: Any) -> list[Any]:
-    """Return Python values; floats of 32 bits by their shortest digits, not by those of a double."""
+    """Return Python values; a float32 becomes the float64 with its shortest decimal digits."""
     if pa.types.is_float32(column.type):
         texts = pc.cast(column, pa.string()).to_pylist()
         return [None if text is None else float(text) for text in texts]
@@ -209,7 +209,7 @@ def _shortest(column: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: it has no NaN."""
+    """Return a value for JSON, with None instead of NaN and infinity, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return [_plain(each) for each in value] if isinstance(value, list) else value

@@ -1,6 +1,7 @@
-"""Predictions: columns of a table (labels in the field's own type, probabilities, numbers), and the result.
+"""Predictions as columns of a table: labels in the type of the field, probabilities, numbers.
 
-In: tasks, and a model's outputs by target. Out: Arrow columns; `Predictions`, what a prediction returns.
+In: tasks, and the outputs of a model by target. Out: Arrow columns, and `Predictions`, the result of a
+prediction.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _Array = Any
 
 
 class Answer:
-    """The columns of one target.
+    """Output columns of one target.
 
     Attributes:
-        fields: Their names and types.
+        fields: Names and types of the columns.
     """
 
     def __init__(self, task: Task) -> None:
@@ -44,7 +45,7 @@ class Answer:
         self.fields: list[pa.Field[Any]] = fields
 
     def make(self, values: NDArray[Any]) -> list[_Array]:
-        """Return the arrays for what the model said of some rows; where that is NaN, there is no label."""
+        """Return the arrays of some rows, from the outputs of the model; the label of NaN is null."""
         kind = self._task.kind
         if kind == "regression":
             return [self._make_numbers(values)]
@@ -67,8 +68,8 @@ class Answer:
             return kind
         return pa.list_(pa.float32(), self._task.units) if self._task.shape else pa.float32()
 
-    def _name(self, codes: NDArray[np.int64], is_nothing: NDArray[np.bool_]) -> _Array:
-        return self._labels.take(pa.array(codes, mask=is_nothing if is_nothing.any() else None))
+    def _name(self, codes: NDArray[np.int64], is_null: NDArray[np.bool_]) -> _Array:
+        return self._labels.take(pa.array(codes, mask=is_null if is_null.any() else None))
 
     def _make_sets(self, chances: NDArray[np.float32]) -> _Array:
         rows, codes = np.nonzero(chances >= THRESHOLD)
@@ -81,23 +82,23 @@ class Answer:
 
 
 class Answers:
-    """The columns of all targets, after those that are kept; a target that is kept is named `NAME_true`.
+    """Output columns of all targets, after the kept columns; a target that is kept is named `NAME_true`.
 
     Attributes:
-        schema: All columns of the output.
+        schema: Names and types of all columns of the output.
     """
 
     def __init__(self, tasks: Mapping[str, Task], kept: pa.Schema) -> None:
-        """Find the columns.
+        """Determine the columns.
 
         Raises:
-            OptionError: Two of them have one name.
+            OptionError: Two columns have the same name.
         """
         self._answers = {name: Answer(task) for name, task in tasks.items()}
         fields = [each for answer in self._answers.values() for each in answer.fields]
         columns = list(kept)
         for index, column in enumerate(columns):
-            if index and column.name in tasks:  # the first names the row
+            if index and column.name in tasks:  # the first column identifies the row
                 columns[index] = column.with_name(f"{column.name}_true")
         self.schema = pa.schema([*columns, *fields])
         _refuse_clash([column.name for column in columns], [column.name for column in fields])
@@ -146,7 +147,7 @@ def _word(label: object) -> str:
 
 
 HEAD_ROWS: Final = 10
-"""So many rows are shown."""
+"""Number of rows that are shown."""
 
 _MOST_COLUMNS: Final = 8
 _MOST_CHARS: Final = 24
@@ -155,17 +156,17 @@ _MOST_NAME_CHARS: Final = 40
 
 @dataclass(frozen=True)
 class Predictions:
-    """What was predicted.
+    """Result of a prediction.
 
     Attributes:
-        num_rows: How many rows there are predictions of.
-        num_skipped: How many rows of the data were left out, as they did not fit.
-        out: The file that was written, or None.
-        table: The predictions, where no file was written; or None.
-        head: The first rows.
-        rejected: The errors of the rows left out, under `on_error="collect"`.
-        notes: What a person should hear about the data.
-        cautions: Those of the notes that tell what predictions depend on, such as a column that is not there.
+        num_rows: Number of rows that were predicted.
+        num_skipped: Number of rows of the data that were skipped because they are not valid.
+        out: Path of the file that was written, or None.
+        table: Predictions, if no file was written, or None.
+        head: First rows of the predictions.
+        rejected: Errors of the skipped rows, with `on_error="collect"`.
+        notes: Notes about the data.
+        cautions: Those notes that may change predictions, such as a column that does not exist.
     """
 
     num_rows: int
@@ -179,11 +180,11 @@ class Predictions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return tuple(self.head.schema.names)
 
     def to_arrow(self) -> pa.Table:
-        """Return the predictions; those that were written are read back, all of them."""
+        """Return the predictions as an Arrow table; predictions in a file are read completely."""
         if self.table is not None:
             return self.table
         path = str(self.out)
