@@ -1,7 +1,7 @@
-"""Columns of new data: those that a model is fed with, without targets, and those that the output keeps.
+"""Columns of new data: the inputs of the model, and the columns that the output keeps.
 
-In: a pipeline, fields, columns of new data or none. Out: columns as decoding gives them, whatever they come
-from; an error for a missing column that cannot be missing; an Arrow schema of the kept columns.
+In: a pipeline, fields, and encoded columns. Out: columns as decoding returns them; an error if a required
+column does not exist; the Arrow schema of the kept columns.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ _MOST_LISTED: Final = 8
 
 
 def can_lack(inputs: Pipeline, name: str) -> bool:
-    """Whether rows may have no value of a field, as rows in training could or as its transform allows."""
+    """Whether rows may lack a value of a field: it was optional in training, or its transform allows it."""
     transform = inputs.transforms.get(name)
     return inputs.schema[name].optional or (transform is not None and transform.takes_missing)
 
 
 def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str], source: str) -> list[str]:
-    """Return the fields that the data does not have, and that may be missing.
+    """Return the input fields that the data does not have, all of which may be missing.
 
     Args:
-        inputs: The pipeline of the inputs.
-        there: The fields that the data has.
-        columns: All columns that it has.
-        source: What messages call the data.
+        inputs: Pipeline of the inputs.
+        there: Fields that the data has.
+        columns: All columns of the data.
+        source: Name of the data in messages.
 
     Raises:
-        SchemaError: A target does not exist; or an input does not exist and cannot be missing, or a column
-            has almost its name; or no input exists.
+        SchemaError: A target does not exist; an input does not exist and is required, or a column has a
+            similar name; or no input exists.
     """
     absent = [name for name in inputs.fields if name not in there]
     spelt = {_spell(column) for column in columns if column not in there}
     for name in absent:
-        # `Age` for `age` is a slip, and all of its values missing would be another answer.
+        # `Age` for `age` is a typing error; with all values missing, predictions would be wrong.
         if inputs.schema[name].role == "target":
             raise _refuse_unlabelled(name, columns, source)
         if not _takes_nothing(inputs, name) or _spell(name) in spelt:
@@ -66,12 +66,12 @@ def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str]
 
 
 def _spell(name: str) -> str:
-    """Return a name without what is often misspelled: case, spaces, dashes."""
+    """Return a name without case, spaces and dashes, which are often misspelled."""
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def _takes_nothing(inputs: Pipeline, name: str) -> bool:
-    """Whether a whole column can be missing: found by trying, as a transform may refuse missing values."""
+    """Whether a whole column may be missing; tried with one row, because a transform may refuse it."""
     if not can_lack(inputs, name):
         return False
     transform = inputs.transforms.get(name)
@@ -86,12 +86,14 @@ def _takes_nothing(inputs: Pipeline, name: str) -> bool:
 def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockError:
     nearest = find_nearest(name, columns)
     advice = (
-        f"Rename {show(nearest)}, if that is it." if nearest else "Add it to the data: the model reads it."
+        f"Rename {show(nearest)}, if that is the column."
+        if nearest
+        else "Add it to the data: the model reads it."
     )
     return SchemaError(
         f"{source}: no column {show(name)}",
         field=name,
-        expected=f"the columns that the model was trained on, {show(name)} among them",
+        expected=f"the columns that the model was trained on, including {show(name)}",
         got=_list_columns(columns),
         advice=advice,
     )
@@ -99,7 +101,7 @@ def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockEr
 
 def _refuse_unlabelled(name: str, columns: Sequence[str], source: str) -> PenstockError:
     nearest = find_nearest(name, columns)
-    hint = f"Rename {show(nearest)}, if that is it. " if nearest else ""
+    hint = f"Rename {show(nearest)}, if that is the column. " if nearest else ""
     return SchemaError(
         f"{source}: no column {show(name)}",
         field=name,
@@ -122,14 +124,14 @@ def make_absent(field: Field, num_rows: int) -> Column:
 
 
 def as_decoded(field: Field, column: Column | Deferred, faulty: Sequence[int] = ()) -> CodedColumn:
-    """Return an encoded column as decoding would give it back.
+    """Return an encoded column as decoding would return it.
 
-    Deferred values are fetched. Rows that lack the field hold its default, or zeros.
+    Deferred values are read. Rows that lack the field have its default, or zeros.
 
     Args:
         field: Field of the column.
-        column: As `encode_column` returns it.
-        faulty: Rows that do not fit: what they hold means nothing, and is not fetched.
+        column: Column, as `encode_column` returns it.
+        faulty: Rows that are not valid; their values are not read.
     """
     if isinstance(column, Deferred) and len(faulty):
         present = np.ones(len(column), np.bool_) if column.present is None else column.present.copy()
@@ -146,7 +148,7 @@ def as_decoded(field: Field, column: Column | Deferred, faulty: Sequence[int] = 
 
 
 def _as_stored(field: Field, column: Column) -> Column:
-    # A tensor that is stored as a list is encoded in the type of the list, and comes back in its own.
+    # A tensor that is stored as a list is encoded with the type of the list, and decoded with its own.
     if isinstance(field, Tensor) and isinstance(column, Dense):
         values = column.values.astype(field.dtype, copy=False)
         return Dense(values.reshape((len(column), *field.shape)), column.present)
@@ -154,7 +156,7 @@ def _as_stored(field: Field, column: Column) -> Column:
 
 
 def _stand_in(field: Field) -> Column:
-    """Return one row that holds what rows without the field hold."""
+    """Return a column of one row, with the value that decoding gives to rows without the field."""
     plan = ColumnPlan("", "", replace(field, role="input", optional=True), nan="value")
     raw: RawColumn = pa.nulls(1) if field.default is None else as_objects([field.default])
     if isinstance(field.default, float):
@@ -167,17 +169,17 @@ def _stand_in(field: Field) -> Column:
 
 
 ROW: Final = "row"
-"""The column that numbers the rows from 0, where nothing else names them."""
+"""Name of the column with the row numbers, from 0, if the data has no id."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """One column: the rows' numbers, a field's values, or a raw column as it is.
+    """One kept column: the row numbers, the values of a field, or a raw column unchanged.
 
     Attributes:
-        source: The name of the field, or of the raw column.
-        field: What its values are, or None where they are taken as they are.
-        is_row: Whether it numbers the rows.
+        source: Name of the field or of the raw column.
+        field: Field of the values, or None for a raw column.
+        is_row: Whether the column has the row numbers.
     """
 
     source: str
@@ -186,23 +188,23 @@ class Kept:
 
 
 class Keeping:
-    """The columns, by the names that they have in the output."""
+    """Kept columns by their names in the output."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Kept] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names in the output."""
+        """Names of the columns in the output."""
         return tuple(self.entries)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields whose values are needed."""
+        """Names of the fields whose values are kept."""
         return tuple(each.source for each in self.entries.values() if each.field is not None)
 
     def add_row(self) -> None:
-        """Number the rows."""
+        """Keep the row numbers."""
         self.entries[ROW] = Kept(ROW, is_row=True)
 
     def add_field(self, name: str, source: str, field: Field) -> None:
@@ -210,11 +212,11 @@ class Keeping:
         self.entries[name] = Kept(source, field)
 
     def add_raw(self, name: str, source: str) -> None:
-        """Keep a raw column as it is."""
+        """Keep a raw column unchanged."""
         self.entries[name] = Kept(source)
 
     def find_types(self, raw: Mapping[str, RawColumn]) -> pa.Schema:
-        """Return the types in the output; a raw column has the type of its first values, or text."""
+        """Return the Arrow schema of the columns; a raw column has the type of its first values, or text."""
         fields = []
         for name, each in self.entries.items():
             kind: pa.DataType = pa.large_string()
@@ -229,7 +231,7 @@ class Keeping:
 
 
 def plain_array(raw: RawColumn) -> Any:
-    """Return a raw column as an Arrow array; objects that Arrow does not know, as text."""
+    """Return a raw column as an Arrow array; objects that Arrow does not support become text."""
     if not isinstance(raw, np.ndarray):
         return raw
     values: Any = raw if raw.ndim == 1 else raw.tolist()
@@ -240,10 +242,10 @@ def plain_array(raw: RawColumn) -> Any:
 
 
 def as_type(name: str, array: Any, kind: Any) -> Any:
-    """Return an array in the type that the rows before had.
+    """Return an array with the type of the previous rows.
 
     Raises:
-        SourceError: It cannot be.
+        SourceError: It cannot be converted.
     """
     if array.type == kind:
         return array
@@ -253,7 +255,7 @@ def as_type(name: str, array: Any, kind: Any) -> Any:
         raise SourceError(
             f"column {name!r}",
             field=name,
-            expected=f"{kind}, as in the rows before",
+            expected=f"{kind}, as in the previous rows",
             got=array.type,
             advice="Give the column one type, or do not keep it.",
         ) from None

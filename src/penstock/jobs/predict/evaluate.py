@@ -1,7 +1,7 @@
-"""How good a run is: the job behind `penstock.evaluate` and `penstock evaluate`.
+"""Evaluation of a run on labelled data: the job behind `penstock.evaluate` and `penstock evaluate`.
 
-In: a run, and stored or raw labelled data. Out: an `Evaluation`. Inputs go through the run's own pipeline,
-whatever the statistics and vocabularies of the data are.
+In: a run, and stored or raw labelled data. Out: an `Evaluation`. Inputs are transformed by the pipeline of
+the run, with its own statistics and vocabularies.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from penstock.training.run import Run  # which imports Keras
+    from penstock.training.run import Run  # imports Keras
 
 USUAL_SPLIT: Final = "test"
 READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
-"""The options of `PredictOptions` that an evaluation on raw data takes, too."""
+"""Options of `PredictOptions` that an evaluation on raw data also takes."""
 
 _OTHER_SPLIT: Final = "Name another split: --split NAME, in Python split=NAME."
 _OTHER_DATA: Final = (
@@ -58,7 +58,7 @@ _TOO_GOOD: Final = "scores on new data may be lower"
 
 
 class EvaluateChoices(TypedDict, total=False):
-    """The keywords of `penstock.evaluate`: the attributes of `EvaluateOptions`, and how raw data is read."""
+    """Keyword arguments of `penstock.evaluate`: attributes of `EvaluateOptions`, and options of reading."""
 
     batch_size: int | None
     slices: str | tuple[str, ...] | list[str]
@@ -84,27 +84,28 @@ def evaluate(
     functions: Mapping[str, MapFunction] | None = None,
     **options: Unpack[EvaluateChoices],
 ) -> Evaluation:
-    """Say how good a run is on a split: scores with intervals, which inputs matter, the worst mistakes.
+    """Evaluate a run on a split: scores with intervals, importance of the inputs, the worst mistakes.
 
-    Every record counts alike, also where the data has weights.
+    Every record counts the same, even if the data has weights.
 
     Args:
-        run: A run, or its folder.
-        data: A split; a data set, or the path of one, or paths of TFRecords, of which a split is taken; or
-            raw labelled data, which is anything that `convert` takes: its rows are encoded as those of the
-            run's data were, and rows without a label are left out. The data set of the run, if not given.
-        split: The name of the split; "test" if not given, or the only split of other data than the run's.
-        model: The `keras.Model`, for a run of a model of one's own.
-        functions: Those of the pipeline's maps, by name: no code is stored. A run that is open has them.
-        options: Everything else; see `penstock.options.EvaluateOptions`, and for raw data `on_error`,
+        run: A run, or the path of its folder.
+        data: A split; a data set, its path, or paths of TFRecords; or raw labelled data, as for `convert`.
+            Raw rows are encoded like the data of the run, and rows without a label are left out. By default,
+            the data set of the run.
+        split: Name of the split; by default "test", or the only split of data that is not the run's own.
+        model: The `keras.Model`, for a run with your own model.
+        functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
+            already.
+        options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
             `max_rejects`, `delimiter`, `encoding`, `missing` and `short_rows` of `predict`.
 
     Raises:
-        UnknownNameError: There is no such split, or a field that the model needs does not exist.
-        SchemaError: A field is not what it was when the run was trained.
-        OptionError: An option has an impossible value.
+        UnknownNameError: The split does not exist, or a field that the model needs does not exist.
+        SchemaError: The type of a field has changed since the run was trained.
+        OptionError: An option is not valid.
         SourceError: Raw data cannot be read, or no row has a label.
-        FieldError: A row has a target that the run does not know, or does not fit.
+        FieldError: A row is not valid, or its target is not a class of the run.
 
     Example:
         ```python
@@ -130,7 +131,7 @@ def run_evaluation(
     functions: Mapping[str, MapFunction] | None = None,
     reading: PredictOptions | None = None,
 ) -> Evaluation:
-    """Evaluate, and report progress; the arguments are those of `evaluate`, and how raw data is read.
+    """Evaluate a run, and report progress; the arguments are those of `evaluate`, with options as objects.
 
     Raises:
         PenstockError: See `evaluate`.
@@ -147,7 +148,7 @@ def run_evaluation(
             expected = "none for raw data, which has no splits"
             raise OptionError("split", expected=expected, got=show(split))
         pipeline = opened.pipeline.without_weights()
-        # What reads raw data is loaded for raw data alone.
+        # The modules that read raw data are imported only for raw data.
         with importing("evaluating raw data"):
             from penstock.jobs.predict.labelled import store_labelled  # noqa: PLC0415
 
@@ -171,7 +172,7 @@ def _open_run(run: Run | PathLike, model: Any, functions: Mapping[str, MapFuncti
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return run
     with importing_keras("evaluate"):
-        from penstock.training.run import open_run  # noqa: PLC0415 - Keras, when asked for
+        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
     return open_run(run, model, functions)
 
@@ -179,13 +180,13 @@ def _open_run(run: Run | PathLike, model: Any, functions: Mapping[str, MapFuncti
 def _open_split(
     run: Run, data: Any, split: str | None, schema: Mapping[str, Field]
 ) -> tuple[Split, list[str]]:
-    """Return the split, and what to know about it."""
+    """Return the split, and notes about it."""
     if isinstance(data, Split):
         return data, _note_change(run, data)
     dataset = data if isinstance(data, Dataset) else _open_data(run, data, schema)
     name = split or USUAL_SPLIT
     if split is None and data is not None and len(dataset) == 1 and not _is_own(run.data, dataset.paths):
-        name = dataset.splits[0]  # data that was passed to be evaluated on
+        name = dataset.splits[0]  # the data was passed for this evaluation
     if name not in dataset:
         there = ", ".join(show(each) for each in dataset.splits)
         raise UnknownNameError(
@@ -213,7 +214,7 @@ def _check_targets(tasks: Mapping[str, Task], split: Split) -> None:
 
 
 def _note_change(run: Run, given: Dataset | Split) -> list[str]:
-    """Say so if the run's own data set is not any more what the run was trained on."""
+    """Return a note if the data set of the run was made again after the run was trained."""
     folder = getattr(run, "folder", None)
     trained = None if folder is None else read_train_fingerprint(folder)
     if trained is None or not _is_own(run.data, given.paths):
@@ -223,7 +224,7 @@ def _note_change(run: Run, given: Dataset | Split) -> list[str]:
         if dataset[_name_trained(dataset)].as_source().fingerprint == trained:
             return []
     except PenstockError:
-        return []  # of another split than the one that is evaluated
+        return []  # the error is about another split than the one that is evaluated
     return [
         "the data set was made again after the run was trained on it: the model may have seen these records, "
         "and then the scores are too good"
@@ -237,25 +238,25 @@ def _note_training(run: Run, split: Split) -> list[str]:
     is_own = _is_own(run.data, split.paths)
     try:
         if trained is not None:
-            # Without a manifest, a fingerprint does not tell files of equal names and sizes apart.
+            # Without a manifest, files of equal names and sizes have the same fingerprint.
             is_known = is_own or all((path.parent / MANIFEST_NAME).exists() for path in split.paths)
             is_trained = is_known and split.as_source().fingerprint == trained
         else:
             is_trained = is_own and split.name == _name_trained(open_dataset(run.data))
     except PenstockError:
-        return []  # of other files than those of the split, which is evaluated next
+        return []  # the error is about files that are not in this split
     if not is_trained:
         return []
     settings = getattr(run, "settings", {})
-    facts, options = settings.get("facts"), settings.get("train")
-    is_held_out = isinstance(facts, Mapping) and facts.get("validation") == HELD_OUT
+    info, options = settings.get("facts"), settings.get("train")
+    is_held_out = isinstance(info, Mapping) and info.get("validation") == HELD_OUT
     share = options.get("hold_out") if is_held_out and isinstance(options, Mapping) else None
     part = f", except for {share:.0%} held out" if isinstance(share, float) else ""
     return [f"the model was trained on these records{part}: {_TOO_GOOD}"]
 
 
 def _note_source(run: Run, data: object) -> list[str]:
-    """Return a note if raw data is in the files that the run's data set was made from."""
+    """Return a note if raw data is in the files that the data set of the run was made from."""
     own = _resolve_paths(getattr(run, "settings", {}).get("source"))
     is_own = not own.isdisjoint(_resolve_paths(data))
     return [f"the model was trained on rows of this data: {_TOO_GOOD}"] if is_own else []
@@ -271,7 +272,7 @@ def _name_trained(dataset: Dataset) -> str:
 
 
 def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
-    """Whether files are in the place of those that a run was trained on."""
+    """Whether files have the paths, or are in the folder, of the data that a run was trained on."""
     own = {path.resolve() for path in ([data] if isinstance(data, Path) else data)}
     return all(not own.isdisjoint((path.resolve(), path.resolve().parent)) for path in paths)
 
@@ -283,7 +284,7 @@ def _open_data(run: Run, data: PathLike | Sequence[PathLike] | None, schema: Map
         if data is not None:
             raise
         raise NoSuchPathError(
-            "the data set that the run was trained on does not exist any more",
+            "the data set that the run was trained on no longer exists",
             path=error.path,
             advice=f"Pass its new path: penstock evaluate RUN DATASET. {_OTHER_DATA}",
         ) from error

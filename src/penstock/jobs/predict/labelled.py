@@ -1,6 +1,6 @@
 """Raw labelled rows as a split that a run can be evaluated on.
 
-In: raw data of any kind, and a run's pipeline and recipe. Out: a temporary split of records, made of the same
+In: raw data of any kind, and a run's pipeline and recipe. Out: a temporary split of records, with the
 columns that a prediction on that data would use, and notes about it. Rows without a label are left out.
 """
 
@@ -52,11 +52,11 @@ class LabelledRows:
     """Labelled rows that were stored for an evaluation.
 
     Attributes:
-        split: Their records.
-        notes: What a person should know about the data.
-        name: What messages call the data.
-        rows: The number of each record's row in the data.
-        locate: By the first record of each stretch of rows, what names the place of one.
+        split: Split of the stored records.
+        notes: Notes about the data.
+        name: Name of the data in messages.
+        rows: Row number in the data of each record.
+        locate: Functions that find the file and line of a row, by the first record of each block.
     """
 
     split: Split
@@ -66,15 +66,15 @@ class LabelledRows:
     locate: Mapping[int, Locate]
 
     def evaluate(self, score: Callable[[Split], Evaluation]) -> Evaluation:
-        """Return an evaluation that names the rows of the data, and not the records of the split.
+        """Return an evaluation that names the rows of the data instead of the records of the split.
 
         Raises:
-            PenstockError: See `evaluate`; of a row that does not fit, it names the row.
+            PenstockError: See `evaluate`; the error of a row that is not valid names the row.
         """
         try:
             found = score(self.split)
         except FieldError as error:
-            raise self._place(error) from error
+            raise self._locate_error(error) from error
         mistakes = {
             target: [
                 replace(each, row=int(self.rows[each.row]), file=self.name, record=int(self.rows[each.row]))
@@ -84,7 +84,7 @@ class LabelledRows:
         }
         return replace(found, data=self.name, mistakes=mistakes, notes=(*self.notes, *found.notes))
 
-    def _place(self, error: FieldError) -> PenstockError:
+    def _locate_error(self, error: FieldError) -> PenstockError:
         if error.record is None or not 0 <= error.record < len(self.rows):
             return error
         first = max(start for start in self.locate if start <= error.record)
@@ -103,17 +103,17 @@ def store_labelled(
     """Write the labelled rows of raw data as records.
 
     Args:
-        data: Anything that `predict` takes as raw data.
-        pipeline: What reads the records, targets included.
-        tasks: What is predicted, by target.
-        recipe: How the data that the run was trained on was made.
-        options: How the data is read; `keep` names further fields that are wanted.
-        folder: Where the records are written.
+        data: Raw data, as for `predict`.
+        pipeline: Pipeline that reads the records, including targets.
+        tasks: Tasks by target.
+        recipe: How the data of the run was encoded.
+        options: Options of reading; `keep` names additional fields.
+        folder: Folder that the records are written to.
 
     Raises:
         SchemaError: A column of an input or of a target does not exist.
         SourceError: No row has a label.
-        PenstockError: The data cannot be read, or a row does not fit.
+        PenstockError: The data cannot be read, or a row is not valid.
     """
     targets = [name for name in pipeline.fields if recipe.schema[name].role == "target"]
     open_ended = {name: replace(recipe.schema[name], optional=True) for name in targets}
@@ -175,7 +175,7 @@ class _LabelledBlock(DataBlock):
     """The rows of a block that have a label.
 
     Attributes:
-        num_unlabelled: How many have none.
+        num_unlabelled: Number of rows without a label.
     """
 
     num_unlabelled: int = 0
@@ -214,7 +214,7 @@ class _LabelCheck:
         self.weights: dict[str, Output] = {}
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Return prepared columns, and faults of rows: all that are found at once."""
+        """Return prepared columns, and the faults of all rows that are found in one pass."""
         prepared, faults = self._pipeline.prepare(columns, draws)
         if not faults:
             num_rows = len(next(iter(columns.values())))
@@ -228,7 +228,7 @@ class _LabelCheck:
         """Return the arrays of rows.
 
         Raises:
-            FieldError: A row does not fit.
+            FieldError: A row is not valid.
         """
         try:
             parts = self._pipeline.apply(columns, num_rows, draws)
@@ -262,13 +262,13 @@ class _LabelCheck:
 
 
 def _name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping[str, Field]) -> Schema:
-    """Return the fields of the records: those that rows may lack as in training, targets not among them."""
+    """Return the fields of the records; fields that may be missing are optional, targets are not."""
     fields: dict[str, Field] = {}
     for name in columns:
         is_target = schema[name].role == "target"
         optional = not is_target and (name not in pipeline.fields or can_lack(pipeline, name))
         field = replace(schema[name], optional=optional, key=None)
-        # Rows may hold images of other formats than in training.
+        # Images may have other formats than in training.
         fields[name] = replace(field, format=None) if isinstance(field, Image) else field
     return Schema(fields)
 

@@ -1,6 +1,6 @@
-"""New rows from any data that a caller has: a split, a data set, TFRecords, or raw data of any kind.
+"""Opens data to predict on: a split, a data set, TFRecords, or raw data of any kind.
 
-In: the data. Out: `NewRows`; the records of a split are read here, in order.
+In: the data. Out: `NewRows`. `NewRecords` reads the records of a split, in order.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from penstock.transform.pipeline import Pipeline
 def open_new_data(
     data: object, inputs: Pipeline, recipe: Recipe, options: PredictOptions, batch_size: int
 ) -> NewRows:
-    """Open data that predictions are wanted of.
+    """Open data to predict on.
 
     Args:
-        data: A `Split`, a `Dataset`, paths, a table, a dict of arrays, an iterable of dicts.
-        inputs: What the model is fed with.
-        recipe: How the data that it was trained on was made.
-        options: Choices.
-        batch_size: How many rows at most are fetched at once, if their values are large.
+        data: A `Split`, a `Dataset`, paths, a table, a dict of arrays, or an iterable of dicts.
+        inputs: Pipeline of the inputs of the model.
+        recipe: How the data of the run was encoded.
+        options: Options of the prediction.
+        batch_size: Maximum number of rows that are read at once if their values are large.
 
     Raises:
-        PenstockError: It cannot be read, or is not what the model needs.
+        PenstockError: The data cannot be read, or does not have what the model needs.
     """
     if is_stored(data):
         return NewRecords(_find_split(data, recipe, options), inputs, options)
@@ -84,7 +84,7 @@ def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
 
 
 def _open_raw(data: Any, options: SourceOptions) -> tuple[Source, bool]:
-    """Return a source, and whether it is of images alone."""
+    """Return a source, and whether it has only images."""
     if isinstance(data, list | tuple) and not data:
         return NoRows("list"), False
     paths = _list_images(data)
@@ -122,7 +122,7 @@ class NoRows:
 
 
 def _list_images(data: Any) -> list[str]:
-    """Return the images that paths or a glob mean; nothing for other data."""
+    """Return the image files of paths or a glob; an empty list for other data."""
     given = data if isinstance(data, list | tuple) else [data]
     if not all(isinstance(each, str | os.PathLike) for each in given):
         return []
@@ -137,14 +137,14 @@ _BLOCK_BYTES: Final = 16 << 20
 
 
 class NewRecords:
-    """The records of a split, without the columns of its targets, in stored order."""
+    """Records of a split in stored order, without the columns of its targets."""
 
     def __init__(self, split: Split, inputs: Pipeline, options: PredictOptions) -> None:
-        """Find the fields.
+        """Match the fields of the split with the inputs.
 
         Raises:
-            SchemaError: A field does not exist, and cannot be missing; or its type has changed.
-            UnknownNameError: A field that is to be kept does not exist.
+            SchemaError: A required field does not exist, or its type has changed.
+            UnknownNameError: A field of `keep` does not exist.
         """
         loaded = split.as_source()
         self._rows, self._any_order = loaded.rows.in_order(), loaded.rows
@@ -165,18 +165,18 @@ class NewRecords:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about the data: nothing."""
+        """Notes about the data: none."""
         return ()
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What predictions depend on."""
+        """Notes that may change predictions."""
         return tuple(f"no field {show(name)}: it counts as missing in all records" for name in self._absent)
 
     def blocks(self) -> Iterator[Callable[[], DataBlock]]:
-        """Yield functions that make the blocks, from the first records to the last."""
+        """Yield functions that make the blocks, in the order of the records."""
         for start, stop in self._rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
-            # Files that are read in order are read by one thread.
+            # Reading in order takes one thread.
             yield partial(self._make, *self._read(start, stop), self._rows.frame_bytes(start, stop))
 
     def _make(
@@ -195,7 +195,7 @@ class NewRecords:
         if not len(lost):
             return columns, rows, ()
         refusals = []
-        for row in range(start, stop):  # one by one: only its error tells that a record is bad
+        for row in range(start, stop):  # one by one: only the error of a record shows that it is damaged
             alone = Losses("collect", 1)
             read_columns(self._any_order, self._plan, alone, row, row + 1)
             if len(alone):
@@ -231,6 +231,6 @@ def _give(error: PenstockError) -> PenstockError:
 
 def _locate(rows: Rows, row: int, error: FieldError) -> PenstockError:
     shard, record = rows.locate(row)
-    facts = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
+    attributes = {name: getattr(error, name) for name in ("field", "expected", "got", "advice")}
     offset = int(shard.index.offsets[record])
-    return type(error)(error.what, path=str(shard.path), record=record, offset=offset, **facts)
+    return type(error)(error.what, path=str(shard.path), record=record, offset=offset, **attributes)

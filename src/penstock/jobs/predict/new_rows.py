@@ -1,6 +1,7 @@
-"""New rows as a row source of the batch engine: blocks of columns, kept columns, and rows that do not fit.
+"""New rows as a row source of the batch engine: blocks of columns, kept columns, and rows that are not valid.
 
-In: nothing. Out: `DataBlock`, some rows of the data; `NewRows`, where blocks come from; `ModelBatch`es.
+`NewRows` is the protocol of the data, `DataBlock` some of its rows, `RefusalLog` the account of skipped rows.
+In: blocks of rows. Out: batches for the model, in order.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ _log = logging.getLogger("penstock")
 
 _TARGET_BYTES: Final = 4 << 20
 _FEWEST, _MOST = 32, 1024
-_USUAL_LENGTH: Final = 256  # of what varies: texts and lists
+_USUAL_LENGTH: Final = 256  # assumed length of texts and lists
 
 Locate: TypeAlias = Callable[[int, FieldError], PenstockError]
-"""Returns the error of a row of the data, with its file and line, from the error of a row of a batch."""
+"""Returns the error of a row with its file and line, from the number of the row and the error of a batch."""
 
 
 class Refusal(NamedTuple):
-    """A row that does not fit: its number, and a function that makes its error.
+    """A row that is not valid: its number, and a function that makes its error.
 
-    The error is made when it is needed: finding the line of a row in a file takes time.
+    The error is made only when needed, because finding the line of a row takes time.
     """
 
     row: int
@@ -48,13 +49,13 @@ class Refusal(NamedTuple):
 
 @dataclass
 class RefusalLog:
-    """Accounts for rows that do not fit, by the policy that a caller chose.
+    """Handles rows that are not valid according to `on_error`.
 
     Attributes:
-        on_error: "raise" the error of a row, "skip" it with a line in the log, or "collect" it.
-        max_rejects: How many rows may be left out.
-        num_skipped: How many were left out.
-        rejected: The errors that were collected.
+        on_error: "raise" the error of a row, "skip" the row and log a line, or "collect" its error.
+        max_rejects: Maximum number of rows that may be left out.
+        num_skipped: Number of rows left out so far.
+        rejected: Errors that were collected.
     """
 
     on_error: OnError
@@ -63,11 +64,11 @@ class RefusalLog:
     rejected: list[PenstockError] = field(default_factory=list)
 
     def add(self, refusal: Refusal) -> None:
-        """Account for a row.
+        """Handle a row.
 
         Raises:
-            PenstockError: The error of the row, if the policy is "raise".
-            TooManySkippedError: More rows do not fit than may be left out.
+            PenstockError: The error of the row, if `on_error` is "raise".
+            TooManySkippedError: More than `max_rejects` rows are not valid.
         """
         error = refusal.make()
         if self.on_error == "raise":
@@ -97,11 +98,11 @@ class DataBlock:
 
     Attributes:
         columns: Columns by field, one value per row.
-        rows: The number of each row in the data, from 0.
+        rows: Number of each row in the data, from 0.
         kept: Columns that are copied into the output, one value per row.
-        refusals: Rows between them that are left out, in order.
+        refusals: Rows of the block that are left out, in order.
         locate: Finds the file and line of a row.
-        num_bytes: How many bytes of the data the block was read from.
+        num_bytes: Number of bytes of the data that the block was read from.
     """
 
     columns: Mapping[str, CodedColumn]
@@ -134,7 +135,7 @@ class DataBlock:
         )
 
     def refusals_within(self, start: int, stop: int) -> tuple[Refusal, ...]:
-        """Return the refusals among some rows: each belongs to the next row, or at the end to the last."""
+        """Return the refusals within some rows: each belongs to the next row, at the end to the last row."""
         rows = [each.row for each in self.refusals]
         first = 0 if start == 0 else bisect_left(rows, self.rows[start - 1])
         last = len(rows) if stop == len(self) else bisect_left(rows, self.rows[stop - 1])
@@ -142,13 +143,13 @@ class DataBlock:
 
 
 class NewRows(Protocol):
-    """Data that predictions are wanted of.
+    """Data to predict on.
 
     Attributes:
-        kept: The columns that are copied into the output.
-        cautions: What predictions depend on, such as a missing column, sentence by sentence.
-        notes: What else a user should know about the data.
-        num_bytes: How much there is to read, or None if that is unknown.
+        kept: Columns that are copied into the output.
+        cautions: Notes that may change predictions, such as a column that does not exist.
+        notes: Other notes about the data.
+        num_bytes: Size of the data in bytes, or None if it is unknown.
     """
 
     kept: pa.Schema
@@ -163,10 +164,10 @@ class NewRows(Protocol):
         """See above."""
 
     def blocks(self) -> Iterator[Callable[[], DataBlock]]:
-        """Yield functions that make the blocks, from the first rows to the last.
+        """Yield functions that make the blocks, in the order of the rows.
 
-        The thread that iterates reads the data: code of users may be bound to their thread. Any thread may
-        call such a function.
+        The iterating thread reads the data, because code of users may be bound to their thread. Any thread
+        may call the functions.
         """
 
 
@@ -175,11 +176,11 @@ class ModelBatch:
     """Some rows, ready for the model.
 
     Attributes:
-        inputs: What the model takes, by name; None if no row is left.
-        num_rows: How many rows.
+        inputs: Inputs of the model by name; None if no row is left.
+        num_rows: Number of rows.
         kept: Columns that are copied into the output.
         refusals: Rows that were left out.
-        num_bytes: How many bytes of the data were read up to its end, since the batch before.
+        num_bytes: Number of bytes of the data read since the previous batch.
     """
 
     inputs: dict[str, Any] | None
@@ -190,7 +191,7 @@ class ModelBatch:
 
 
 def choose_batch_size(inputs: Pipeline) -> int:
-    """Return how many rows take about 4 MiB as a model sees them: a power of two from 32 to 1,024."""
+    """Return the number of rows whose inputs take about 4 MiB: a power of two from 32 to 1,024."""
     row_bytes = sum(
         np.dtype(output.dtype).itemsize * int(np.prod([dim or _USUAL_LENGTH for dim in output.shape]))
         for output in inputs.inputs.values()
@@ -208,11 +209,11 @@ def make_batches(
     """Yield the batches of new data in order; close the generator to end its threads.
 
     Args:
-        rows: The data, which the thread of the caller reads; other threads encode and transform it.
-        inputs: The pipeline of the inputs.
-        batch_size: How many rows a batch has; those that a transform refuses are not replaced.
-        num_threads: How many threads.
-        most_refusals: How many rows of a batch are searched for that a transform refuses.
+        rows: The data. The thread of the caller reads it; other threads encode and transform it.
+        inputs: Pipeline of the inputs.
+        batch_size: Number of rows per batch; rows that a transform refuses are not replaced.
+        num_threads: Number of threads.
+        most_refusals: Maximum number of refused rows of a batch; a batch with more has no inputs.
     """
     batches = stream_batches(rows.blocks(), _FiniteInputs(inputs), batch_size, num_threads, most_refusals)
     with closing(batches):
@@ -223,7 +224,7 @@ def make_batches(
 class _FiniteInputs:
     """A pipeline that also refuses NaN and infinity.
 
-    A model answers NaN with NaN, or with a number that means nothing: some kernels turn NaN into 0.
+    For NaN, a model returns NaN or a meaningless number: some kernels turn NaN into 0.
     """
 
     def __init__(self, inputs: Pipeline) -> None:
@@ -233,7 +234,7 @@ class _FiniteInputs:
         self.apply = inputs.apply
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the expensive part of `apply`; return the columns, and what is wrong with rows."""
+        """Do the expensive part of `apply`; return the columns, and the faults of rows."""
         prepared, faults = self._inputs.prepare(columns, draws)
         return prepared, {**find_faults(prepared, self._inputs), **faults}
 

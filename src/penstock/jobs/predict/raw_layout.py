@@ -1,8 +1,8 @@
-"""How new raw rows become fields: as the raw data that the model was trained on did.
+"""How new raw columns become fields: in the same way as in the raw data that the model was trained on.
 
-In: what a run's settings say about its data set; the columns of a source with its first block. Out: `Recipe`,
-which fields came from which columns and how; `RawLayout`, the same for the new columns. No type is inferred:
-only the way in which a column holds its values.
+In: the settings of a run; the columns of a source with its first block. Out: `Recipe`, which fields came from
+which columns and how; `RawLayout`, the same for the new columns. No type is inferred, only the representation
+of values in a column.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Recipe:
     """How the raw data that a model was trained on became fields.
 
     Attributes:
-        schema: The fields of the data set; those that the pipeline reads are as it was fitted to them.
+        schema: Fields of the data set; fields that the pipeline reads are as in the pipeline.
         columns: Names of raw columns by field, where they differ.
-        forms: How columns hold values, by field; "value" is not listed.
+        forms: Representation of values in the columns, by field; "value" is not listed.
         resize: Length that the shorter side of images was resized to, or None.
         missing: Cells of a CSV that marked a missing value.
         words: Texts that marked a missing value in a column, by field.
-        nans: What NaN meant in a column, by field; "missing" is not listed.
+        nans: Meaning of NaN in a column, by field; "missing" is not listed.
     """
 
     schema: Schema
@@ -51,17 +51,17 @@ class Recipe:
 
 
 def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | None) -> Recipe:
-    """Return what a run knows about its raw data.
+    """Return how the raw data of a run was encoded.
 
     Args:
-        pipeline: The pipeline of the run.
-        settings: Settings of the run; may hold `schema` and `plan`, as in a manifest, and `convert`, as in
+        pipeline: Pipeline of the run.
+        settings: Settings of the run; may have `schema` and `plan`, as in a manifest, and `convert`, as in
             `run.yaml`.
-        data: The data set, whose manifest is read for what the settings do not hold, if it still exists. What
-            neither holds is inferred from the new data.
+        data: Folder of the data set, whose manifest replaces missing settings if it still exists. Otherwise
+            representations are inferred from the new data.
 
     Raises:
-        SchemaError: The settings are not those that a run writes.
+        SchemaError: The settings are not valid.
     """
     schema, plan = settings.get("schema"), settings.get("plan")
     declared = Schema({}) if schema is None else Schema.from_json(schema)
@@ -86,8 +86,8 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         raise SchemaError(
             "plan of the run", field="$.plan.resize", expected="a number of pixels", got=show(resize)
         )
-    told = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
-    named = {each.name or column: (column, each) for column, each in told.columns.items()}
+    plans = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
+    named = {each.name or column: (column, each) for column, each in plans.columns.items()}
     return Recipe(
         whole,
         {name: column for name, (column, _) in named.items() if name != column},
@@ -116,28 +116,28 @@ def _find_manifest(data: Path | None) -> Manifest | None:
     try:
         return None if data is None else load_manifest(data)
     except (PenstockError, OSError):
-        return None  # the data set may be gone: a run stands on its own
+        return None  # a run can be used without its data set
 
 
 IMAGE: Final = "image"
-"""The column of images, where the data is nothing else."""
+"""Name of the column of images, if the data has only images."""
 
 _HEAVY: Final = ("image", "bytes")
 _TYPED: Final = ("number", "category", "text")
-_OPEN: Final = ("text", "empty")  # what columns hold that can be read in several ways
+_OPEN: Final = ("text", "empty")  # kinds of columns that have several representations
 _TIMES: Final[tuple[Representation, ...]] = ("date", "time")
 _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of new data.
+    """What a prediction needs from new data.
 
     Attributes:
-        inputs: What the model is fed with.
-        recipe: How the data that it was trained on was made.
+        inputs: Pipeline of the inputs of the model.
+        recipe: How the data of the run was encoded.
         keep: Columns that are copied into the output.
-        is_images: Whether the data is images alone, which are named by their paths.
+        is_images: Whether the data has only images, which are identified by their paths.
     """
 
     inputs: Pipeline
@@ -147,23 +147,23 @@ class Wanted:
 
 
 class RawLayout:
-    """What becomes of the columns.
+    """How the columns of new data become fields.
 
     Attributes:
-        columns: The column of each field that has one.
-        absent: The fields that are fed, and count as missing in all rows.
+        columns: Name of the column by field, for fields that have a column.
+        absent: Input fields without a column, which count as missing in all rows.
         keeping: Columns that are copied into the output.
-        plans: How the columns that are read become fields.
-        cautions: What predictions depend on, sentence by sentence.
-        notes: What else a user should know.
+        plans: Plans of the columns that are read.
+        cautions: Notes that may change predictions.
+        notes: Other notes about the data.
     """
 
     def __init__(self, source: Source, first: Block | None, wanted: Wanted) -> None:
         """Match the columns of the first block, which is None if there are no rows.
 
         Raises:
-            SchemaError: A column does not exist, and cannot be missing.
-            UnknownNameError: A column that is to be kept does not exist.
+            SchemaError: A required column does not exist.
+            UnknownNameError: A column of `keep` does not exist.
         """
         self._source = source
         self._first = first
@@ -187,11 +187,11 @@ class RawLayout:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether values are so large that few rows should be in memory at once."""
+        """Whether values are large, so that only a few rows should be in memory at once."""
         return any(plan.field.type_name in _HEAVY for plan in self.plans)
 
     def _match(self, there: list[str] | None) -> dict[str, str]:
-        """Find the columns; the name that a column had in training comes before that of its field."""
+        """Return the column of each field, by its name in training if it exists, else by the field name."""
         recipe = self._wanted.recipe
         known = set(recipe.schema if there is None else there)
         found = {}
@@ -202,13 +202,13 @@ class RawLayout:
                     break
         images = [name for name in self._wanted.inputs.fields if isinstance(recipe.schema[name], Image)]
         if self._wanted.is_images and len(images) == 1:
-            # Images alone are what the model's only image is, whatever that was called.
+            # If the data has only images, they are the only image input of the model, regardless of its name.
             found = {name: column for name, column in found.items() if column != IMAGE}
             found[images[0]] = IMAGE
         return found
 
     def _find_kept(self, there: list[str] | None) -> Keeping:
-        """Find what names a row, and what was asked for."""
+        """Return the column that identifies a row, and the columns of `keep`."""
         keeping = Keeping()
         identity = self._wanted.recipe.schema.id
         if self._wanted.is_images:
@@ -226,7 +226,7 @@ class RawLayout:
         return keeping
 
     def _keep(self, keeping: Keeping, called: str, name: str) -> None:
-        """Keep a column: typed as its field where it holds plain values, and as it is elsewhere."""
+        """Keep a column: with the type of its field if it has plain values, otherwise unchanged."""
         field = self._wanted.recipe.schema.get(name)
         is_plain = self._wanted.recipe.forms.get(name, "value") == "value"
         if field is not None and is_plain and field.type_name in _TYPED:
@@ -251,19 +251,19 @@ class RawLayout:
         )
 
     def _find_form(self, name: str, field: Field) -> Representation:
-        """Return how a column holds its field: as the source says, as in training, or as its values look."""
+        """Return the representation of a column: declared by the source, as in training, or inferred."""
         column = self.columns[name]
         declared = self._source.forms.get(column)
         if declared is not None and (declared != "path" or field.type_name in _HEAVY):
             return declared
         if self._first is None:
             return "value"
-        facts = survey_column([self._first.columns[column]], self._first.folder).profile
-        told = self._wanted.recipe.forms.get(name)
-        if told is not None and (facts.kind in _OPEN or {told, facts.kind} <= {*_TIMES}):
-            return told
+        profile = survey_column([self._first.columns[column]], self._first.folder).profile
+        trained = self._wanted.recipe.forms.get(name)
+        if trained is not None and (profile.kind in _OPEN or {trained, profile.kind} <= {*_TIMES}):
+            return trained
         attributes = ColumnDeclaration.from_field(field, is_whole=True).attributes
-        found = find_representation(cast("Any", field.type_name), attributes, facts)
+        found = find_representation(cast("Any", field.type_name), attributes, profile)
         if found in _TIMES:
             self._guessed.append((column, found))
         return found

@@ -1,6 +1,7 @@
-"""New raw rows as the columns that a pipeline takes, encoded as a conversion would encode them.
+"""New raw rows as input columns of a pipeline, encoded as a conversion would encode them.
 
-In: raw data of any kind, and what is wanted of it. Out: blocks of rows, as a row source of the batch engine.
+In: raw data of any kind, and what a prediction needs from it. Out: blocks of rows, as a row source of the
+batch engine.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-err
 
 
 class NewRawRows:
-    """Raw data that predictions are wanted of.
+    """Raw data to predict on.
 
     Attributes:
-        kept: The columns that are copied into the output.
-        num_bytes: How much there is to read, or None if that is unknown.
+        kept: Columns that are copied into the output.
+        num_bytes: Size of the data in bytes, or None if it is unknown.
     """
 
     def __init__(self, source: Source, wanted: Wanted, reading: SourceOptions, block_rows: int) -> None:
@@ -47,13 +48,13 @@ class NewRawRows:
 
         Args:
             source: The data.
-            wanted: What is wanted of it.
-            reading: How it is read, to find the lines of rows.
-            block_rows: How many rows at most are fetched at once, if their values are large.
+            wanted: What the prediction needs from the data.
+            reading: Options of reading, to find the lines of rows.
+            block_rows: Maximum number of rows that are read at once if their values are large.
 
         Raises:
-            SchemaError: A column does not exist, and cannot be missing.
-            UnknownNameError: A column that is to be kept does not exist.
+            SchemaError: A required column does not exist.
+            UnknownNameError: A column of `keep` does not exist.
             SourceError: The data is not valid.
         """
         self._source = source
@@ -70,16 +71,16 @@ class NewRawRows:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about the data."""
+        """Notes about the data."""
         return (*self._source.notes, *self._layout.notes)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What predictions depend on."""
+        """Notes that may change predictions."""
         return self._layout.cautions
 
     def blocks(self) -> Iterator[Callable[[], DataBlock]]:
-        """Yield functions that make the blocks, from the first rows to the last."""
+        """Yield functions that make the blocks, in the order of the rows."""
         for block in self._blocks:
             for part in block.cut(self._most_rows or block.num_rows):
                 yield partial(self._encode, part)
@@ -147,7 +148,7 @@ class NewRawRows:
 
 
 class _RowLocation:
-    """Finds the file and line of the rows of a block; for images alone, the block still has their paths."""
+    """Finds the file and line of the rows of a block; if the data has only images, their paths."""
 
     def __init__(self, block: Block, reading: SourceOptions, columns: Mapping[str, str]) -> None:
         self._block = block
@@ -155,8 +156,8 @@ class _RowLocation:
         self._columns = columns
 
     def refuse(self, fault: CellFault) -> CellError:
-        """Return the error for a cell that does not fit."""
-        # To declare the field anew, as a conversion would advise, is too late once a model was trained.
+        """Return the error for a cell that is not valid."""
+        # After training it is too late to declare the field otherwise, as a conversion would advise.
         advice = _ADVICE if "optional=True" in fault.advice else fault.advice
         return self._name(fault.row, fault.column, fault.expected, fault.got, advice)
 
