@@ -184,7 +184,7 @@ def build() -> keras.Model:
 
     # Numbers: age.
     x = ops.expand_dims(inputs["age"], -1)
-    # Each as it is, and through a few ramps of its own, which find thresholds.
+    # Each number unchanged, and through a few ramps of its own, which find thresholds.
     ramps = layers.Reshape((1, 1), name="numbers_columns")(x)
     ramps = layers.EinsumDense(
         "bni,nid->bnd",
@@ -210,10 +210,10 @@ def build() -> keras.Model:
         embeddings_regularizer=regularizers.L2(0.01),
         name="note_embedding",
     )(inputs["note"])
-    # Whole words are left out: a name that comes twice must not tell all.
+    # Drop whole words, so that the model does not rely on a single name that occurs twice.
     x = layers.Dropout(0.5, noise_shape=(None, None, 1), name="note_dropout")(x)
     weights = ops.expand_dims(ops.cast(mask, x.dtype), -1)
-    # The mean of the steps. There may be none: that is 0, not 0 / 0.
+    # Mean of the steps; without any step it is 0, not 0 / 0.
     note = ops.sum(x * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)
 
     # Together.

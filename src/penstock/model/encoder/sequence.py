@@ -79,12 +79,14 @@ def _embed_ids(blueprint: Blueprint, feature: Feature, *, is_pooled: bool) -> Te
     table = LAYERS.Embedding(feature.sizes[0], blueprint.token_width, **cost, name=name)
     x = blueprint.bind("x", table(ids))
     if is_pooled and blueprint.options.dropout:
-        blueprint.remark("Whole words are left out: a name that comes twice must not tell all.")
+        blueprint.remark(
+            "Drop whole words, so that the model does not rely on a single name that occurs twice."
+        )
         name = blueprint.layer(f"{feature.stem}_dropout")
         x = blueprint.bind("x", LAYERS.Dropout(_WORD_DROPOUT, noise_shape=(None, None, 1), name=name)(x))
     if len(feature.output.shape) < 2:
         return x
-    blueprint.remark("A step holds several values: take their mean.")
+    blueprint.remark("A step has several values: take their mean.")
     held = blueprint.bind("held", OPS.cast(OPS.not_equal(ids, int(feature.padding)), x.dtype))
     held = blueprint.bind("held", OPS.expand_dims(held, -1))
     return blueprint.bind("x", OPS.sum(x * held, axis=2) / OPS.maximum(OPS.sum(held, axis=2), 1))
@@ -162,7 +164,7 @@ def _pool(blueprint: Blueprint, steps: Steps) -> Term:
 
 def _average(blueprint: Blueprint, steps: Steps) -> Term:
     weights = _weigh(blueprint, steps)
-    blueprint.remark("The mean of the steps. There may be none: that is 0, not 0 / 0.")
+    blueprint.remark("Mean of the steps; without any step it is 0, not 0 / 0.")
     return OPS.sum(steps.x * weights, axis=1) / OPS.maximum(OPS.sum(weights, axis=1), 1)
 
 

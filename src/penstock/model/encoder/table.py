@@ -73,7 +73,7 @@ def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
 
 def _add_ramps(blueprint: Blueprint, x: Term, size: int) -> Term:
     """Describe the numbers, concatenated with max(0, a·x + b) of each for a few learned a and b."""
-    blueprint.remark("Each as it is, and through a few ramps of its own, which find thresholds.")
+    blueprint.remark("Each number unchanged, and through a few ramps of its own, which find thresholds.")
     ramps = blueprint.bind("ramps", LAYERS.Reshape((size, 1), name=blueprint.layer("numbers_columns"))(x))
     layer = LAYERS.EinsumDense(
         "bni,nid->bnd",
