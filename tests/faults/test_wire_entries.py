@@ -50,7 +50,7 @@ def test_w05_of_a_key_that_stands_there_twice_the_last_entry_counts(tmp_path, pa
 
 
 @pytest.mark.parametrize("payload", named(DUPLICATES))
-def test_w05_a_key_that_stands_there_twice_is_refused_if_strict(tmp_path, payload):
+def test_w05_key_that_occurs_twice_is_refused_if_strict(tmp_path, payload):
     check_refused(tmp_path, payload, DUPLICATE, in_check=False, strict=True)
 
 
@@ -60,7 +60,7 @@ def test_w05_a_second_map_is_refused_if_strict_though_no_key_is_in_both(tmp_path
     check_refused(tmp_path, payload, DUPLICATE, in_check=False, strict=True)
 
 
-def test_w05_an_entry_that_is_replaced_must_be_sound_all_the_same(tmp_path):
+def test_w05_entry_that_is_replaced_must_be_well_formed(tmp_path):
     broken = b"\x1a\x05\x0a\x01\x01"
     payload = features(entry("a", broken), entry("a", ONE))
     with pytest.raises(RefusedError):

@@ -102,7 +102,7 @@ def test_w04_of_two_kinds_the_last_counts(tmp_path, feature, kind, values):
 
 
 @pytest.mark.parametrize("packed", named({"cut": b"\x80", "too long": b"\x80" * 10 + b"\x01"}))
-def test_w04_a_list_that_another_kind_replaces_must_be_sound_all_the_same(tmp_path, packed):
+def test_w04_list_that_another_kind_replaces_must_be_well_formed(tmp_path, packed):
     feature = message("int64", delimited(1, packed)) + write_feature(floats(ONE))
     check_refused(tmp_path, example(a=feature), CUT if packed == b"\x80" else TOO_LONG, "a")
 
