@@ -222,7 +222,7 @@ def watch_memory(arguments: argparse.Namespace) -> None:
     ensure_fitted(["T"], arguments.quick)
     memory = measure_memory(arguments.memory, max(arguments.cores), arguments.quick)
     print(format_memory(memory))
-    write_results("load-memory.json", {"residence": asdict(memory)})
+    write_results("load-memory.json", {"memory": asdict(memory)})
 
 
 def write_results(name: str, results: dict[str, object]) -> None:

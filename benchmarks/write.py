@@ -244,7 +244,7 @@ def main() -> int:
             return 0
         score = measure(arguments)
     finally:
-        # A desk that was ended in the middle of a pass leaves its folder.
+        # A worker that was ended in the middle of a pass leaves its folder.
         for folder in (HERE / "data").glob(name_scratch(os.getpid()) + "*"):
             shutil.rmtree(folder, ignore_errors=True)
     report(score, arguments)

@@ -1,6 +1,7 @@
-"""What a feed is given, and what it has to be able to do.
+"""The task of a feed, and the methods that a feed has.
 
-In: one data set, its fitted state, one number of cores. Out: an object whose passes or steps the gate times.
+In: one data set, its fitted state, one number of cores. Out: an object whose passes or steps are timed by
+`load_worker.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SHUFFLE_SEED = 7
 
 @dataclass(frozen=True)
 class Task:
-    """Feed the first shards of this data set on that many cores; categories, numbers and ids as fitted."""
+    """Feed the first shards of a data set on a number of cores, with the categories and numbers as fitted."""
 
     spec: DatasetSpec
     fitted: Fitted
@@ -53,5 +54,5 @@ class Competitor(Protocol):
         ...
 
     def to_tensors(self, batch: Batch) -> Batch:
-        """Give TensorFlow the batch, where that is not what it came as."""
+        """Return the batch as tensors of TensorFlow, if it is not that already."""
         ...

@@ -1,6 +1,6 @@
-"""What a writer is given, and what it has to be able to do.
+"""The task of a writer, and the methods that a writer has.
 
-In: one raw, one number of cores. Out: an object whose passes the desk times.
+In: one raw source, one number of cores. Out: an object whose passes are timed by `write_worker.py`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sources import RawSource
 
 @dataclass(frozen=True)
 class Task:
-    """Write so many records of a raw on so many cores.
+    """Write the first records of a raw source on a number of cores.
 
     Attributes:
-        raw: Where they come from.
-        spec: The fields of the records; None for images.
-        num_cores: How many cores there are to use.
-        num_records: How many records, from the first on.
-        variant: Which form the columns in memory have; see `columns.py`.
-        scratch: A folder for what a writer prepares, on the disk that is written to.
+        raw: Source of the records.
+        spec: Fields of the records; None for images.
+        num_cores: Number of cores to use.
+        num_records: Number of records, from the first on.
+        variant: Representation of columns in memory: "arrays", or "lists" of Python values; see `rows.py`.
+        scratch: Folder for temporary files of the writer, on the disk that is written to.
     """
 
     raw: RawSource
@@ -36,7 +36,7 @@ class Task:
     @property
     def source(self) -> Path:
         if self.raw.source is None:
-            raise ValueError(f"{self.raw.name} lies in memory")
+            raise ValueError(f"{self.raw.name} is in memory")
         return self.raw.source
 
 
@@ -44,9 +44,9 @@ class Competitor(Protocol):
     """A writer that is ready; making it is not part of the timed pass."""
 
     def write(self, out: Path) -> None:
-        """Write all records; `out` is a folder that is not there yet, in one that is empty."""
+        """Write all records; `out` is a folder that does not exist yet, in an empty one."""
         ...
 
     def count(self, out: Path) -> int:
-        """Return how many records have been written."""
+        """Return the number of records that were written."""
         ...
