@@ -55,7 +55,7 @@ class Spread:
         self.sample.merge(other.sample)
 
     def summarise(self) -> Distribution:
-        """Return what is told of the numbers."""
+        """Return the distribution of the numbers."""
         moments = self.moments
         ordered = self.sample.values()
         has_any = moments.num_finite > 0
@@ -74,7 +74,7 @@ class Spread:
 
 
 _PIECE_BYTES = 1 << 22  # of text, looked at at a time
-MAX_ELEMENTS = 4096  # of an array; larger ones, such as pixels, are told of as a whole only
+MAX_ELEMENTS = 4096  # of an array; larger arrays, such as pixels, have statistics as a whole only
 
 Part: TypeAlias = Spread | Frequency | ElementMoments
 
@@ -244,7 +244,7 @@ def _read_image(column: Bytes | Deferred, row: int) -> Picture | None:
     elif column.values is not None:
         data = memoryview(column.values[row])
     else:
-        return None  # a file, which whoever opened it has looked at
+        return None  # a file, which was checked when it was opened
     picture = read_picture(bytes(data[:HEAD_BYTES]))
     if picture is not None and not picture.width and len(data) > HEAD_BYTES:
         return read_picture(bytes(data))

@@ -1,4 +1,4 @@
-"""A uniform sample of rows, from which quantiles are told.
+"""A uniform sample of rows, for quantiles.
 
 In: a key a row, from a hash, and values. Out: the values of the rows with the smallest keys. Which rows those
 are depends on the keys alone: not on blocks, workers or the order in which rows come.
@@ -84,7 +84,7 @@ class RowSample:
 def take_evenly(
     values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return up to `LIST_VALUES` values of each list, a row of a matrix each, with NaN behind the last."""
+    """Return up to `LIST_VALUES` values of each list, one row of a matrix per list, padded with NaN."""
     if not len(values):
         return np.full((len(starts), LIST_VALUES), np.nan)
     numbers = np.arange(LIST_VALUES)

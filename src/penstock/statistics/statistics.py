@@ -1,7 +1,7 @@
-"""Statistics of the fields of a data set, gathered block by block.
+"""Statistics of the fields of a data set, measured block by block.
 
-In: the columns of fixed blocks of rows. Out: `Statistics`, and from it the JSON that a manifest keeps. A
-block is measured by any thread; merging goes in the order of blocks, so the result depends on no workers.
+In: the columns of fixed blocks of rows. Out: `Statistics`, and its JSON form for the manifest. Any thread may
+measure a block; blocks are merged in order, so the result does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from penstock.statistics.summary import (
 from penstock.storage.deferred import Deferred
 
 MAX_VALUES = 1 << 16
-"""Distinct values that are counted of a field: as many as a category may have."""
+"""Maximum number of distinct values that are counted per field: as many as a category may have."""
 
 MAX_LISTED = 1000
-"""Of the values in lists, so many are told: a vocabulary is fitted, not looked up."""
+"""Maximum number of values in lists that the result has: a vocabulary is fitted, not looked up."""
 
-_MAX_ALL_VALUES = 1 << 20  # of all fields together: about 150 MB
+_MAX_ALL_VALUES = 1 << 20  # in all fields together: about 150 MB
 _MIN_VALUES = 1 << 8
 
 
 class BlockStatistics(NamedTuple):
-    """What was measured of one block."""
+    """Measured statistics of one block."""
 
     num_rows: int
     fields: dict[str, FieldMeasure]
@@ -53,17 +53,17 @@ def measure_block(
     keep: Mask | None,
     keys: NDArray[np.uint64],
 ) -> BlockStatistics:
-    """Measure the rows of a block; any number of threads may do so at once.
+    """Measure the rows of a block; safe for any number of threads.
 
     Args:
-        schema: Of the data set.
-        columns: Of all its fields.
-        keep: Which rows count; None if all do.
-        keys: A hash a row, which decides whether the row is in the sample that quantiles come from.
+        schema: Schema of the data set.
+        columns: Columns of all fields.
+        keep: Mask of the rows to measure; None for all rows.
+        keys: One hash per row, which decides whether the row is in the sample for quantiles.
     """
     rows = Selection.of_block(keep, keys)
     max_values = _room_for_values(schema)
-    with np.errstate(invalid="ignore"):  # of a NaN that signals, which is a value like others
+    with np.errstate(invalid="ignore"):  # signaling NaNs are values like others
         measures = {
             name: measure_field(field, columns[name], rows, max_values) for name, field in schema.items()
         }
@@ -73,8 +73,8 @@ def measure_block(
 class Statistics:
     """Statistics of the blocks that were merged so far.
 
-    Quantiles come from a uniform sample of 10 000 rows that have the field, and are exact while there are no
-    more; of a list or array at most 16 values are in it.
+    Quantiles come from a uniform sample of 10,000 rows that have the field, and are exact for fewer rows. The
+    sample has at most 16 values per list or array.
 
     Example:
         >>> from penstock.schema.scalar import Number
@@ -90,12 +90,12 @@ class Statistics:
     def __init__(self, schema: Schema) -> None:
         self.num_rows = 0
         self._names = tuple(schema)
-        # The first block is taken as it is until there is a second one: a wide table has hardly ever two.
+        # The first block is not copied until a second one comes: wide tables rarely have two.
         self._first: Mapping[str, FieldMeasure] | None = None
         self._merged: dict[str, FieldMeasure] | None = None
 
     def merge(self, block: BlockStatistics) -> None:
-        """Add a block; blocks must come in order, and stay as they are."""
+        """Add a block; blocks must come in order, and must not change afterwards."""
         self.num_rows += block.num_rows
         if self._first is None:
             self._first = block.fields
@@ -106,7 +106,7 @@ class Statistics:
         _merge(self._merged, block.fields)
 
     def fields(self) -> dict[str, FieldStatistics]:
-        """Return what is told of each field."""
+        """Return the statistics of each field."""
         measures = self._first if self._merged is None else self._merged
         if measures is None:
             measures = {name: FieldMeasure() for name in self._names}

@@ -1,6 +1,6 @@
-"""What is told of the fields of a data set: numbers in a few words.
+"""Statistics of the fields of a data set, as plain frozen objects, and their JSON form.
 
-In: statistics that were gathered, or loaded. Out: `FieldStatistics`, plain frozen objects.
+In: measured statistics, or their JSON form. Out: `FieldStatistics`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from penstock.statistics.quantiles import QUANTILES
 
 @dataclass(frozen=True)
 class Distribution:
-    """What is told of many numbers; all but the counts is of the finite ones, and None where there is none.
+    """Distribution of numbers; except for the counts, of the finite numbers, and None if there are none.
 
     Attributes:
-        num_values: How many there are, finite or not.
-        num_nan: How many are not a number.
-        num_inf: How many are infinite.
-        num_zero: How many are zero.
-        min: The least.
-        max: The greatest.
-        mean: Their mean.
-        deviation: Their standard deviation, as a whole.
-        quantiles: At the `QUANTILES`, from a sample.
-        num_sampled: How many numbers the sample holds; the quantiles are exact if these are all finite ones.
+        num_values: Number of values, finite or not.
+        num_nan: Number of values that are NaN.
+        num_inf: Number of infinite values.
+        num_zero: Number of values that are zero.
+        min: Minimum.
+        max: Maximum.
+        mean: Mean.
+        deviation: Population standard deviation.
+        quantiles: Values at the `QUANTILES`, from a sample.
+        num_sampled: Number of values in the sample; the quantiles are exact if it has all finite values.
     """
 
     num_values: int
@@ -47,13 +47,13 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Frequencies:
-    """How often values occur.
+    """Frequencies of values.
 
     Attributes:
-        values: Strings (bytes where they are no UTF-8) or ints, frequent ones first.
-        counts: How often each occurs; at least so often, where `is_complete` is False.
-        num_distinct: How many values there are; at least so many, where `is_complete` is False.
-        is_complete: Whether `values` are all there are.
+        values: Strings (bytes if they are not UTF-8) or ints, most frequent first.
+        counts: Number of occurrences of each value; lower bounds if `is_complete` is False.
+        num_distinct: Number of distinct values; a lower bound if `is_complete` is False.
+        is_complete: Whether `values` has all values.
     """
 
     values: tuple[str | bytes | int, ...]
@@ -72,20 +72,20 @@ class Elements:
 
 @dataclass(frozen=True)
 class FieldStatistics:
-    """What is told of one field; a part that its type does not have is None.
+    """Statistics of one field; parts that its type does not have are None.
 
     Attributes:
-        count: Rows that have the field.
-        missing: Rows that lack it.
-        values: Its numbers, those of lists and arrays all together.
-        elements: Each element of arrays and of steps of one length.
-        lengths: How many values its lists hold, or steps.
-        bytes: The sizes of its byte strings.
-        characters: The lengths of its texts in characters.
-        widths: Of its images, in pixels.
-        heights: Of its images, in pixels.
-        frequencies: Its values, those of lists all together.
-        formats: The formats of its images.
+        count: Number of rows that have the field.
+        missing: Number of rows that lack it.
+        values: Distribution of its numbers, including all numbers in lists and arrays.
+        elements: Statistics of each element of arrays, and of steps of one length.
+        lengths: Distribution of the number of values, or steps, per list.
+        bytes: Distribution of the sizes of its byte strings.
+        characters: Distribution of the lengths of its texts in characters.
+        widths: Distribution of the widths of its images in pixels.
+        heights: Distribution of the heights of its images in pixels.
+        frequencies: Frequencies of its values, including all values in lists.
+        formats: Frequencies of the formats of its images.
     """
 
     count: int
@@ -111,7 +111,7 @@ def dump_statistics(num_rows: int, fields: Mapping[str, FieldStatistics]) -> dic
 
 
 def load_statistics(form: object, root: str = "$") -> dict[str, FieldStatistics]:
-    """Return the statistics of each field that a JSON form holds.
+    """Return the statistics of each field from their JSON form.
 
     Args:
         form: The JSON form, after `json.loads`.
