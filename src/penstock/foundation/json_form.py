@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from penstock.errors import PenstockError, SchemaError
-from penstock.foundation.wording import find_nearest, is_finite, is_utf8, join_place, list_choices, show
+from penstock.foundation.wording import find_nearest, is_finite, is_utf8, join_path, list_choices, show
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -74,7 +74,7 @@ class JsonValue:
         if self._parent is None:
             return self.document.root
         above = self._parent.location
-        return f"{above}[{self._key}]" if isinstance(self._key, int) else join_place(above, str(self._key))
+        return f"{above}[{self._key}]" if isinstance(self._key, int) else join_path(above, str(self._key))
 
     @property
     def shown(self) -> str:

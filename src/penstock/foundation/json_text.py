@@ -69,12 +69,12 @@ def _write(value: Any, line: str, step: str, add: Callable[[str], None]) -> None
 
 
 def _write_key(key: Any) -> str:
-    """Return a key that is not a text as JSON has it."""
+    """Return the JSON of a key that is not a string."""
     return _COMPACT({key: None})[1:-7]
 
 
 MAX_DEPTH: Final = 100
-"""Lists and objects inside one another, at most."""
+"""Maximum depth of nested lists and objects."""
 
 _ESCAPE: Final = re.compile(rb"\\.")
 _ALL_BUT_OPENS: Final = bytes(set(range(256)) - set(b"[{\n"))
@@ -82,14 +82,14 @@ _ALL_BUT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"\n'))
 
 
 def find_deep(text: bytes) -> int | None:
-    """Return how many lines stand before the first place that is too deep; None if there is no such."""
+    """Return the number of lines before the first text that is nested too deeply, or None."""
     if not _may_be_deep(text):
         return None
     bare = _ESCAPE.sub(b"", text) if b"\\" in text else text
     marks = np.frombuffer(bare.translate(None, _ALL_BUT_MARKS), np.uint8)
     is_end = marks == ord("\n")
     quotes = np.cumsum(marks == ord('"'))
-    # Strings may hold brackets of any kind, but no line end.
+    # Strings may contain brackets of any kind, but no line end.
     is_outside = (quotes - np.maximum.accumulate(np.where(is_end, quotes, 0))) % 2 == 0
     opens = ((marks == ord("[")) | (marks == ord("{"))) & is_outside
     closes = ((marks == ord("]")) | (marks == ord("}"))) & is_outside
@@ -98,15 +98,15 @@ def find_deep(text: bytes) -> int | None:
 
 
 def is_deep(text: bytes) -> bool:
-    """Return whether lists or objects lie too deep in one another."""
+    """Return whether lists or objects are nested too deeply."""
     return find_deep(text) is not None
 
 
 def _may_be_deep(text: bytes) -> bool:
-    """Return whether a line has many brackets, or lines do not look like an object each."""
+    """Return whether a line has many brackets, or not every line looks like one object."""
     if len(text) <= MAX_DEPTH or text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
         return False
-    # A brace before and behind every line end: then no sound value spans two lines.
+    # If every line end has a brace before and after it, no valid value spans two lines.
     num_ends = text.count(b"\n") - text.endswith(b"\n")
     if text.count(b"}\n{") + text.count(b"}\r\n{") != num_ends:
         return True

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 
 class ProcessLock:
-    """A lock that is free in a process that was just forked, whoever held it in the parent.
+    """A lock that is free in a forked process, whichever thread held it in the parent.
 
     Example:
         >>> with ProcessLock():

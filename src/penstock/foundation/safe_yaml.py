@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from penstock.errors import NoSuchPathError, PathError, PenstockError, SchemaError
-from penstock.foundation.wording import join_place, show
+from penstock.foundation.wording import join_path, show
 
 MAX_BYTES: Final = 1 << 20
 """A hundred times a long file of settings: more is an attack or a mistake."""
@@ -92,13 +92,13 @@ def parse_yaml(
 
 
 def add_line(
-    error: PenstockError, place: str, lines: Mapping[str, int], path: str | os.PathLike[str] | None
+    error: PenstockError, key_path: str, lines: Mapping[str, int], path: str | os.PathLike[str] | None
 ) -> PenstockError:
-    """Add the file to an error, and the line of `place` or of what contains it, if one is known."""
-    while place and place not in lines:
-        place = place[: max(place.rfind("."), place.rfind("["), 0)]
-    if place:
-        error.what = f"line {lines[place]}: {error.what}"
+    """Add the file to an error, and the line of `key_path`, or of the table that contains it."""
+    while key_path and key_path not in lines:
+        key_path = key_path[: max(key_path.rfind("."), key_path.rfind("["), 0)]
+    if key_path:
+        error.what = f"line {lines[key_path]}: {error.what}"
     error.path = None if path is None else os.fspath(path)
     error.args = (str(error),)
     return error
@@ -110,7 +110,7 @@ def _load(text: str, root: str) -> tuple[Any, dict[str, int]]:
         node = loader.get_single_node()
         if node is None:
             return None, {}
-        lines = {place: line for place, line in _locate_keys(root, node) if place}
+        lines = {key_path: line for key_path, line in _locate_keys(root, node) if key_path}
         return loader.construct_document(node), lines
     finally:
         loader.dispose()
@@ -137,7 +137,7 @@ class _Loader(yaml.SafeLoader):
         line = f"line {event.start_mark.line + 1}"
         if event.anchor is not None:
             sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
-            advice = "Write the value out in each place."
+            advice = "Write the value out each time."
             expected = "no anchors and aliases"
             raise SchemaError(line, expected=expected, got=show(f"{sign}{event.anchor}"), advice=advice)
         if event.tag not in (None, "!", _TEXT_TAG):
@@ -176,9 +176,9 @@ class _Loader(yaml.SafeLoader):
         return made
 
 
-def _locate_keys(place: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield every key by its place, with its line."""
-    yield place, node.start_mark.line + 1
+def _locate_keys(key_path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
+    """Yield the path of every key, with its line."""
+    yield key_path, node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         names = set()
         for key, value in node.value:
@@ -191,12 +191,12 @@ def _locate_keys(place: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
             if key.value in names:
                 raise _make_repeated(show(key.value), key)
             names.add(key.value)
-            inner = join_place(place, str(key.value))
+            inner = join_path(key_path, str(key.value))
             yield inner, line
             yield from (each for each in _locate_keys(inner, value) if each[0] != inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _locate_keys(f"{place}[{number}]", item)
+            yield from _locate_keys(f"{key_path}[{number}]", item)
 
 
 def _make_repeated(name: str, node: yaml.Node) -> SchemaError:

@@ -22,34 +22,35 @@ _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _MAX_SHOWN_CHARS
 
 
-def refuse(owner: str, place: str, *, expected: str, got: str, advice: str = "") -> SchemaError:
-    """Make the error for one attribute of a declaration.
+def refuse(owner: str, attribute: str, *, expected: str, got: str, advice: str = "") -> SchemaError:
+    """Return the error for one attribute of a declaration.
 
     Args:
-        owner: Whose attribute it is: `Tensor`, `field 'age'`.
-        place: The attribute, with an index where it has parts: `shape[1]`. It becomes the error's `field`.
-        expected: What would have been taken, in words.
-        got: What was there, in words; see `show`.
-        advice: What to do about it, one sentence.
+        owner: Owner of the attribute: `Tensor`, `field 'age'`.
+        attribute: Name of the attribute, with an index if it has parts: `shape[1]`. It becomes the `field` of
+            the error.
+        expected: Description of valid values.
+        got: Description of the value; see `show`.
+        advice: What to do about it, in one sentence.
     """
-    return SchemaError(f"{place} of {owner}", field=place, expected=expected, got=got, advice=advice)
+    return SchemaError(f"{attribute} of {owner}", field=attribute, expected=expected, got=got, advice=advice)
 
 
 def show(value: object) -> str:
-    """Write any value in at most a line: values come from files and may be huge."""
+    """Return any value as text of at most one line: values come from files and may be huge."""
     if isinstance(value, int) and value.bit_length() > 128:
-        # Python refuses to print ints of some thousand digits.
+        # Python refuses to print ints of several thousand digits.
         return f"an int of {value.bit_length()} bits"
     text = " ".join(_REPR.repr(value).split())
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 1]}…"
 
 
-def join_place(place: str, key: str) -> str:
-    """Write the place of a key: `$.fields.age`, and `$.fields["a b"]` where it is not a plain name."""
+def join_path(path: str, key: str) -> str:
+    """Return the path of a key: `$.fields.age`, or `$.fields["a b"]` if it is not a plain name."""
     if key.isidentifier() and key.isascii() and len(key) <= _MAX_KEY_CHARS:
-        return f"{place}.{key}" if place else key
+        return f"{path}.{key}" if path else key
     text = json.dumps(key)
-    return f"{place}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{place}[{text[: _MAX_KEY_CHARS - 1]}…"]'
+    return f"{path}[{text}]" if len(text) <= _MAX_KEY_CHARS else f'{path}[{text[: _MAX_KEY_CHARS - 1]}…"]'
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
@@ -59,7 +60,7 @@ def is_finite(value: object) -> TypeGuard[int | float]:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can hold a text: it has no half of a surrogate pair."""
+    """Whether a text can be encoded as UTF-8: it has no unpaired surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -68,7 +69,7 @@ def is_utf8(text: str) -> bool:
 
 
 def count(number: int, noun: str) -> str:
-    """Write a number of things: `1 value`, `2 values`."""
+    """Return a number with its noun: `1 value`, `2 values`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -78,7 +79,7 @@ def list_counts(counts: Mapping[Any, int]) -> str:
 
 
 def list_texts(texts: Iterable[str], most: int = 3) -> str:
-    """Write some texts as `'a', 'b' and 'c'`, the first ones where there are many."""
+    """Return some texts as `'a', 'b' and 'c'`; of many texts, the first ones."""
     shown = [show(text) for text in texts]
     if len(shown) > most:
         return f"{', '.join(shown[:most])} and {len(shown) - most} more"
@@ -86,26 +87,26 @@ def list_texts(texts: Iterable[str], most: int = 3) -> str:
 
 
 def list_choices(choices: Iterable[str]) -> str:
-    """Write strings as `'a', 'b' or 'c'`."""
+    """Return strings as `'a', 'b' or 'c'`."""
     *rest, last = [repr(choice) for choice in choices]
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-# Comparing is quadratic in the length of the names, and a file can hold keys of 64 kB by the thousand.
+# Comparing is quadratic in the length of the names, and a file can have thousands of keys of 64 kB.
 _MAX_COMPARED_NAMES = 10_000
 _MAX_COMPARED_CHARS = 200
 _MAX_LISTED_NAMES = 8
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the existing name that looks most like `name`, or None where none does."""
+    """Return the existing name that is most similar to `name`, or None if none is similar."""
     known = {other[:_MAX_COMPARED_CHARS]: other for other in islice(names, _MAX_COMPARED_NAMES)}
     close = get_close_matches(name[:_MAX_COMPARED_CHARS], known, n=1)
     return known[close[0]] if close else None
 
 
 def unknown_name(name: object, names: Iterable[str], *, what: str = "field") -> UnknownNameError:
-    """Make the error for a field, or another thing with a name, that does not exist."""
+    """Return the error for a field, or another named object, that does not exist."""
     known = list(names)
     nearest = find_nearest(name, known) if isinstance(name, str) else None
     if nearest is not None:
@@ -120,10 +121,10 @@ def unknown_name(name: object, names: Iterable[str], *, what: str = "field") -> 
 
 
 def check_keywords(given: Iterable[str], known: Iterable[str], owner: str) -> None:
-    """Refuse a keyword that a function does not have.
+    """Refuse keyword arguments that a function does not have.
 
     Raises:
-        OptionError: There is one.
+        OptionError: A keyword argument is unknown.
     """
     names = list(known)
     for name in given:

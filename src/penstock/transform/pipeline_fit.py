@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.foundation.json_form import JsonValue, list_of
-from penstock.foundation.wording import join_place, unknown_name
+from penstock.foundation.wording import join_path, unknown_name
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
@@ -104,8 +104,8 @@ def fit_assembly(
         name: _fit(name, each, whole if _has_classes(each, schema[name]) else source)
         for name, each in chosen.items()
     }
-    places = [join_place("$.groups", name) for name in settings.groups]
-    assembly = Assembly(schema, fitted, (), list(settings.groups.items()), places)
+    paths = [join_path("$.groups", name) for name in settings.groups]
+    assembly = Assembly(schema, fitted, (), list(settings.groups.items()), paths)
     for name, each in fitted.items():
         # Use only statistics that fitting computed: a pass just for warnings would be expensive.
         caution = each.caution(schema[name], source.statistics(name)) if source.knows(name) else ""
@@ -182,9 +182,9 @@ def fit_by_config(
         return fit_assembly(data, load_settings(form), part)
     except PenstockError as error:
         named = error.field or ""
-        place = named if named.startswith("$") else join_place("$.fields", named)
+        path = named if named.startswith("$") else join_path("$.fields", named)
         inner = {key: line for key, line in lines.items() if key not in ("$", "$.fields")}
-        raise add_line(error, place, inner, config) from None
+        raise add_line(error, path, inner, config) from None
 
 
 def _fit(name: str, transform: Transform, source: SplitFit) -> Transform:
