@@ -45,6 +45,9 @@ class KeyTable {
   static constexpr uint64_t kMasks[9] = {0,           0xff,        0xffff,     0xffffff, 0xffffffff,
                                          ~0ull >> 24, ~0ull >> 16, ~0ull >> 8, ~0ull};
 
+  // What each unit of e below adds to the eight bytes after a key.
+  static constexpr uint64_t kTailStep = 0x010001000100;
+
   // Longest key, and longest entry, of which a single lookup of a slot decides.
   static constexpr size_t kLongestShortKey = 26;
   static constexpr size_t kLongestShortEntry = 127;
@@ -109,7 +112,7 @@ class KeyTable {
       const uint8_t* const key = entry + 4;
       const ShortKey wanted(key, key_size);
       const Slot& slot = slots[table[hash(key, wanted)]];
-      const uint64_t tail = slot.tail + entry_size * 0x010001000100ull;
+      const uint64_t tail = slot.tail + entry_size * kTailStep;
       const uint64_t differs = (wanted.first ^ slot.first) | (wanted.last ^ slot.last) | (key_size ^ slot.key_size) |
                                ((load64(key + key_size) ^ tail) & slot.tail_mask);
       if (PENSTOCK_UNLIKELY(differs != 0 || slot.prefix_size > entry_size + 2)) return nullptr;
@@ -118,6 +121,9 @@ class KeyTable {
     }
   };
   View view() const { return {slots_.data(), table_.data(), multiplier_, shift_, parts_}; }
+
+  // The number of a slot, which stays the same.
+  size_t index_of(const Slot& slot) const { return static_cast<size_t>(&slot - slots_.data()); }
 
   // The slot of exactly this key, or null.
   const Slot* find(const uint8_t* key, size_t size) const;

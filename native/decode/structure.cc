@@ -53,6 +53,31 @@ Status check_steps(Span list, Feature& feature) {
   return Status::kOk;
 }
 
+// Notes where the values of a short entry are. False if the record has had its key before. `known` is the slot of the
+// key, or its entry in the order.
+template <typename Known>
+inline bool note_short(Cell* cells, const Known& known, const uint8_t* p, size_t size, const uint8_t* base,
+                       uint32_t num_fields) {
+  Cell& cell = cells[size_t{known.field} * kBlockRows];
+  if (PENSTOCK_UNLIKELY(!cell.absent())) return false;
+  // Cells of the unwanted column stay absent.
+  cell.offset = known.field == num_fields ? 0 : static_cast<uint32_t>(p + known.prefix_size - base);
+  cell.size_and_form = static_cast<uint32_t>(size - known.prefix_size);
+  return true;
+}
+
+// The slot of the entry at p, if it is short and looks as its slot says; else null.
+inline const KeyTable::Slot* match_short(const KeyTable::View& view, const uint8_t* p, const uint8_t* end) {
+  // Field 1, an entry below 128 bytes, its field 1, a short key: 0a e 0a k.
+  const uint32_t head = load32(p);
+  const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
+  if (PENSTOCK_UNLIKELY((head & 0x00ff80ff) != 0x000a000a || key_size > KeyTable::kLongestShortKey ||
+                        entry_size + 2 > static_cast<size_t>(end - p))) {
+    return nullptr;
+  }
+  return view.match(p, entry_size, key_size);
+}
+
 }  // namespace
 
 void Structure::begin(const uint8_t* base) {
@@ -136,37 +161,69 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
   return note(slot->field, row, found, form);
 }
 
-Status Structure::add_map(KeyTable& table, int row, Span map) {
+Status Structure::add_map(Keys& keys, int row, Span map) {
+  if (PENSTOCK_LIKELY(keys.order.is_reliable())) return add_ordered_map(keys, row, map);
+  keys.order.count_ignored();
   // Copies, for the stores to cells might change the members as far as the compiler knows; and what is rare is kept out
   // of the loop, so that these stay in registers.
-  KeyTable::View view = table.view();
+  KeyTable::View view = keys.table.view();
   Cell* const cells = cells_.data() + row;
   const uint8_t* const base = base_;
   const uint32_t num_fields = unwanted();
   const uint8_t* p = map.begin();
   const uint8_t* const end = map.end();
   while (p < end) {
-    // Field 1, an entry below 128 bytes, its field 1, a short key: 0a e 0a k.
-    const uint32_t head = load32(p);
-    const size_t entry_size = (head >> 8) & 0xff, key_size = head >> 24;
-    if (PENSTOCK_LIKELY((head & 0x00ff80ff) == 0x000a000a && key_size <= KeyTable::kLongestShortKey &&
-                        entry_size + 2 <= static_cast<size_t>(end - p))) {
-      const KeyTable::Slot* const slot = view.match(p, entry_size, key_size);
-      if (PENSTOCK_LIKELY(slot != nullptr)) {
-        Cell& cell = cells[size_t{slot->field} * kBlockRows];
-        if (PENSTOCK_LIKELY(cell.absent())) {
-          // Cells of the unwanted column stay absent.
-          const uint8_t* const values = p + slot->prefix_size;
-          cell.offset = slot->field == num_fields ? 0 : static_cast<uint32_t>(values - base);
-          cell.size_and_form = static_cast<uint32_t>(entry_size + 2 - slot->prefix_size);
-          p += entry_size + 2;
-          continue;
-        }
+    const KeyTable::Slot* const slot = match_short(view, p, end);
+    if (PENSTOCK_LIKELY(slot != nullptr)) {
+      const size_t size = size_t{p[1]} + 2;
+      if (PENSTOCK_LIKELY(note_short(cells, *slot, p, size, base, num_fields))) {
+        p += size;
+        continue;
       }
     }
-    if (Status s = add_field(table, row, end, p); s != Status::kOk) return s;
-    view = table.view();
+    if (Status s = add_field(keys.table, row, end, p); s != Status::kOk) return s;
+    view = keys.table.view();
   }
+  return Status::kOk;
+}
+
+Status Structure::add_ordered_map(Keys& keys, int row, Span map) {
+  Cell* const cells = cells_.data() + row;
+  const uint8_t* const base = base_;
+  const uint32_t num_fields = unwanted();
+  const uint8_t* p = map.begin();
+  const uint8_t* const end = map.end();
+  const KeyOrder::Expected* expected = keys.order.begin();
+  size_t num_matched = 0, num_missed = 0;
+  while (p < end) {
+    const uint64_t first = load64(p);
+    const size_t size = (first >> 8 & 0xff) + 2;
+    if (PENSTOCK_LIKELY(expected->matches(p, first, size - 2) && size <= static_cast<size_t>(end - p))) {
+      if (PENSTOCK_LIKELY(note_short(cells, *expected, p, size, base, num_fields))) {
+        p += size;
+        expected++;
+        num_matched++;
+        continue;
+      }
+    }
+    if (Status s = add_unexpected(keys, row, end, p, expected, num_missed); s != Status::kOk) return s;
+  }
+  keys.order.count(num_matched, num_missed);
+  return Status::kOk;
+}
+
+// The entry at p, whose key is not the expected one.
+__attribute__((noinline)) Status Structure::add_unexpected(Keys& keys, int row, const uint8_t* end, const uint8_t*& p,
+                                                           const KeyOrder::Expected*& expected, size_t& num_missed) {
+  const KeyTable::Slot* const slot = match_short(keys.table.view(), p, end);
+  if (slot == nullptr) return add_field(keys.table, row, end, p);
+  const size_t size = size_t{p[1]} + 2;
+  if (!note_short(cells_.data() + row, *slot, p, size, base_, unwanted())) {
+    return add_field(keys.table, row, end, p);
+  }
+  p += size;
+  expected = keys.order.move_after(keys.table, *slot, expected);
+  num_missed++;
   return Status::kOk;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "decode/key_order.h"
 #include "decode/plan.h"
 #include "foundation/bytes.h"
 #include "record/status.h"
@@ -30,8 +31,8 @@ class Structure {
  public:
   explicit Structure(const Plan& plan)
       : plan_(plan),
-        features_(plan.features),
-        lists_(plan.feature_lists),
+        features_{plan.features, {}},
+        lists_{plan.feature_lists, {}},
         cells_((plan.fields.size() + 1) * kBlockRows) {}
 
   // Forgets the block before. Offsets count from `base`, which lies below every payload of the block.
@@ -50,7 +51,16 @@ class Structure {
   Span bytes(const Cell& cell) const { return Span{base_ + cell.offset, cell.size()}; }
 
  private:
-  Status add_map(KeyTable& table, int row, Span map);
+  // The keys of one kind of map. Copies of those in the plan: they learn.
+  struct Keys {
+    KeyTable table;
+    KeyOrder order;
+  };
+
+  Status add_map(Keys& keys, int row, Span map);
+  Status add_ordered_map(Keys& keys, int row, Span map);
+  Status add_unexpected(Keys& keys, int row, const uint8_t* end, const uint8_t*& p, const KeyOrder::Expected*& expected,
+                        size_t& num_missed);
   Status add_field(KeyTable& table, int row, const uint8_t* end, const uint8_t*& p);
   Status add_entry(KeyTable& table, int row, Span entry);
   Status note(uint32_t field, int row, Span found, uint32_t form);
@@ -59,8 +69,8 @@ class Structure {
   uint32_t unwanted() const { return static_cast<uint32_t>(plan_.fields.size()); }
 
   const Plan& plan_;
-  KeyTable features_;  // copies: they learn
-  KeyTable lists_;
+  Keys features_;
+  Keys lists_;
   std::vector<Cell> cells_;
   const uint8_t* base_ = nullptr;
   Span bad_key_;

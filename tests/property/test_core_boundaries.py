@@ -8,7 +8,7 @@ import pytest
 from core_reading import Outcomes, Refused, expect_outcomes, read_outcomes, segment_of
 from oracle_wire import plain, wire_example
 from penstock import _native
-from wire.example import Feature, write_example
+from wire.example import Feature, write_example, write_feature
 from wire.fields import write_delimited, write_varint
 
 BEFORE, BEHIND = Feature("int64", [-1]), Feature("bytes", [b"behind"])
@@ -86,6 +86,61 @@ def test_keys_that_look_alike_are_distinguished_in_any_order(keys: list[str], nu
     payloads = [write_example(example) for example in examples]
     for outcomes, example in zip(read_outcomes(payloads, wanted), examples, strict=True):
         assert outcomes == expected(example, wanted)
+
+
+def in_order(keys: list[str], row: int) -> dict[str, Feature]:
+    return {key: Feature("int64", [row, n]) for n, key in enumerate(keys)}
+
+
+# The core compares an entry with the one that followed in earlier records before it looks up the key.
+@pytest.mark.parametrize("key_bytes", [0, 1, 2, 5, 6, 7, 14, 15, 22, 26, 27])
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_an_entry_that_differs_in_one_bit_from_those_before_is_not_taken_for_them(
+    key_bytes: int, is_wanted: bool
+) -> None:
+    key = "abcdefghijklmnopqrstuvwxyz0"[:key_bytes]
+    plain_record = write_example({"-": BEFORE, key: Feature("bytes", [b"value"]), "+": BEHIND})
+    entry = write_delimited(1, key.encode()) + write_delimited(2, b"")
+    begin = plain_record.index(entry[:-1]) - 2
+    wanted = ["-", key, "+"] if is_wanted else ["-", "+"]
+    changed = []
+    for at in range(begin, begin + key_bytes + 10):
+        for bit in range(8):
+            flipped = bytearray(plain_record)
+            flipped[at] ^= 1 << bit
+            changed.append(bytes(flipped))
+    together = read_outcomes([each for record in changed for each in (plain_record, record)], wanted)
+    for outcomes, record in zip(together[1::2], changed, strict=True):
+        (alone,) = read_outcomes([record], wanted)
+        assert repr(outcomes) == repr(alone)
+
+
+def test_records_are_read_alike_while_the_order_of_their_keys_lasts_and_changes() -> None:
+    rng = random.Random(31)  # noqa: S311
+    keys = ["a", "bb", "unwanted", "a key of middle length", "c", "a key that is too long for the table"]
+    others = rng.sample(keys, len(keys))
+    examples = [in_order(keys, row) for row in range(70)]
+    examples += [in_order(keys[:2] + keys[3:], row) for row in range(70)]
+    examples += [in_order(others, row) for row in range(70)]
+    examples += [in_order(rng.sample(keys, rng.randint(1, len(keys))), row) for row in range(2300)]
+    examples += [in_order(others, row) for row in range(70)]
+    examples += [in_order(["new", *keys], row) for row in range(70)]
+    wanted = [key for key in keys if key != "unwanted"]
+    payloads = [write_example(example) for example in examples]
+    for outcomes, example in zip(read_outcomes(payloads, wanted), examples, strict=True):
+        assert outcomes == expected(example, wanted)
+
+
+def test_a_key_that_comes_twice_is_read_as_its_last_value_where_it_is_expected() -> None:
+    once = b"".join(write_delimited(1, _entry(key, 1)) for key in ("a", "b", "c"))
+    twice = write_delimited(1, _entry("a", 2)) + once
+    payloads = [write_delimited(1, once)] * 3 + [write_delimited(1, twice), write_delimited(1, once * 2)]
+    for outcomes in read_outcomes(payloads, ["a", "b", "c"]):
+        assert outcomes == expect_outcomes({key: ("int64", [1]) for key in "abc"})
+
+
+def _entry(key: str, value: int) -> bytes:
+    return write_delimited(1, key.encode()) + write_delimited(2, write_feature(Feature("int64", [value])))
 
 
 def test_more_unwanted_keys_than_are_learnt_change_nothing() -> None:
