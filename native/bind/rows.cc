@@ -148,7 +148,9 @@ void prefetch_all(nb::sequence given) {
 
 void bind_rows(nb::module_& m) {
   m.def("prefetch", &prefetch_all, "segments"_a);
-  nb::class_<Mapping>(m, "Mapping").def(nb::init<int, size_t>(), "fd"_a, "size"_a);
+  nb::class_<Mapping>(m, "Mapping")
+      .def(nb::init<int, size_t>(), "fd"_a, "size"_a)
+      .def("read_ahead", &Mapping::read_ahead, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<BoundRowLocations>(m, "RowLocations")
       .def(nb::init<std::vector<int64_t>>(), "starts"_a)
       .def("set", &BoundRowLocations::set, "file"_a, "offsets"_a)

@@ -79,18 +79,22 @@ Mapping::Mapping(int fd, size_t size) : size_(size) {
   void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return;
   data_ = static_cast<uint8_t*>(data);
-  (void)madvise(data_, size_, MADV_WILLNEED);  // all of it will be read, in some order
 }
 
 Mapping::~Mapping() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-size_t Mapping::copy(uint64_t offset, uint8_t* out, size_t size) const {
-  if (offset >= size_) return 0;
+void Mapping::read_ahead() const {
+  if (data_ != nullptr) (void)madvise(data_, size_, MADV_WILLNEED);
+}
+
+bool Mapping::copy(uint64_t offset, uint8_t* out, size_t size, size_t& count) const {
+  count = 0;
+  if (offset >= size_) return true;
   const size_t there = size_ - static_cast<size_t>(offset);
-  const size_t count = size < there ? size : there;
-  return copy_guarded(out, data_ + offset, count) ? count : 0;
+  count = size < there ? size : there;
+  return copy_guarded(out, data_ + offset, count);
 }
 
 }  // namespace penstock

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# (descriptor or -1, bytes or None, offset of those bytes in the file, where frames begin, sizes of whole
-# frames), and optionally the owner that keeps the descriptor open
+# (descriptor or -1, bytes or a mapping of the file or None, offset of those bytes in the file, where frames
+# begin, sizes of whole frames), and optionally the owner that keeps the descriptor open
 Segment: TypeAlias = (
-    tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64]]
-    | tuple[int, Buffer | None, int, NDArray[np.uint64], NDArray[np.uint64], object]
+    tuple[int, "Buffer | Mapping | None", int, NDArray[np.uint64], NDArray[np.uint64]]
+    | tuple[int, "Buffer | Mapping | None", int, NDArray[np.uint64], NDArray[np.uint64], object]
 )
 # Records of several files in any order: ([(descriptor, bytes, offset), …], number of the file of each record,
 # where frames begin, sizes, the owner that keeps the descriptors open)
@@ -68,6 +68,7 @@ def prefetch(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
 # A file in memory as the kernel keeps it; given in a segment instead of bytes.
 class Mapping:
     def __init__(self, fd: int, size: int) -> None: ...
+    def read_ahead(self) -> None: ...
 
 class RowLocations:
     def __init__(self, starts: Sequence[int]) -> None: ...

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -17,13 +18,21 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import OutOfMemoryError
+from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import count
 from penstock.read.damage import Damage
-from penstock.read.shard import Shard
+from penstock.read.shard import Access, Shard
 
 # A call that touches more files than these reads them into memory one after the other: a process has so many
 # descriptors.
 _MOST_OPEN = 64
+
+# Records are copied from where the kernel keeps their file, without a system call each. With decoding, those
+# of 715 bytes take 0.32 µs in order instead of 0.39, and 0.5 µs in random order instead of 2; blobs of 40 KB
+# take 5 µs instead of 8. The pages that are read through a mapping count as memory of this process, so that
+# they must not be too many. Decoding dwarfs what larger records gain.
+_LARGEST_MAPPED = 64 << 10
+_MOST_MAPPED = 0.125
 
 
 class Rows:
@@ -51,6 +60,13 @@ class Rows:
             for number in numbers[bisect_left(numbers, begin) : bisect_left(numbers, end)]:
                 yield first + number - begin, shard, shard.index.damages[number]
 
+    @cached_property
+    def is_mapped(self) -> bool:
+        """Whether the files are to be mapped into memory: their records are small, as is their total size."""
+        num_bytes = sum(shard.index.identity.size for shard in self.shards)
+        is_small = num_bytes <= _LARGEST_MAPPED * len(self)
+        return is_small and num_bytes <= usable_memory() * _MOST_MAPPED
+
     @property
     def starts(self) -> list[int]:
         """The first row of each shard, and one more for the end."""
@@ -70,8 +86,8 @@ class Rows:
     def segments(self, start: int, stop: int) -> list[_native.Segment]:
         """Return where the frames of a range of rows are."""
         parts = list(self._parts(start, stop))
-        is_loaded = len(parts) > _MOST_OPEN
-        return [shard.segment(slice(begin, end), is_loaded=is_loaded) for shard, _, begin, end in parts]
+        way = self._choose_way(len(parts))
+        return [shard.segment(slice(begin, end), way) for shard, _, begin, end in parts]
 
     def select(self, rows: NDArray[np.int64]) -> list[_native.Segment]:
         """Return where the frames of some rows are; they must be in order."""
@@ -81,8 +97,13 @@ class Rows:
             for i, shard in enumerate(self.shards)
             if bounds[i] < bounds[i + 1]
         ]
-        is_loaded = len(chosen) > _MOST_OPEN
-        return [shard.segment(numbers, is_loaded=is_loaded) for shard, numbers in chosen]
+        way = self._choose_way(len(chosen))
+        return [shard.segment(numbers, way) for shard, numbers in chosen]
+
+    def _choose_way(self, num_files: int) -> Access:
+        if num_files > _MOST_OPEN:
+            return "load"
+        return "map" if self.is_mapped else "read"
 
     def in_order(self) -> Rows:
         """Return the same rows, to be read once from the first to the last."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
-from penstock.foundation.process import ProcessLock, usable_memory
+from penstock.foundation.process import ProcessLock
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.open_file import OpenFile
@@ -20,12 +20,6 @@ from penstock.storage.open_file import OpenFile
 # A batch that is spread over more files than these reads those beyond them record by record into memory. Each
 # thread may hold as many at the same time: all together, a quarter of what the process may have open.
 _MOST_OPEN = 512
-
-# Small records all over a file are copied from where the kernel keeps it, without a system call each: of 715
-# bytes, that takes 1.6 µs a record with decoding instead of 2.5. What is mapped counts as this process's
-# memory, so there must not be too much of it.
-_SMALL_RECORD = 8192
-_MOST_MAPPED = 0.125
 
 
 class Scatter:
@@ -45,9 +39,6 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
-        num_bytes = sum(shard.index.identity.size for shard in rows.shards)
-        is_small = len(rows) > 0 and num_bytes // len(rows) <= _SMALL_RECORD
-        self._maps = is_small and num_bytes <= usable_memory() * _MOST_MAPPED
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
@@ -70,7 +61,7 @@ class Scatter:
             file = shard.file() if len(files) < self._most_open else None
             if file is not None:
                 files.append(file)
-                sources.append((file.fd, self._mapping(numbers[i], file) if self._maps else None, 0))
+                sources.append((file.fd, self._mapping(numbers[i], file) if self.rows.is_mapped else None, 0))
                 continue
             mine = np.flatnonzero(which == i)
             frames = _load(shard, wanted[mine] - self.rows.starts[numbers[i]])
@@ -128,14 +119,15 @@ class Scatter:
 
     def announce(self, wanted: NDArray[np.int64]) -> None:
         """Ask the kernel to read these rows into memory in the background."""
-        if self._maps:  # then all of every file was announced when it was mapped
+        if self.rows.is_mapped:  # then all of every file was announced when it was mapped
             return
         _native.prefetch(self.segments(wanted))
 
     def _mapping(self, number: int, file: OpenFile) -> _native.Mapping:
         mapping = self._mappings.get(number)
         if mapping is None:
-            mapping = self._mappings[number] = _native.Mapping(file.fd, file.size)
+            mapping = self._mappings[number] = file.map()
+            mapping.read_ahead()  # all of it will be read, in some order
         return mapping
 
     def _learn(self, numbers: list[int]) -> None:
@@ -155,7 +147,7 @@ def _load(shard: Shard, records: NDArray[np.int64]) -> bytes:
         record = int(records[at])
         fd, data, start, begins, sizes, *held = shard.segment(slice(record, record + 1))
         begin, size = int(begins[0]), int(sizes[0])
-        if data is not None:
+        if data is not None and not isinstance(data, _native.Mapping):
             pieces[at] = bytes(memoryview(data)[begin - start : begin - start + size])
         elif held and isinstance(held[0], OpenFile) and fd >= 0:
             pieces[at] = held[0].read(begin, size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ class InflatedWindow:
 
 
 Selection: TypeAlias = slice | NDArray[np.int64]  # of record numbers in the file
+Access: TypeAlias = Literal["read", "map", "load"]
 
 
 class Shard:
@@ -85,20 +86,21 @@ class Shard:
     def __len__(self) -> int:
         return len(self.index)
 
-    def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:
+    def segment(self, selection: Selection, access: Access = "read") -> _native.Segment:
         """Return the locations of the frames of the selected records.
 
         Args:
             selection: Record numbers.
-            is_loaded: Whether to read the records now, so that no file stays open.
+            access: How the core gets the records: "read" from the open file, or through a "map" of it into
+                memory; "load" reads them now, so that no file stays open.
 
         Raises:
             ChangedFileError: The file has changed since it was indexed.
         """
         begins, sizes = self._frames(selection)
         file = self._file.open()
-        if not is_loaded or len(begins) == 0:
-            return file.fd, None, 0, begins, sizes, file
+        if access != "load" or len(begins) == 0:
+            return file.fd, file.map() if access == "map" else None, 0, begins, sizes, file
         first, last = int(begins.min()), int((begins + sizes).max())
         return -1, file.read(first, last - first), first, begins, sizes, None
 
@@ -145,7 +147,7 @@ class CompressedShard(Shard):
         self._copy = cache_path("inflated", path, *index.identity)
         self._uses_copy = False
 
-    def segment(self, selection: Selection, *, is_loaded: bool = False) -> _native.Segment:  # noqa: ARG002
+    def segment(self, selection: Selection, access: Access = "read") -> _native.Segment:
         """Return the locations of the frames of the selected records, in decompressed bytes."""
         begins, sizes = self._frames(selection)
         if len(begins) == 0:
@@ -158,7 +160,7 @@ class CompressedShard(Shard):
                 if copy is not None:
                     self._uses_copy = True
                     self._window = self._new_window()
-                    return copy.fd, None, 0, begins, sizes, copy
+                    return copy.fd, copy.map() if access == "map" else None, 0, begins, sizes, copy
             if first < self._window.start:  # no room for a copy: go through the file again
                 self._window = self._new_window()
             inflated = self._window.read(first, last)

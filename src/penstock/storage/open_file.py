@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
+from penstock._native import Mapping
 from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError, PathError
 from penstock.foundation.process import ProcessLock
 
@@ -60,6 +61,7 @@ class OpenFile:
         self.fd = -1
         self.fd = _open_regular(path)
         self.identity = self._identity_now()
+        self._mapping: Mapping | None = None
 
     def check_unchanged(self, since: FileIdentity) -> None:
         """Check that the file has not changed.
@@ -100,6 +102,17 @@ class OpenFile:
             offset += len(piece)
             size -= len(piece)
         return b"".join(pieces)
+
+    def map(self) -> Mapping:
+        """Return the file mapped into memory, for as long as a reference to the mapping is left.
+
+        Reading through it avoids a system call per read, and copies about twice as fast. The pages that were
+        read count as memory of this process.
+        """
+        mapping = self._mapping
+        if mapping is None:
+            mapping = self._mapping = Mapping(self.fd, self.identity.size)
+        return mapping
 
     def _identity_now(self) -> FileIdentity:
         return FileIdentity.from_status(os.fstat(self.fd))

@@ -4,9 +4,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.read import rows as module
 from penstock.read.damage import Damage
 from penstock.read.index import FileIndex
 from penstock.read.rows import Rows
@@ -17,7 +19,7 @@ from penstock.storage.open_file import FileIdentity
 class Place(Shard):
     """A shard whose segments are what was asked for."""
 
-    def segment(self, selection, *, is_loaded=False):
+    def segment(self, selection, access="read"):
         if isinstance(selection, slice):
             return [(self.path.name, number) for number in range(selection.start, selection.stop)]
         return [(self.path.name, number) for number in selection.tolist()]
@@ -51,6 +53,24 @@ def test_rows_are_the_records_of_the_files_in_order(sizes):
     assert len(rows) == len(places(sizes))
     located = [rows.locate(row) for row in range(len(rows))]
     assert [(shard.path.name, number) for shard, number in located] == places(sizes)
+
+
+@pytest.mark.parametrize(
+    ("num_records", "num_bytes", "memory", "is_mapped"),
+    [
+        (10, 10_000, 80_000, True),
+        (10, 10_000, 79_999, False),
+        (10, 655_360, 1 << 40, True),
+        (10, 655_361, 1 << 40, False),
+        (0, 0, 1 << 40, True),
+    ],
+)
+def test_files_are_mapped_if_they_and_their_records_are_small(
+    monkeypatch, num_records, num_bytes, memory, is_mapped
+):
+    monkeypatch.setattr(module, "usable_memory", lambda: memory)
+    index = FileIndex(np.arange(num_records + 1, dtype=np.uint64), {}, "none", FileIdentity(num_bytes, 0, 0))
+    assert Rows([Place(Path("file"), index)]).is_mapped == is_mapped
 
 
 @given(SIZES, st.data())

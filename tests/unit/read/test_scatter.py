@@ -11,6 +11,7 @@ from loaded_batches import SCHEMA, open_numbers, payload, write_shards
 from penstock import _native
 from penstock.decode.plan import DecodePlan
 from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError
+from penstock.read import rows as rows_module
 from penstock.read import scatter as module
 from penstock.read import shard as shard_module
 from penstock.read.scatter import Scatter
@@ -56,7 +57,7 @@ ORDERS = [
 @pytest.mark.parametrize("rows", ORDERS)
 def test_rows_come_in_the_order_asked_for(shards, monkeypatch, rows, maps):
     if not maps:
-        monkeypatch.setattr(module, "_MOST_MAPPED", 0)
+        monkeypatch.setattr(rows_module, "_MOST_MAPPED", 0)
     scatter = scatter_of(shards)
     assert read(scatter, rows) == rows
     assert bool(scatter._mappings) == maps
@@ -64,7 +65,7 @@ def test_rows_come_in_the_order_asked_for(shards, monkeypatch, rows, maps):
 
 def test_large_records_are_not_mapped(tmp_path):
     path = write_plain(
-        tmp_path / "train-00000-of-00001.tfrecord", [payload(i, s="x" * 9000) for i in range(4)]
+        tmp_path / "train-00000-of-00001.tfrecord", [payload(i, s="x" * 70_000) for i in range(4)]
     )
     scatter = scatter_of(path)
     columns, faults = PLAN.decode_coded(scatter.segments(np.array([2, 0], np.int64)))
@@ -170,7 +171,7 @@ def test_threads_ask_at_once(shards):
 @pytest.mark.parametrize("maps", [True, False])
 def test_announcing_rows_changes_nothing(shards, monkeypatch, maps):
     if not maps:
-        monkeypatch.setattr(module, "_MOST_MAPPED", 0)
+        monkeypatch.setattr(rows_module, "_MOST_MAPPED", 0)
     scatter = scatter_of(shards)
     scatter.announce(np.array([5, 1, 20], np.int64))
     scatter.announce(np.empty(0, np.int64))

@@ -4,6 +4,7 @@ import gzip
 import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,19 @@ def test_segment_holds_its_file_open_though_it_is_pushed_out(tmp_path):
     arena, offsets, faults = _native.fetch([segment])
     assert faults == []
     assert arena[: offsets[1]].tobytes() == PAYLOADS[0]
+
+
+@pytest.mark.parametrize("selection", [slice(3, 90), np.array([7, 3, 4, 5, 399])])
+@pytest.mark.parametrize("access", ["read", "map", "load"])
+def test_segment_gives_the_same_records_by_any_access(tmp_path, access, selection):
+    path = write_plain(tmp_path / "data.tfrecord", PAYLOADS)
+    shard = Shard(path, load_index(OpenFile(path), ReadOptions()))
+    segment = shard.segment(selection, access)
+    assert isinstance(segment[1], {"read": type(None), "map": _native.Mapping, "load": bytes}[access])
+    arena, offsets, faults = _native.fetch([segment])
+    assert faults == []
+    expected = [PAYLOADS[number] for number in np.arange(ROWS)[selection].tolist()]
+    assert [arena[a:b].tobytes() for a, b in pairwise(offsets.tolist())] == expected
 
 
 def test_segment_of_no_records_is_empty(path):
