@@ -53,13 +53,14 @@ nb::object as_array(GrowableArray<T>& values) {
 }
 
 // Each adds the functions and classes of one file in bind/ to the module.
-void bind_reading(nb::module_& m);   // read.cc: records into columns
-void bind_scanning(nb::module_& m);  // scan.cc: indexes, checks, repair
-void bind_writing(nb::module_& m);   // write.cc: hashes, counts, the encoder, frames
-void bind_rows(nb::module_& m);      // rows.cc: rows of many files
-void bind_batching(nb::module_& m);  // batch.cc: arrays of a batch
-void bind_text(nb::module_& m);      // text.cc: vocabularies and tokens
-void bind_images(nb::module_& m);    // images.cc: encoded images
-void bind_pixels(nb::module_& m);    // pixels.cc: their pixels
+void bind_reading(nb::module_& m);     // read.cc: records into columns
+void bind_scanning(nb::module_& m);    // scan.cc: indexes, checks, repair
+void bind_writing(nb::module_& m);     // write.cc: hashes, counts, the encoder, frames
+void bind_rows(nb::module_& m);        // rows.cc: rows of many files
+void bind_batching(nb::module_& m);    // batch.cc: arrays of a batch
+void bind_text(nb::module_& m);        // text.cc: vocabularies and tokens
+void bind_images(nb::module_& m);      // images.cc: encoded images
+void bind_pixels(nb::module_& m);      // pixels.cc: their pixels
+void bind_image_plan(nb::module_& m);  // image_plan.cc: the images of a slice
 
 }  // namespace penstock

@@ -24,4 +24,5 @@ NB_MODULE(_native, m) {
   bind_text(m);
   bind_images(m);
   bind_pixels(m);
+  bind_image_plan(m);
 }

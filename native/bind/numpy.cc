@@ -154,6 +154,7 @@ ArrayView view_of(nb::handle given, const char* what, std::initializer_list<DTyp
   view.dtype = descr->byteorder == '>' ? DType::kOther : dtype_of_number(descr->type_num);
   view.rank = static_cast<size_t>(fields->rank);
   view.dimensions = fields->dimensions;
+  view.is_writable = (fields->flags & kWriteable) != 0;
   check_dtype(view.dtype, what, dtypes);
   need(view.rank != 0, what, "expected one dimension or more, got none");
   need((fields->flags & kContiguous) != 0, what, "expected a C-contiguous array");

@@ -40,6 +40,7 @@ struct ArrayView {
   DType dtype = DType::kOther;
   size_t rank = 0;
   const Py_ssize_t* dimensions = nullptr;
+  bool is_writable = false;
 
   size_t shape(size_t i) const { return static_cast<size_t>(dimensions[i]); }
   size_t rows() const { return shape(0); }

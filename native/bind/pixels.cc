@@ -2,57 +2,17 @@
 #include <cmath>
 #include <string>
 
-#include "bind/numpy.h"
+#include "bind/arguments.h"
+#include "bind/pixel_arrays.h"
+#include "image/augment.h"
 #include "image/colour.h"
-#include "image/pixels.h"
+#include "image/image_header.h"
 #include "image/resize.h"
 
 using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-constexpr size_t kMostSide = size_t{1} << 20;  // keeps tables of weights below 16 MB
-
-// The memory of an array of bytes for as long as this lives; in place and in any strides, other than `view_of`.
-class Bytes {
- public:
-  Bytes(nb::handle given, const char* what, size_t rank, bool is_written) {
-    if (PyObject_GetBuffer(given.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
-    try {
-      need(view_.itemsize == 1 && view_.format != nullptr && std::string(view_.format) == "B", what,
-           "expected an array of uint8");
-      need(rank == 0 || static_cast<size_t>(view_.ndim) == rank, what,
-           "expected " + std::to_string(rank) + " dimensions, got " + std::to_string(view_.ndim));
-      need(!is_written || view_.readonly == 0, what, "expected an array that may be written");
-    } catch (...) {
-      PyBuffer_Release(&view_);
-      throw;
-    }
-  }
-  ~Bytes() { PyBuffer_Release(&view_); }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  uint8_t* data() const { return static_cast<uint8_t*>(view_.buf); }
-  size_t rank() const { return static_cast<size_t>(view_.ndim); }
-  size_t shape(size_t i) const { return static_cast<size_t>(view_.shape[i]); }
-  ptrdiff_t stride(size_t i) const { return view_.strides[i]; }
-  bool is_contiguous() const { return PyBuffer_IsContiguous(&view_, 'C') != 0; }
-  size_t size() const { return static_cast<size_t>(view_.len); }
-
- private:
-  Py_buffer view_;
-};
-
-bool overlap(const uint8_t* a, size_t a_bytes, const uint8_t* b, size_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
-void check_channels(size_t channels, const char* what) {
-  need(channels == 1 || channels == 3 || channels == 4, what,
-       "expected 1, 3 or 4 channels, got " + std::to_string(channels));
-}
 
 // One image of (height, width, channels), whose rows may lie apart.
 struct ImageView {
@@ -63,8 +23,8 @@ struct ImageView {
       : bytes(given, what, 3, is_written), channels(bytes.shape(2)) {
     check_channels(channels, what);
     need(height() != 0 && width() != 0, what, "expected one pixel or more, got none");
-    need(height() <= kMostSide && width() <= kMostSide, what,
-         "expected sides of at most " + std::to_string(kMostSide) + " pixels");
+    need(height() <= kLongestSide && width() <= kLongestSide, what,
+         "expected sides of at most " + std::to_string(kLongestSide) + " pixels");
     const auto pixel = static_cast<ptrdiff_t>(channels);
     need((channels == 1 || bytes.stride(2) == 1) && (width() == 1 || bytes.stride(1) == pixel), what,
          "expected pixels that lie side by side in a row");
@@ -86,20 +46,6 @@ struct ImageView {
     };
     const Span a = span(*this), b = span(other);
     return overlap(a.data, a.size, b.data, b.size);
-  }
-};
-
-// Images of (images, height, width, channels).
-struct Batch {
-  Bytes bytes;
-  Images images;
-
-  Batch(nb::handle given, const char* what, bool is_written)
-      : bytes(given, what, 4, is_written),
-        images{bytes.data(), bytes.shape(0), bytes.shape(1), bytes.shape(2), bytes.shape(3)} {
-    check_channels(images.channels, what);
-    need(bytes.is_contiguous(), what, "expected a C-contiguous array");
-    if (bytes.size() == 0) images.num = 0;
   }
 };
 
@@ -212,7 +158,34 @@ void shift(nb::handle given, nb::handle target, nb::handle given_offsets) {
   shift_images(batch.images, offsets.as<int32_t>(), out.bytes.data());
 }
 
-nb::object scale_pixels(nb::handle given, nb::handle factors, nb::handle terms, bool by_scalar) {
+// `given`: as many numbers as `out` has room for.
+template <typename T, typename Number, size_t kCount>
+void read_numbers(nb::handle given, const char* what, T (&out)[kCount]) {
+  const nb::tuple numbers = tuple_of(given, kCount, what);
+  for (size_t i = 0; i < kCount; i++) out[i] = static_cast<T>(value_of<Number>(numbers[i], what));
+}
+
+void augment(nb::handle given, nb::handle shares, nb::handle paint, nb::handle drawn, bool by_scalar) {
+  const Batch batch(given, "images", true);
+  const size_t num = batch.bytes.shape(0);
+  double share[7];
+  read_numbers<double, double>(shares, "changes", share);
+  for (const double each : share) need(each >= 0 && each <= 1, "changes", "expected numbers from 0 to 1");
+  Changes changes{share[0], share[1], share[2], share[3], share[4], share[5], share[6], {}};
+  const ArrayView colour = view_of(paint, "colour", {DType::kUInt8});
+  need_shape(colour, "colour", {batch.images.channels});
+  std::memcpy(changes.colour, colour.data, batch.images.channels);
+  const DrawArguments draws(drawn, num, 6);
+  const uint16_t* const purposes = draws.purposes;
+  const ChangePurposes each{purposes[0], purposes[1], purposes[2], purposes[3], purposes[4], purposes[5]};
+  need(batch.images.height <= kLongestSide && batch.images.width <= kLongestSide, "images",
+       "expected sides of at most " + std::to_string(kLongestSide) + " pixels");
+  if (batch.images.num == 0) return;
+  const Unlocked unlocked(batch.bytes.size() / 4);
+  Augmenter(changes, each, draws.keys).augment(batch.images, by_scalar);
+}
+
+nb::object scale_pixels(nb::handle given, nb::handle factors, nb::handle terms, nb::handle target, bool by_scalar) {
   const Bytes images(given, "images", 0, false);
   need(images.rank() != 0 && images.rank() <= kMostRank, "images", "expected from 1 to 32 dimensions");
   need(images.is_contiguous(), "images", "expected a C-contiguous array");
@@ -223,20 +196,34 @@ nb::object scale_pixels(nb::handle given, nb::handle factors, nb::handle terms, 
   const ArrayView offset = view_of(terms, "offset", {DType::kFloat32});
   need_shape(factor, "factor", {channels});
   need_shape(offset, "offset", {channels});
-  NewArray out(DType::kFloat32, shape, images.rank());
-  if (images.size() == 0) return out.object;
+  nb::object made;
+  float* out = nullptr;
+  if (target.is_none()) {
+    NewArray array(DType::kFloat32, shape, images.rank());
+    out = array.as<float>();
+    made = array.object;
+  } else {
+    const ArrayView view = view_of(target, "out", {DType::kFloat32});
+    bool is_equal = view.rank == images.rank();
+    for (size_t i = 0; is_equal && i < view.rank; i++) is_equal = view.shape(i) == shape[i];
+    need(is_equal, "out", "expected the shape of images");
+    need(view.is_writable, "out", "expected an array that may be written");
+    need(!overlap(images.data(), images.size(), view.data, images.size() * sizeof(float)), "out", "it overlaps images");
+    out = const_cast<float*>(view.as<float>());
+    made = nb::borrow(target);
+  }
+  if (images.size() == 0) return made;
   Unlocked unlocked(images.size() / 4);
   scale_bytes(images.data(), images.size() / channels, channels, factor.as<float>(), offset.as<float>(), by_scalar,
-              out.as<float>());
+              out);
   unlocked.relock();
-  return out.object;
+  return made;
 }
 
 }  // namespace
 
 void bind_pixels(nb::module_& m) {
   import_numpy();
-  m.attr("LONGEST_SIDE") = kMostSide;
   m.def("resize", &resize, "source"_a, "out"_a, "box"_a, "antialias"_a, "by_scalar"_a = false);
   m.def("orient", &orient, "source"_a, "out"_a, "orientation"_a);
   m.def("flip", &flip, "images"_a, "across"_a, "down"_a, "by_scalar"_a = false);
@@ -244,7 +231,8 @@ void bind_pixels(nb::module_& m) {
   m.def("recolour", &recolour, "images"_a, "matrices"_a, "by_scalar"_a = false);
   m.def("erase", &erase, "images"_a, "boxes"_a, "colour"_a);
   m.def("shift", &shift, "images"_a, "out"_a, "offsets"_a);
-  m.def("scale_pixels", &scale_pixels, "images"_a, "factor"_a, "offset"_a, "by_scalar"_a = false);
+  m.def("augment", &augment, "images"_a, "changes"_a, "colour"_a, "draws"_a, "by_scalar"_a = false);
+  m.def("scale_pixels", &scale_pixels, "images"_a, "factor"_a, "offset"_a, "out"_a = nb::none(), "by_scalar"_a = false);
 }
 
 }  // namespace penstock

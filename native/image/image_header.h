@@ -8,6 +8,8 @@
 
 namespace penstock {
 
+inline constexpr size_t kLongestSide = size_t{1} << 20;  // of an image: keeps tables of weights below 16 MB
+
 // Numbers cross into Python: append, never renumber.
 enum class ImageFormat : int8_t { kNone = 0, kJpeg = 1, kPng = 2, kWebp = 3, kGif = 4, kBmp = 5 };
 

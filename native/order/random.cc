@@ -42,4 +42,17 @@ void draw_words(uint64_t seed, uint32_t epoch, uint16_t purpose, const int64_t* 
   }
 }
 
+void DrawKeys::draw_uniform(uint16_t purpose, size_t row, size_t count, double* out) const {
+  const auto record = static_cast<uint64_t>(records[row]);
+  for (size_t drawn = 0; drawn < count; drawn += 2) {
+    const uint32_t last = static_cast<uint32_t>(purpose) << 16 | static_cast<uint32_t>(drawn / 2);
+    const PhiloxBlock block =
+        philox({{static_cast<uint32_t>(record), static_cast<uint32_t>(record >> 32), epoch, last}}, seed);
+    for (size_t i = 0; i < 2 && drawn + i < count; i++) {
+      const uint64_t pair = static_cast<uint64_t>(block.words[2 * i]) << 32 | block.words[2 * i + 1];
+      out[drawn + i] = static_cast<double>(pair >> 11) * 0x1p-53;
+    }
+  }
+}
+
 }  // namespace penstock

@@ -364,10 +364,62 @@ def read_png(
 ) -> NDArray[np.uint8]: ...
 def inflate(stream: Buffer, size: int, slack: int = 0) -> bytes: ...
 
+# The images of a slice of a batch: native/image/image_plan.h
+LONGEST_SIDE: int  # of an image
+MOST_SCANS: int  # of a progressive JPEG
+DRAFTS: tuple[int, ...]  # denominators of the reduced sizes at which JPEGs are decoded, largest first
+DRAFT_MARGIN: float  # least ratio of a reduced image to the output
+
+# channels, bits of formats, max_pixels, orient, height and width of the output, resizing (0 stretch, 1 pad,
+# 2 crop), antialias, draft, fill
+ImageRules = tuple[int, int, int, bool, int, int, int, bool, bool, NDArray[np.uint8]]
+
+# seed, epoch, a number for each purpose, records
+DrawKeys = tuple[int, int, tuple[int, ...], NDArray[np.int64]]
+
+# row, start, stop, height, width, denominator, number of bytes of the pixels, whether it is progressive, and
+# whether its pixels can be decoded into the slot
+PlannedJpeg = tuple[int, int, int, int, int, int, int, bool, bool]
+
+# Draws of one purpose, and least and greatest area and aspect ratio
+RandomCrops = tuple[DrawKeys, tuple[float, float, float, float]]
+
+# (rows, height, width, channels), or an array for each row, None for none
+ImageSlots = NDArray[np.uint8] | list[NDArray[np.uint8] | None]
+
+class ImagePlan:
+    # `images`: pixels that a cache holds, None for rows without; `encoded`: arena, starts and stops.
+    # `is_whole`: images in their own size, for a cache
+    def __init__(
+        self,
+        rules: ImageRules,
+        images: list[NDArray[np.uint8] | None] | None,
+        encoded: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None,
+        present: NDArray[np.bool_] | None,
+        crop: RandomCrops | None,
+        is_whole: bool,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    # (row, number of the fault)
+    def faults(self) -> list[tuple[int, int]]: ...
+    # format, height, width, scans, start and stop
+    def header(self, row: int) -> tuple[int, int, int, int, int, int]: ...
+    # box of the image and window of the output, each top, left, height and width; denominator
+    def frame(self, row: int) -> tuple[tuple[float, float, float, float], tuple[int, int, int, int], int]: ...
+    # height and width; None for a row without an image, or with a fault
+    def slot_size(self, row: int) -> tuple[int, int] | None: ...
+    # Sets where the pixels go. Returns what is decoded outside the core: JPEGs; and row, start, stop, format,
+    # height and width of others
+    def bind(
+        self, slots: ImageSlots
+    ) -> tuple[list[PlannedJpeg], list[tuple[int, int, int, int, int, int]]]: ...
+    # Fills the slots of cached images, of rows without an image, and of PNGs; (row, fault) of damaged PNGs
+    def draw(self) -> list[tuple[int, str]]: ...
+    # Brings decoded pixels to their slot; False if they do not have the size in the header
+    def place(self, row: int, pixels: NDArray[np.uint8]) -> bool: ...
+
 # Pixels are uint8, channels side by side: 1, 3 or 4. `by_scalar` leaves vector code out; bytes are the same.
 # Rows of a single image may lie apart (windows of larger arrays); batches are C-contiguous.
-LONGEST_SIDE: int  # of an image
-
 def resize(
     source: NDArray[np.uint8],
     out: NDArray[np.uint8],
@@ -383,9 +435,20 @@ def channel_means(images: NDArray[np.uint8], by_scalar: bool = False) -> NDArray
 def recolour(images: NDArray[np.uint8], matrices: NDArray[np.float32], by_scalar: bool = False) -> None: ...
 def erase(images: NDArray[np.uint8], boxes: NDArray[np.int32], colour: NDArray[np.uint8]) -> None: ...
 def shift(images: NDArray[np.uint8], out: NDArray[np.uint8], offsets: NDArray[np.int32]) -> None: ...
+
+# In place: shares of crop, flip, flip_down, brightness, contrast, saturation and cutout; the draws are for
+# crop, both flips, brightness, contrast, saturation and cutout
+def augment(
+    images: NDArray[np.uint8],
+    changes: tuple[float, ...],
+    colour: NDArray[np.uint8],
+    draws: DrawKeys,
+    by_scalar: bool = False,
+) -> None: ...
 def scale_pixels(
     images: NDArray[np.uint8],
     factor: NDArray[np.float32],
     offset: NDArray[np.float32],
+    out: NDArray[np.float32] | None = None,
     by_scalar: bool = False,
 ) -> NDArray[np.float32]: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,90 +19,11 @@ from penstock.errors import OptionError
 from penstock.foundation.json_form import JsonValue
 from penstock.foundation.option_checks import check_real, refuse_option
 from penstock.foundation.wording import find_nearest, show
-from penstock.transform.cast import convert
 from penstock.transform.draws import Draws
 
-ColorMaps: TypeAlias = NDArray[np.float64]
-
-GREY: Final = np.array([0.299, 0.587, 0.114])
-"""Weights of red, green and blue in the brightness, as in JPEG."""
-
-
-def scaled_maps(factors: NDArray[np.float64], added: NDArray[np.float64], channels: int) -> ColorMaps:
-    """Return color maps that multiply all channels by a factor and add a number; both are (rows,)."""
-    maps = np.zeros((len(factors), channels, channels + 1))
-    maps[:, range(channels), range(channels)] = factors[:, None]
-    maps[:, :, channels] = added[:, None]
-    return maps
-
-
-def combine(first: ColorMaps, second: ColorMaps) -> ColorMaps:
-    """Return the color maps that apply `first`, then `second`."""
-    channels = first.shape[1]
-    # Written out: a matrix product may sum in any order, and so differ from machine to machine.
-    maps = np.zeros_like(first)
-    for inner in range(channels):
-        maps += second[:, :, inner, None] * first[:, None, inner, :]
-    maps[:, :, channels] += second[:, :, channels]
-    return maps
-
-
-def brightness_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the brightness of images from the means of their channels, (rows,)."""
-    if means.shape[1] == 1:
-        return means[:, 0]
-    grey: NDArray[np.float64] = means[:, 0] * GREY[0] + means[:, 1] * GREY[1] + means[:, 2] * GREY[2]
-    return grey
-
-
-def brightness(most: float, channels: int, draws: Draws) -> ColorMaps:
-    """Change the brightness of each image by up to the fraction `most` of the full range."""
-    added = (2 * draws.uniform("brightness") - 1) * most * 255
-    return scaled_maps(np.ones(len(draws)), added, channels)
-
-
-def contrast(most: float, channels: int, middles: NDArray[np.float64], draws: Draws) -> ColorMaps:
-    """Multiply the difference of each pixel from the mean brightness by 1 − `most` to 1 + `most`."""
-    factors = 1 + (2 * draws.uniform("contrast") - 1) * most
-    return scaled_maps(factors, (1 - factors) * middles, channels)
-
-
-def cut_out(images: NDArray[np.uint8], side: float, colour: NDArray[np.uint8], draws: Draws) -> None:
-    """Paint over a square at a random position; `side` is its size as a fraction of the shorter side."""
-    height, width = images.shape[1:3]
-    length = round(side * min(height, width))
-    if length:
-        middles = np.floor(draws.uniform("cutout", (2,)) * np.array([height, width]))
-        boxes = np.full((len(images), 4), length, np.int32)
-        boxes[:, :2] = middles - length // 2
-        _native.erase(images, boxes, colour)
-
-
-def flip(images: NDArray[np.uint8], across: float, down: float, draws: Draws) -> None:
-    """Mirror each image horizontally with probability `across`, and vertically with `down`."""
-    if across or down:
-        chances = draws.uniform("flip", (2,))
-        _native.flip(images, chances[:, 0] < across, chances[:, 1] < down)
-
-
-def saturation(most: float, draws: Draws) -> ColorMaps:
-    """Multiply the difference of each pixel from its gray value by 1 − `most` to 1 + `most`."""
-    factors = 1 + (2 * draws.uniform("saturation") - 1) * most
-    maps = scaled_maps(factors, np.zeros(len(draws)), 3)
-    maps[:, :, :3] += (1 - factors)[:, None, None] * GREY
-    return maps
-
-
-def shift(images: NDArray[np.uint8], most: float, draws: Draws) -> NDArray[np.uint8]:
-    """Move each image by up to the fraction `most` of each side, in any direction."""
-    reach = np.minimum(np.rint(np.array(images.shape[1:3]) * most), np.array(images.shape[1:3]) - 1)
-    offsets = np.floor(draws.uniform("crop", (2,)) * (2 * reach + 1)) - reach
-    moved = _native.empty(images.shape, "uint8")
-    _native.shift(images, moved, offsets.astype(np.int32))
-    return moved
-
-
 _SHARES: Final = ("flip", "flip_down", "brightness", "contrast", "saturation", "crop", "cutout")
+_CHANGES: Final = ("crop", "flip", "flip_down", "brightness", "contrast", "saturation", "cutout")
+_PURPOSES: Final = ("crop", "flip", "brightness", "contrast", "saturation", "cutout")  # both flips share one
 _RANGES: Final = ("area", "aspect")  # of the crops of resize="random"
 
 
@@ -187,37 +108,17 @@ class Augment:
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> NDArray[np.uint8]:
-        """Return the augmented images of a batch; the given images are not modified."""
-        if not self.changes:
-            return images
-        images = shift(images, self.crop, draws) if self.crop else convert(images, "uint8")
-        flip(images, self.flip, self.flip_down, draws)
-        maps = self._draw_colours(images, draws)
-        if maps is not None:
-            _native.recolour(images, maps.astype(np.float32))
-        if self.cutout:
-            cut_out(images, self.cutout, fill, draws)
-        return images
+    def apply(self, images: NDArray[np.uint8], fill: NDArray[np.uint8], draws: Draws) -> None:
+        """Augment images in place; each is changed by the draws of its record alone.
 
-    def _draw_colours(self, images: NDArray[np.uint8], draws: Draws) -> ColorMaps | None:
-        channels = min(images.shape[3], 3)  # alpha is no colour
-        maps: list[ColorMaps] = []
-        if self.brightness:
-            maps.append(brightness(self.brightness, channels, draws))
-        if self.contrast:
-            middles = brightness_of(_native.channel_means(images)[:, :channels])
-            if maps:
-                middles = middles + maps[0][:, 0, channels]
-            maps.append(contrast(self.contrast, channels, middles, draws))
-        if self.saturation and channels == 3:
-            maps.append(saturation(self.saturation, draws))
-        if not maps:
-            return None
-        whole = maps[0]
-        for each in maps[1:]:
-            whole = combine(whole, each)
-        return whole
+        Args:
+            images: C-contiguous array (rows, height, width, channels).
+            fill: Color of cutouts, one number per channel.
+            draws: Random draws of the rows.
+        """
+        if self.changes:
+            changes = tuple(getattr(self, name) for name in _CHANGES)
+            _native.augment(images, changes, fill, draws.keys(*_PURPOSES))
 
 
 def load_augment(owner: str, given: object, resize: str = "random") -> Augment | None:

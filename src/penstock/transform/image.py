@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, CodedColumn, Dense
-from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, has_turned
+from penstock.columns import Bytes, CodedColumn, Dense, Mask
+from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, Resizing, Size, has_turned
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.json_form import JsonValue, Load, list_of
 from penstock.foundation.option_checks import (
@@ -42,8 +42,6 @@ from penstock.transform.base import (
     misfit,
     need_fitted,
 )
-from penstock.transform.cast import align
-from penstock.transform.crop import Resizing, Size
 from penstock.transform.draws import Draws
 from penstock.transform.image_pixels import ImageResizer
 from penstock.transform.output import Output
@@ -225,17 +223,26 @@ class Image(Transform):
         return (Output(name, self.dtype, (*fitted.size, self.channels)),)
 
     def prepare(
-        self,
-        name: str,
-        column: CodedColumn,
-        draws: Draws | None,
-        out: NDArray[Any] | None = None,  # noqa: ARG002
+        self, name: str, column: CodedColumn, draws: Draws | None, out: NDArray[Any] | None = None
     ) -> Prepared:
-        """Return the resized pixels of a batch, and the errors of images that cannot be decoded."""
+        """Return the resized and augmented pixels of some rows, and the errors of bad images.
+
+        With `out` the pixels are written there, also as float32.
+        """
         if isinstance(column, Dense):
             return Prepared(column, {})
         drawn = draws.within(name) if draws is not None and draws.augments else None
-        return self._fitted_resizer(name).resize_batch(name, column, self._present(column), drawn)
+        resizer, present = self._fitted_resizer(name), self._present(column)
+        pixels_out = out if self.dtype == "uint8" else None
+        prepared = resizer.resize_batch(name, column, present, drawn, pixels_out)
+        pixels = Dense.of(prepared.column).values
+        if drawn is not None and isinstance(self.augment, Augment):
+            self.augment.apply(pixels, self.__dict__["_fill"], drawn)
+        if self.dtype == "uint8" or out is None:
+            return prepared
+        factor, offset = self.__dict__["_scaling"]
+        _native.scale_pixels(pixels, factor, offset, out)
+        return Prepared(Dense(out, column.present), prepared.faults)
 
     def prepare_to_keep(self, name: str, column: CodedColumn, *, augments: bool, room_bytes: int) -> Prepared:
         """Return images for a cache: resized, or whole where random crops follow."""
@@ -251,24 +258,21 @@ class Image(Transform):
             raise faults[min(faults)]
         drawn = Dense.of(column)
         present = self._present(drawn)
-        if present is not None and self.missing == "error" and not all(present):
-            raise self._refuse_missing(name, present.index(False))
-        pixels: NDArray[Any] = drawn.values
-        if draws is not None and draws.augments and isinstance(self.augment, Augment):
-            pixels = self.augment.apply(pixels, self.__dict__["_fill"], draws.within(name))
-        if self.dtype == "float32":
-            return {name: _native.scale_pixels(pixels, *self.__dict__["_scaling"])}
-        return {name: align(pixels)}
+        if present is not None and self.missing == "error" and not present.all():
+            raise self._refuse_missing(name, int(np.argmin(present)))
+        if self.dtype == "float32" and drawn.values.dtype != np.float32:
+            return {name: _native.scale_pixels(drawn.values, *self.__dict__["_scaling"])}
+        return {name: drawn.values}
 
     def _fitted_resizer(self, name: str) -> ImageResizer:
         need_fitted(self, name, self.fitted)
         resizer: ImageResizer = self.__dict__["_resizer"]
         return resizer
 
-    def _present(self, column: CodedColumn) -> list[bool] | None:
+    def _present(self, column: CodedColumn) -> Mask | None:
         """Return which rows have an image; None if all have one or get the default of the field."""
         can_lack = self.fitted is not None and self.fitted.can_lack
-        return column.present.tolist() if can_lack and column.present is not None else None
+        return column.present if can_lack else None
 
     def _check_scaling(self) -> None:
         for name in ("scale", "mean", "deviation"):
@@ -314,16 +318,18 @@ class Image(Transform):
             raise refuse_option("Image", "fitted.size", f"{self.size}, the option size", show(fitted.size))
         formats = _check_formats(fitted.formats)
         chosen = self.augment if isinstance(self.augment, Augment) else Augment()
-        return ImageResizer(
-            rules=PixelRules(self.channels, formats, self.max_pixels, self.orient),
+        rules = PixelRules(
+            self.channels,
+            formats,
+            self.max_pixels,
+            self.orient,
             size=(fitted.size[0], fitted.size[1]),
             resize=self.resize,
             antialias=self.antialias,
             draft=self.drafts,
             fill=self.__dict__["_fill"],
-            area=chosen.area,
-            aspect=chosen.aspect,
         )
+        return ImageResizer(rules, chosen.area, chosen.aspect)
 
     def _check_formats(self, name: str, formats: tuple[str, ...], source: FitSource) -> None:
         """Refuse data that is known to have images of other formats, before the first batch fails."""

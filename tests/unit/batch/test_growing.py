@@ -20,7 +20,8 @@ from image_datasets import (
 )
 from image_files import jpeg, scene
 from loaded_batches import freeze, freeze_all
-from penstock.decode.pixels import EncodedImages
+from penstock.columns import Pictures
+from penstock.decode.pixels import SliceImages
 from penstock.errors import FieldError, OptionError, WriteError
 from penstock.transform import Output
 from penstock.transform.image_pixels import ImageResizer
@@ -109,16 +110,22 @@ def test_second_epoch_reads_nothing(folder, place, resize, num_threads):
     assert loader.stats().bytes_read == read
 
 
-def test_second_epoch_decodes_nothing(folder, monkeypatch):
-    from penstock.decode import pixels  # noqa: PLC0415
-
+def note_decoding(monkeypatch):
+    """Return a list that gets a row for each image that is decoded."""
     decoded = []
-    decode = pixels.EncodedImages.decode
-    monkeypatch.setattr(
-        pixels.EncodedImages,
-        "decode",
-        lambda self, row, *more: decoded.append(row) or decode(self, row, *more),
-    )
+    make = SliceImages.__init__
+
+    def note(self, column, *rest, **more):
+        held = column.images if isinstance(column, Pictures) else [None] * len(column)
+        decoded.extend(row for row, pixels in enumerate(held) if pixels is None)
+        make(self, column, *rest, **more)
+
+    monkeypatch.setattr(SliceImages, "__init__", note)
+    return decoded
+
+
+def test_second_epoch_decodes_nothing(folder, monkeypatch):
+    decoded = note_decoding(monkeypatch)
     for resize in ("stretch", "random"):
         decoded.clear()
         loader = load(folder, "memory", image={"resize": resize, "augment": RANDOM})
@@ -375,14 +382,7 @@ def test_image_that_a_map_takes_as_well_is_decoded_once(folder, monkeypatch):
     def measure(columns):
         return {"bytes": (columns["image"].stops - columns["image"].starts).astype(np.int64)}
 
-    decoded = []
-    decode = EncodedImages.decode
-
-    def note(self, row, *rest):
-        decoded.append(row)
-        return decode(self, row, *rest)
-
-    monkeypatch.setattr(EncodedImages, "decode", note)
+    decoded = note_decoding(monkeypatch)
     split = open_photos(folder)
     pipeline = fit_photos(split).map(measure, ["image"], [Output("bytes", "int64")], keep=True)
     loader = split.loader(pipeline, batch_size=4, cache="memory", num_threads=0)

@@ -28,7 +28,10 @@ from image_files import (
     turned,
     turned_jpeg,
 )
-from penstock.decode.pixels import FORMATS, EncodedImages, PixelError, PixelRules
+from penstock import _native
+from penstock.columns import Pictures
+from penstock.decode.jpeg import read_jpeg
+from penstock.decode.pixels import FORMATS, PixelError, PixelRules, SliceImages
 from penstock.errors import MissingPackageError
 from raising import containing, mentions, raises_with
 
@@ -37,16 +40,38 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def images(*data, channels=3, formats=FORMATS, max_pixels=50_000_000, orient=True):
-    return EncodedImages(strings(list(data)), PixelRules(channels, formats, max_pixels, orient))
+    """Return images that are decoded whole."""
+    rules = PixelRules(
+        channels,
+        formats,
+        max_pixels,
+        orient,
+        size=(1, 1),
+        resize="stretch",
+        antialias=True,
+        draft=True,
+        fill=np.zeros(channels, np.uint8),
+    )
+    return SliceImages(strings(list(data)), rules, is_whole=True)
 
 
-def decode(data, denominator=1, out=None, **rules):
-    """Return the pixels of a file; its size is asked for first, as whoever decodes must."""
+def decode(data, **rules):
+    """Return the pixels of a file."""
     encoded = images(data, **rules)
-    size = encoded.size(0)
-    pixels = encoded.decode(0, denominator, out).values
-    assert pixels.dtype == np.uint8
-    assert pixels.shape == (*(-(-side // denominator) for side in size), rules.get("channels", 3))
+    if not encoded.faults:
+        pixels = np.zeros((*encoded.slot_size(0), rules.get("channels", 3)), np.uint8)
+        encoded.decode([pixels])
+    for error in encoded.faults.values():
+        raise error
+    return pixels
+
+
+def decode_draft(data, denominator, channels=3):
+    """Return the pixels of a JPEG at a reduced size."""
+    header = _native.read_image_header(data)
+    size = (-(-header.height // denominator), -(-header.width // denominator))
+    pixels = read_jpeg(data, size, channels, denominator, None, is_progressive=False)
+    assert pixels.shape == (*size, channels)
     return pixels
 
 
@@ -130,8 +155,8 @@ def test_jpeg_with_a_fault_that_costs_no_pixel_is_decoded_unless_it_is_damaged(f
     whole = jpeg(PICTURE, restart_marker_blocks=2)
     data = fault(whole)
     for denominator, channels in ((1, 3), (2, 1), (8, 4)):
-        wanted = decode(whole, denominator, channels=channels)
-        assert np.array_equal(decode(data, denominator, channels=channels), wanted)
+        wanted = decode_draft(whole, denominator, channels=channels)
+        assert np.array_equal(decode_draft(data, denominator, channels=channels), wanted)
     assert np.array_equal(decode(data[:-2] + b"\0\1\2\xff\xd9"), decode(whole))
     assert mentions(refuse(data[:-2]).got, "JPEG")
     assert mentions(refuse(data[:-60] + b"\xff\xd9").got, "premature end")
@@ -160,18 +185,11 @@ def test_png_that_is_damaged_is_said_to_be_so_once():
 def test_jpeg_at_a_part_of_its_size_is_like_the_mean_of_its_blocks(denominator, sides):
     picture = scene(*sides)
     picture[:] = 40 + 100 * (np.arange(sides[1]) / sides[1])[None, :, None]  # without edges
-    found = decode(jpeg(picture, subsampling="4:4:4"), denominator)
+    found = decode_draft(jpeg(picture, subsampling="4:4:4"), denominator)
     grown = np.pad(picture, [(0, -side % denominator) for side in sides] + [(0, 0)], "edge").astype(float)
     height, width = (len(each) for each in (grown, grown[0]))
     blocks = grown.reshape(height // denominator, denominator, width // denominator, denominator, 3)
     assert np.abs(found - blocks.mean(axis=(1, 3))).max() < 8
-
-
-def test_only_jpeg_has_parts_of_its_size():
-    for data in (png(PICTURE), saved(PICTURE, "WEBP", lossless=True), bmp(PICTURE)):
-        encoded = images(data)
-        encoded.size(0)
-        assert np.array_equal(encoded.decode(0, 4).values, PICTURE)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -189,7 +207,7 @@ def test_photos_are_turned_upright(orientation, order):
             upright = np.asarray(ImageOps.exif_transpose(image))
         assert upright.shape == PICTURE.shape
         found = decode(data)
-        assert images(data).size(0) == (40, 56)
+        assert images(data).slot_size(0) == (40, 56)
         assert distance(found, upright) == 0, format
         if format != "jpeg":
             assert np.array_equal(found, PICTURE)
@@ -202,8 +220,8 @@ def test_note_of_a_camera_is_found_behind_others():
     note = exif(6)
     other = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
     data = insert_after_start(jpeg(PICTURE), other + segment(0xE1, b"Exif\0\0" + note))
-    assert images(data).size(0) == (56, 40)
-    assert images(png(PICTURE)[:-12] + chunk(b"eXIf", note) + PNG_END).size(0) == (56, 40)
+    assert images(data).slot_size(0) == (56, 40)
+    assert images(png(PICTURE)[:-12] + chunk(b"eXIf", note) + PNG_END).slot_size(0) == (56, 40)
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 65535])
@@ -280,26 +298,50 @@ def test_other_formats_are_what_pillow_decodes(form):
     assert np.array_equal(decode(data, channels=1), grey(wanted[..., :3]))
 
 
-def test_pixels_go_where_they_belong_if_they_fit():
-    for data in (jpeg(PICTURE), png(PICTURE)):
-        batch = np.zeros((3, 40, 56, 3), np.uint8)
-        slot = batch[1]
-        assert decode(data, out=slot) is slot
-        assert np.array_equal(batch[1], opened(data))
-        assert not batch[[0, 2]].any()
-        other = np.zeros((40, 55, 3), np.uint8)
-        assert decode(data, out=other) is not other
-        assert not other.any()
-    upright = np.zeros((40, 56, 3), np.uint8)
-    assert decode(turned_jpeg(PICTURE, 6), out=upright) is upright
+def test_pixels_go_to_their_slots_and_nowhere_else():
+    files = [jpeg(PICTURE), png(PICTURE), turned_jpeg(PICTURE, 6), bmp(PICTURE)]
+    batch = np.full((len(files) + 1, 40, 56, 3), 7, np.uint8)
+    wanted = [decode(data) for data in files]
+    images(*files).decode(batch[:-1])
+    for row, pixels in enumerate(wanted):
+        assert np.array_equal(batch[row], pixels)
+    assert (batch[-1] == 7).all()
+    batch[:] = 7
+    images(*files).decode([batch[0], None, batch[2], None])
+    assert np.array_equal(batch[2], wanted[2])
+    assert (batch[[1, 3]] == 7).all()
 
 
 def test_each_image_of_a_column_is_its_own():
     encoded = images(jpeg(PICTURE), b"", png(PICTURE), b"text", bmp(scene(3, 4)))
-    assert [encoded.format(row) for row in range(5)] == ["jpeg", None, "png", None, "bmp"]
-    assert [encoded.size(row) for row in (0, 2, 4)] == [(40, 56), (40, 56), (3, 4)]
-    assert np.array_equal(encoded.decode(2).values, PICTURE)
-    assert np.array_equal(encoded.decode(4).values, scene(3, 4))
+    assert [encoded.slot_size(row) for row in range(5)] == [(40, 56), None, (40, 56), None, (3, 4)]
+    slots = [np.zeros((*(encoded.slot_size(row) or (1, 1)), 3), np.uint8) for row in range(5)]
+    encoded.decode(slots)
+    assert sorted(encoded.faults) == [1, 3]
+    assert np.array_equal(slots[2], PICTURE)
+    assert np.array_equal(slots[4], scene(3, 4))
+    assert not slots[1].any()
+
+
+def test_slots_of_another_shape_are_refused():
+    encoded = images(jpeg(PICTURE))
+    for slots in (
+        np.zeros((1, 40, 55, 3), np.uint8),
+        np.zeros((2, 40, 56, 3), np.uint8),
+        np.zeros((1, 40, 56, 4), np.uint8),
+        np.zeros((1, 40, 112, 3), np.uint8)[:, :, ::2],
+        [np.zeros((56, 40, 3), np.uint8)],
+        [np.zeros((40, 56, 3), np.int8)],
+        [],
+    ):
+        with raises_with(ValueError, "slots"):
+            encoded.decode(slots)
+    assert encoded.faults == {}
+
+
+def test_images_that_are_neither_cached_nor_encoded_are_refused():
+    with raises_with(ValueError, "images cached encoded"):
+        SliceImages(Pictures([None]), images()._rules)
 
 
 def test_what_is_no_image_is_refused_by_its_first_bytes():
@@ -348,13 +390,15 @@ def test_image_that_ends_before_its_size_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("module", "package", "file", "data"),
-    [("simplejpeg", "simplejpeg", "jpeg", jpeg(PICTURE)), ("PIL", "pillow", "raster", RASTERS["gif"])],
+    ("module", "package", "file", "format", "data"),
+    [
+        ("simplejpeg", "simplejpeg", "jpeg", "jpeg", jpeg(PICTURE)),
+        ("PIL", "pillow", "raster", "gif", RASTERS["gif"]),
+    ],
 )
-def test_decoder_that_is_not_installed_is_named(monkeypatch, module, package, file, data):
+def test_decoder_that_is_not_installed_is_named(monkeypatch, module, package, file, format, data):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"penstock.decode.{file}", raising=False)
-    format = images(data).format(0)
     with raises_with(MissingPackageError, f"{format} {package!r} 'penstock[images]'"):
         decode(data)
     assert np.array_equal(decode(png(PICTURE)), PICTURE)  # needs neither

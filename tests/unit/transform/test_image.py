@@ -14,6 +14,7 @@ from penstock.fields import Bytes, Tensor
 from penstock.fields import Image as ImageField
 from penstock.schema.schema import Schema
 from penstock.transform import Draws, Image, Output
+from plain_images import draw_boxes
 from raising import containing, mentions, raises_with
 
 FIELD = ImageField()
@@ -93,8 +94,6 @@ def test_random_is_crop_unless_it_augments():
 
 
 def test_random_takes_the_parts_that_are_drawn():
-    from penstock.transform.crop import draw_boxes  # noqa: PLC0415
-
     options = {"area": (0.2, 0.6), "aspect": (0.5, 2.0)}
     found = make(resize="random", augment=options).apply("x", COLUMN, draws())["x"]
     sizes = np.tile([[40, 56]], (COUNT, 1))

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock import _native
 from penstock.bridge.graph.parse import Lack, read_values
 from penstock.bridge.graph.site import Page, Site, tf
 from penstock.foundation.program import DefineFunction, StatementBlock, Term, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
-from penstock.transform.crop import DRAFT_MARGIN, DRAFTS
 from penstock.transform.image import Image
 
 _NAME: Final = "find_brightness"
@@ -98,7 +98,7 @@ def _define_turning() -> DefineFunction:
 _TURNED: Final = 5  # EXIF orientations from 5 on swap width and height
 # By orientation: whether the first row, and the first column, were the last before the image was rotated.
 _REVERSED: Final = ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0))
-_DENOMINATORS: Final = (1, *reversed(DRAFTS))
+_DENOMINATORS: Final = (1, *reversed(_native.DRAFTS))
 
 _data, _is_jpeg, _size, _wanted, _box, _window, _draft, _share, _orientation = (
     Term.name(name)
@@ -180,7 +180,7 @@ class ImageFunction:
                 "A JPEG is decoded at 1/2, 1/4 or 1/8 of its size where that is still larger than the output."
             )
             room = tf.reduce_min(taken / filled)
-            least = [each * DRAFT_MARGIN for each in _DENOMINATORS[1:]]
+            least = [each * _native.DRAFT_MARGIN for each in _DENOMINATORS[1:]]
             draft = tf.reduce_sum(tf.cast(room >= least, tf.int32))
             if self._has_png:
                 draft = tf.where(_is_jpeg, draft, 0)

@@ -1,0 +1,194 @@
+"""Plans of the images of a slice: what they refuse, and that threads do not share anything."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from fit_sources import strings
+from image_files import jpeg, png, scene, turned_jpeg
+from penstock import _native
+from raising import raises_with
+
+FILL = np.array([1, 2, 3], np.uint8)
+RULES = (3, 0b110, 10**6, True, 8, 9, 0, True, True, FILL)
+FILES = strings(
+    [jpeg(scene(20, 30)), png(scene(8, 9)), b"", png(scene(40, 50))[:-30], turned_jpeg(scene(9, 8), 6)]
+)
+SPANS = FILES.spans()
+RECORDS = np.arange(5, dtype=np.int64)
+CROP = ((7, 0, (3,), RECORDS), (0.1, 1.0, 0.5, 2.0))
+PIXELS = np.zeros((8, 9, 3), np.uint8)
+
+
+def plan(rules=RULES, images=None, encoded=SPANS, present=None, crop=None, is_whole=False):
+    return _native.ImagePlan(rules, images, encoded, present, crop, is_whole)
+
+
+def replaced(values, at, value):
+    return (*values[:at], value, *values[at + 1 :])
+
+
+BAD_PLANS = {
+    "few rules": ({"rules": RULES[:-1]}, "rules 10 9"),
+    "two channels": ({"rules": replaced(RULES, 0, 2)}, "channels 1 3 4 2"),
+    "no height": ({"rules": replaced(RULES, 4, 0)}, "size 1"),
+    "a long side": ({"rules": replaced(RULES, 5, 2**20 + 1)}, "size 1048576"),
+    "resizing": ({"rules": replaced(RULES, 6, 3)}, "resizing 0 1 2"),
+    "a short fill": ({"rules": replaced(RULES, 9, FILL[:1])}, "fill channel"),
+    "fewer images": ({"images": [None] * 4}, "starts images"),
+    "cached floats": ({"images": [PIXELS.astype("f4")] * 5}, "images uint8 float32"),
+    "cached channels": ({"images": [PIXELS[..., :1].copy()] * 5}, "images channels"),
+    "cached windows": ({"images": [PIXELS[:, ::2]] * 5}, "images C-contiguous"),
+    "no pixels": ({"images": [PIXELS[:0]] * 5}, "images pixel"),
+    "nothing": ({"images": [None], "encoded": None}, "images cached encoded"),
+    "beyond the arena": ({"encoded": (SPANS[0], SPANS[1], SPANS[2] + 1)}, "stops arena"),
+    "before the arena": ({"encoded": (SPANS[0], SPANS[1] - 1, SPANS[2])}, "stops arena"),
+    "backwards": ({"encoded": (SPANS[0], SPANS[2], SPANS[1])}, "stops arena"),
+    "fewer stops": ({"encoded": (*SPANS[:2], SPANS[2][:4])}, "stops starts"),
+    "a short mask": ({"present": np.ones(4, bool)}, "present 5 4"),
+    "few records": ({"crop": ((7, 0, (3,), RECORDS[:4]), CROP[1])}, "records 5"),
+    "two purposes": ({"crop": ((7, 0, (3, 4), RECORDS), CROP[1])}, "purposes 1 2"),
+    "a large purpose": ({"crop": ((7, 0, (65536,), RECORDS), CROP[1])}, "purposes 65535"),
+    "a negative epoch": ({"crop": ((7, -1, (3,), RECORDS), CROP[1])}, "epoch"),
+    "no area": ({"crop": (CROP[0], (0.0, 1.0, 0.5, 2.0))}, "ranges area"),
+    "not a number": ({"crop": (CROP[0], (0.1, 1.0, float("nan"), 2.0))}, "ranges aspect"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PLANS)
+def test_plan_refuses_arguments_that_do_not_fit(case):
+    arguments, text = BAD_PLANS[case]
+    with raises_with(ValueError, text):
+        plan(**arguments)
+
+
+def test_plan_names_the_faults_of_headers_and_draws_the_rest():
+    made = plan()
+    assert len(made) == 5
+    assert made.faults() == [(2, 1)]
+    assert made.header(0) == (1, 20, 30, 0, int(SPANS[1][0]), int(SPANS[2][0]))
+    assert [made.slot_size(row) for row in range(5)] == [(8, 9), (8, 9), None, (8, 9), (8, 9)]
+    out = np.zeros((5, 8, 9, 3), np.uint8)
+    jpegs, others = made.bind(out)
+    assert [each[0] for each in jpegs] == [0, 4]
+    assert jpegs[0][3:] == (20, 30, 1, 1800, False, False)
+    assert others == []
+    ((row, fault),) = made.draw()
+    assert (row, "IDAT" in fault) == (3, True)
+    assert np.array_equal(out[1], scene(8, 9))
+    assert not out[[0, 2]].any()
+
+
+def test_plan_places_pixels_of_the_size_in_the_header_alone():
+    made = plan()
+    out = np.zeros((5, 8, 9, 3), np.uint8)
+    pixels = np.full((20, 30, 3), 9, np.uint8)
+    for row in (0, 1, 2, 5):
+        with raises_with(ValueError, "row"):  # there are no slots yet, or never
+            made.place(row, pixels)
+    made.bind(out)
+    assert not made.place(0, pixels[:19])
+    assert not out.any()
+    with raises_with(ValueError, "pixels channels"):
+        made.place(0, pixels[..., :1].copy())
+    with raises_with(ValueError, "pixels C-contiguous"):
+        made.place(0, pixels[:, ::-1])
+    assert made.place(0, pixels)
+    assert (out[0] == 9).all()
+    whole = plan(is_whole=True)
+    slots = [np.zeros((20, 30, 3), np.uint8), *[None] * 4]
+    assert whole.bind(slots)[0][0][-1]  # it may be decoded there
+    with raises_with(ValueError, "pixels overlap"):
+        made.bind(np.zeros((7, 8, 9, 3), np.uint8)[:5])
+        base = np.zeros(5 * 8 * 9 * 3 + 1800, np.uint8)
+        made.bind(base[: 5 * 8 * 9 * 3].reshape(5, 8, 9, 3))
+        made.place(0, base[100 : 100 + 1800].reshape(20, 30, 3))
+
+
+def test_slots_that_cannot_be_written_are_refused():
+    frozen = np.zeros((5, 8, 9, 3), np.uint8)
+    frozen.flags.writeable = False
+    with raises_with(ValueError, "slots"):
+        plan().bind(frozen)
+    with raises_with(ValueError, "slots 8 9 pixels"):
+        plan().bind(np.zeros((5, 9, 8, 3), np.uint8))
+
+
+def test_row_without_an_image_is_filled():
+    present = np.array([True, True, False, False, True])
+    made = plan(present=present)
+    assert made.faults() == []
+    out = np.zeros((5, 8, 9, 3), np.uint8)
+    made.bind(out)
+    assert made.draw() == []
+    assert (out[2:4] == FILL).all()
+
+
+def test_cached_images_are_copied_or_cropped():
+    images = [scene(8, 9, seed) for seed in range(5)]
+    out = np.zeros((5, 8, 9, 3), np.uint8)
+    made = plan(images=images, encoded=None)
+    assert made.bind(out) == ([], [])
+    assert made.draw() == []
+    assert np.array_equal(out, np.stack(images))
+    whole = (CROP[0], (1.0, 1.0, 9 / 8, 9 / 8))
+    out[:] = 0
+    made = plan(images=images, encoded=None, crop=whole)
+    made.bind(out)
+    made.draw()
+    assert np.array_equal(out, np.stack(images))
+
+
+CHANGES = (0.2, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3)
+KEYS = (7, 0, (1, 2, 3, 4, 5, 6), RECORDS)
+BATCH = np.zeros((5, 4, 6, 3), np.uint8)
+BAD_CHANGES = {
+    "few changes": ((BATCH, CHANGES[:6], FILL, KEYS), "changes 7 6"),
+    "a large change": ((BATCH, replaced(CHANGES, 2, 1.5), FILL, KEYS), "changes 0 1"),
+    "not a number": ((BATCH, replaced(CHANGES, 2, float("nan")), FILL, KEYS), "changes 0 1"),
+    "a long colour": ((BATCH, CHANGES, np.zeros(4, np.uint8), KEYS), "colour"),
+    "few purposes": ((BATCH, CHANGES, FILL, replaced(KEYS, 2, (1, 2))), "purposes 6 2"),
+    "few records": ((BATCH, CHANGES, FILL, replaced(KEYS, 3, RECORDS[:4])), "records 5"),
+    "one image": ((BATCH[0], CHANGES, FILL, KEYS), "images 4 3"),
+    "images apart": ((BATCH[:, ::2], CHANGES, FILL, KEYS), "images C-contiguous"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CHANGES)
+def test_augment_refuses_arguments_that_do_not_fit(case):
+    arguments, text = BAD_CHANGES[case]
+    with raises_with(ValueError, text):
+        _native.augment(*arguments)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_augment_gives_the_same_without_vector_code(channels):
+    images = np.random.default_rng(channels).integers(0, 256, (5, 30, 45, channels), np.uint8)
+    fill = np.arange(channels, dtype=np.uint8)
+    plain = images.copy()
+    _native.augment(images, CHANGES, fill, KEYS)
+    _native.augment(plain, CHANGES, fill, KEYS, by_scalar=True)
+    assert np.array_equal(images, plain)
+
+
+def test_threads_fill_the_rows_of_one_array():
+    files = [png(scene(30 + n, 40, n)) for n in range(24)]
+    starts = np.cumsum([0, *[len(file) for file in files]], dtype=np.int64)
+    arena = np.frombuffer(b"".join(files), np.uint8)
+    records = np.arange(24, dtype=np.int64)
+
+    def fill(out, first, last):
+        spans = (arena, starts[first:last], starts[first + 1 : last + 1])
+        rows = records[first:last]
+        made = plan(encoded=spans, crop=((7, 0, (3,), rows), CROP[1]))
+        made.bind(out[first:last])
+        assert made.draw() == []
+        _native.augment(out[first:last], CHANGES, FILL, (*KEYS[:3], rows))
+
+    whole, parts = (np.zeros((24, 8, 9, 3), np.uint8) for _ in range(2))
+    fill(whole, 0, 24)
+    with ThreadPoolExecutor(8) as pool:
+        for work in [pool.submit(fill, parts, first, first + 2) for first in range(0, 24, 2)]:
+            work.result()
+    assert np.array_equal(parts, whole)
