@@ -21,7 +21,7 @@ def mix_keyed(key: int, word: int) -> int:
 
 
 def mix_row(seed: int, row: int) -> int:
-    """Return the place of a row in the order of a seed."""
+    """Return the position of a row in the order of a seed."""
     return mix_keyed(mix(seed + 0x9E3779B97F4A7C15 & WORD), row)
 
 

@@ -156,7 +156,7 @@ def plain_rows(columns: Columns, num_rows: int) -> list[dict[str, Any]]:
 
 
 def has_count(field: f.Field) -> bool:
-    """Whether a list of the field, or of one of its steps, has a number of values that the schema tells."""
+    """Whether a list of the field, or of one of its steps, has the number of values of the schema."""
     return field.num_values is not None or (field.is_feature_list and field.shape is not None)
 
 

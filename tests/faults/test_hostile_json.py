@@ -27,7 +27,7 @@ Place = tuple[str | int, ...]
 
 
 def list_places(form: object, place: Place = ()) -> Iterator[Place]:
-    """Yield the place of every subtree and leaf; of a long list, those of the first and last two items."""
+    """Yield the path of every subtree and leaf; of a long list, those of the first and last two items."""
     yield place
     if isinstance(form, dict):
         for key, value in form.items():

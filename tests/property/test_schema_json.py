@@ -132,7 +132,7 @@ DOCUMENTS = st.recursive(
 
 @st.composite
 def damaged_forms(draw: st.DrawFn) -> object:
-    """Put something else into one place of a sound form."""
+    """Replace one value of a valid JSON form."""
     form: Any = draw(schemas()).to_json()
     node, parents = form, []
     while isinstance(node, (dict, list)) and node and draw(st.integers(0, 5)):

@@ -1,4 +1,4 @@
-"""Fields that are told to `open`, beside those that the records show by themselves."""
+"""Fields that are declared to `open`, and those that are inferred from the records."""
 
 import numpy as np
 import pytest
@@ -36,8 +36,11 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["auto", "raw"])
 def test_tensor_stored_raw_takes_the_declared_shape_and_type(path, encoding):
-    told = {"raw": fields.Tensor((2, 3), "float32", encoding), "doubles": fields.Tensor((3, 2), "float64")}
-    split = open_split(path, fields=told)
+    overrides = {
+        "raw": fields.Tensor((2, 3), "float32", encoding),
+        "doubles": fields.Tensor((3, 2), "float64"),
+    }
+    split = open_split(path, fields=overrides)
     columns = split.columns()
     assert (columns["raw"].values.shape, columns["raw"].values.dtype) == ((4, 2, 3), np.float32)
     assert columns["raw"].values.tolist() == GRIDS.tolist()
@@ -49,8 +52,8 @@ def test_tensor_stored_raw_takes_the_declared_shape_and_type(path, encoding):
 
 @pytest.mark.parametrize("encoding", ["auto", "list"])
 def test_tensor_stored_as_a_list_takes_the_declared_shape_and_type(path, encoding):
-    told = {"listed": fields.Tensor((2, 3), "float32", encoding), "pixels": fields.Tensor((6,), "uint8")}
-    split = open_split(path, fields=told)
+    overrides = {"listed": fields.Tensor((2, 3), "float32", encoding), "pixels": fields.Tensor((6,), "uint8")}
+    split = open_split(path, fields=overrides)
     columns = split.columns()
     assert columns["listed"].values.tolist() == GRIDS.tolist()
     assert (columns["pixels"].values.shape, columns["pixels"].values.dtype) == ((4, 6), np.uint8)

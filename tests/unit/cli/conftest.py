@@ -18,7 +18,7 @@ def zoo(tmp_path):
 
 @pytest.fixture
 def herd(tmp_path):
-    """The same, with opaque bytes in the place of photos."""
+    """The same, with opaque bytes instead of photos."""
     return write_animals(tmp_path / "herd", b"\xff\xd7\xff")
 
 

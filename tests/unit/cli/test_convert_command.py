@@ -65,8 +65,8 @@ def test_notes_report_rejects_duplicates_and_warnings(pets, capsys):
     assert status == 0
     notes = json.loads(out)["notes"]
     assert mentions(notes, "1 row rejects.jsonl")
-    told = r"19 duplicate rows .* \(\d+ of them were moved\)"
-    assert any(re.fullmatch(told, note) for note in notes), notes
+    pattern = r"19 duplicate rows .* \(\d+ of them were moved\)"
+    assert any(re.fullmatch(pattern, note) for note in notes), notes
 
 
 def test_column_that_is_left_out_is_reported(pets, capsys):

@@ -1,4 +1,4 @@
-"""How a manifest is told to people."""
+"""How `penstock inspect` describes a manifest and its statistics."""
 
 import json
 

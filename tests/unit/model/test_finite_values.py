@@ -53,7 +53,7 @@ def test_finite_numbers_are_taken_without_reading_them(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "told"),
+    ("name", "rows", "phrase"),
     [
         ("age", [(3, NAN)], "1 of 10 records: 3"),
         ("signal", [(0, INF), (9, NAN)], "2 of 10 records: 0, 9"),
@@ -61,12 +61,12 @@ def test_finite_numbers_are_taken_without_reading_them(tmp_path, monkeypatch):
         ("signal", [(n, NAN) for n in range(2, 9)], "7 of 10 records: 2, 3, 4, 5, 6, …"),
     ],
 )
-def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name, rows, told):
+def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name, rows, phrase):
     monkeypatch.setattr(finite_values, "_BLOCK_ROWS", 3)
     data = write(tmp_path / "set", **{name: rows})
     assert mentions(
         refuse(data),
-        f"{name!r} 'train' NaN {told} --drop {name} {name}=None Pipeline.fit {name}=Scale(nan='missing')",
+        f"{name!r} 'train' NaN {phrase} --drop {name} {name}=None Pipeline.fit {name}=Scale(nan='missing')",
     )
 
 

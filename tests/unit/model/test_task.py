@@ -138,18 +138,18 @@ def test_target_with_one_class_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("transform", "told"),
+    ("transform", "phrase"),
     [
         (Encode(unknown="slot", missing="slot"), "unknown='slot'"),
         (Encode(output="one_hot", unknown="error", missing="error"), "output='one_hot'"),
     ],
 )
-def test_classes_coded_in_another_way_are_refused(tmp_path, transform, told):
+def test_classes_coded_in_another_way_are_refused(tmp_path, transform, phrase):
     data = write(tmp_path / "set", ["no", "yes"] * 3)
     found = refuse(data, y=transform)
     assert found.startswith("target 'y': ")
     assert "Encode(unknown='error', missing='error')" in found
-    assert told in found
+    assert phrase in found
 
 
 def test_scaling_that_cannot_be_undone_is_refused(tmp_path):

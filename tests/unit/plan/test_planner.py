@@ -52,8 +52,8 @@ class Table:
         return []
 
 
-def plan_for(columns=None, **told):
-    return make_plan(Table(PETS if columns is None else columns), PlanOverrides(**told))
+def plan_for(columns=None, **overrides):
+    return make_plan(Table(PETS if columns is None else columns), PlanOverrides(**overrides))
 
 
 def by_column(plan):
@@ -80,8 +80,8 @@ def test_target_that_was_declared_is_a_category():
 
 
 def test_declared_types_take_from_the_data_what_they_leave_open():
-    told = {"photo": "image", "zip": "number", "breed": "text", "Age": "category"}
-    plan = by_column(plan_for(types=told))
+    types = {"photo": "image", "zip": "number", "breed": "text", "Age": "category"}
+    plan = by_column(plan_for(types=types))
     assert (plan["photo"].field, plan["photo"].form, plan["photo"].reason) == (Image(), "path", "declared")
     assert plan["zip"].field == Number("int64")
     assert mentions(plan["zip"].warnings[0], "zeros")
@@ -172,9 +172,9 @@ def test_source_declares_what_no_user_declares(tmp_path):
     assert (plan["photo"].field, plan["photo"].form) == (Image(), "path")
     assert plan["photo"].reason == "declared by the source"
     assert plan["breed"].field.role == "target"
-    told = make_plan(source, PlanOverrides(target="adopted", types={"photo": "text"}))
-    assert told.schema["photo"] == Text()
-    assert told.schema.targets == ("adopted",)
+    plan = make_plan(source, PlanOverrides(target="adopted", types={"photo": "text"}))
+    assert plan.schema["photo"] == Text()
+    assert plan.schema.targets == ("adopted",)
 
 
 def test_column_called_id_is_the_id_unless_another_is_declared():
@@ -251,7 +251,7 @@ def test_column_that_no_field_holds_is_left_out_or_refused():
 
 
 @pytest.mark.parametrize(
-    "told",
+    "overrides",
     [
         {"types": {"aeg": "number"}},
         {"fields": {"aeg": Number()}},
@@ -265,9 +265,9 @@ def test_column_that_no_field_holds_is_left_out_or_refused():
         {"form": {"drop": ["aeg"]}},
     ],
 )
-def test_unknown_column_is_refused_with_the_nearest_name(told):
+def test_unknown_column_is_refused_with_the_nearest_name(overrides):
     with raises_with(UnknownNameError, "column 'aeg'") as caught:
-        plan_for({"age": [1, 2], "b": [1, 2]}, **told)
+        plan_for({"age": [1, 2], "b": [1, 2]}, **overrides)
     assert mentions(caught.value, "'age'")
 
 

@@ -1,4 +1,4 @@
-"""The JSON form of a schema, attacked: the place of every fault."""
+"""The JSON form of a schema, attacked: the path of every fault."""
 
 import copy
 import math

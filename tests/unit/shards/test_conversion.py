@@ -46,7 +46,7 @@ def cut_off(monkeypatch):
 
 
 OPTIONS = {
-    "splits that are told": {"split_by": "part", "drop": "user"},
+    "splits from a column": {"split_by": "part", "drop": "user"},
     "groups that are not written": {"group": "user", "drop": ("user", "part")},
     "ids that do not split": {"group": "user", "id": "row"},
     "strata": {"stratify": "part"},
@@ -57,8 +57,8 @@ OPTIONS = {
 @pytest.mark.parametrize(
     ("kind", "changed"),
     [
-        ("splits that are told", change("part", 1, "train")),
-        ("splits that are told", {"part": ["test", "train"] * 50}),
+        ("splits from a column", change("part", 1, "train")),
+        ("splits from a column", {"part": ["test", "train"] * 50}),
         ("groups that are not written", change("user", 5, "user 6")),
         ("ids that do not split", change("row", 5, 500)),
         ("strata", change("part", 5, "train")),
@@ -118,9 +118,9 @@ def test_progress_has_rows_bytes_splits_and_rejects(tmp_path):
     seen = []
     table = {"row": list(range(40_000)), "number": np.arange(40_000.0)}
     table["number"][17] = np.nan
-    told = PlanOverrides(schema=ps.Schema({"row": Number("int64"), "number": Number("int64")}))
+    overrides = PlanOverrides(schema=ps.Schema({"row": Number("int64"), "number": Number("int64")}))
     options = ConvertOptions(on_error="skip", workers=1, num_shards=3)
-    done = run_conversion(table, tmp_path / "out", told, options, seen.append)
+    done = run_conversion(table, tmp_path / "out", overrides, options, seen.append)
     assert [each.stage for each in seen] == ["reading"] * 3 + ["writing"] * 5
     reading, writing = seen[2], seen[-1]
     assert (reading.num_rows, reading.num_rejects, sum(reading.splits.values())) == (39_999, 1, 39_999)

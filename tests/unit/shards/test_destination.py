@@ -1,4 +1,4 @@
-"""Where a data set may be written: told before any work, and no file of somebody else's is ever given up."""
+"""Where a data set may be written: checked before any work; no foreign file is ever deleted."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""One writer a folder: the second is told of the first, and one that has ended is no hindrance."""
+"""One writer per folder: the second is refused with the name of the first; a stale lock is taken over."""
 
 import errno
 import fcntl
@@ -242,9 +242,9 @@ def test_stale_lock_is_taken_over_by_one_of_many(folder):
     assert len(rounds) == 10
     for found in rounds:
         (winner,) = [each for each in found if isinstance(each, int)]
-        told = [each for each in found if isinstance(each, str)]
-        assert len(told) == 7
-        assert all(f"process {winner} on host" in text for text in told)
+        refusals = [each for each in found if isinstance(each, str)]
+        assert len(refusals) == 7
+        assert all(f"process {winner} on host" in text for text in refusals)
 
 
 def test_lock_of_many_that_come_and_go_is_held_by_one_at_a_time(folder):

@@ -64,21 +64,21 @@ OTHER_OVERRIDES = {
 }
 
 
-def plan_table(table, told, options):
+def plan_table(table, overrides, options):
     """Return what is done with the columns, with what options say of them."""
-    told = replace(
-        told,
-        drop=(*told.drop, *options.drop),
-        rename={**told.rename, **options.rename},
-        form=told.form or options.plan,
+    overrides = replace(
+        overrides,
+        drop=(*overrides.drop, *options.drop),
+        rename={**overrides.rename, **options.rename},
+        form=overrides.form or options.plan,
     )
     peeked = PeekedSource(open_source(table, options.source))
-    return peeked, *prepare(make_plan(peeked, told), options, peeked.head)
+    return peeked, *prepare(make_plan(peeked, overrides), options, peeked.head)
 
 
-def request(told=None, options=None):
+def request(overrides=None, options=None):
     options = options or ConvertOptions()
-    peeked, plan, work, _, split = plan_table(TABLE, told or PlanOverrides(), options)
+    peeked, plan, work, _, split = plan_table(TABLE, overrides or PlanOverrides(), options)
     return request_raw(plan, options, split, work.deferred_names, peeked.name)
 
 
@@ -145,9 +145,9 @@ def test_options_that_mean_the_same_are_the_same_request(one, other):
 
 
 def test_stratify_by_the_target_is_the_same_as_by_its_name():
-    told = PlanOverrides(target="b")
-    by_target = request(told, ConvertOptions(stratify=True))
-    assert by_target.json_form == request(told, ConvertOptions(stratify="b")).json_form
+    overrides = PlanOverrides(target="b")
+    by_target = request(overrides, ConvertOptions(stratify=True))
+    assert by_target.json_form == request(overrides, ConvertOptions(stratify="b")).json_form
 
 
 def test_order_of_the_splits_is_part_of_the_request():
@@ -155,9 +155,9 @@ def test_order_of_the_splits_is_part_of_the_request():
     assert request(options=one).json_form != request(options=other).json_form
 
 
-def content(table, block_rows=None, told=None, **options):
+def content(table, block_rows=None, overrides=None, **options):
     options = ConvertOptions(**options)
-    peeked, _, work, raw, _ = plan_table(table, told or PlanOverrides(), options)
+    peeked, _, work, raw, _ = plan_table(table, overrides or PlanOverrides(), options)
     blocks = (
         RawRows(piece, raw)
         for block in peeked.blocks()
@@ -184,8 +184,8 @@ def test_content_does_not_depend_on_blocks_or_workers(options):
 @pytest.mark.parametrize("on_error", ["skip", "collect"])
 def test_content_with_rejected_rows_does_not_depend_on_blocks(on_error):
     rows = {**ROWS, "age": ["1", "2", "old", "4", "5"] * 10}
-    told = PlanOverrides(fields={"age": Number()})
-    found = {content(rows, block, told, on_error=on_error, group="text") for block in (None, 1, 3)}
+    overrides = PlanOverrides(fields={"age": Number()})
+    found = {content(rows, block, overrides, on_error=on_error, group="text") for block in (None, 1, 3)}
     assert len(found) == 1
     assert found.pop().num_rows == 40
 

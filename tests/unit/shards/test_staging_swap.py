@@ -1,4 +1,4 @@
-"""One folder in the place of another."""
+"""Exchange of two folders."""
 
 import ctypes
 import errno

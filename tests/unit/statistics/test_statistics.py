@@ -30,7 +30,7 @@ def lists(values, lengths, present=None) -> Ragged:
 
 
 def tell(field, *columns, keep=None) -> FieldStatistics:
-    """Return what is told of one field whose column comes in some blocks."""
+    """Return the statistics of one field whose column comes in some blocks."""
     schema = Schema({"field": field})
     statistics = Statistics(schema)
     first = 0

@@ -14,12 +14,12 @@ def test_cache_folder_is_that_of_the_environment_variable(monkeypatch, tmp_path)
     assert cache_folder() == tmp_path / "given"
 
 
-@pytest.mark.parametrize("told", [None, ""])
-def test_cache_folder_is_in_the_users_cache_by_default(monkeypatch, tmp_path, told):
-    if told is None:
+@pytest.mark.parametrize("variable", [None, ""])
+def test_cache_folder_is_in_the_users_cache_by_default(monkeypatch, tmp_path, variable):
+    if variable is None:
         monkeypatch.delenv("PENSTOCK_CACHE")
     else:
-        monkeypatch.setenv("PENSTOCK_CACHE", told)
+        monkeypatch.setenv("PENSTOCK_CACHE", variable)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_folder() == tmp_path / "xdg" / "penstock"
     monkeypatch.delenv("XDG_CACHE_HOME")

@@ -27,9 +27,9 @@ class Clock:
 
 
 def look_at(step=41, logs=LOGS, **changed) -> TrainingProgress:
-    told = {"epoch": 2, "num_epochs": 30, "step": step, "num_steps": 63, "logs": logs}
-    told |= {"records_per_second": 12345.6, "waiting": 0.021, "seconds_left": 65.4}
-    return TrainingProgress(**{**told, **changed})
+    values = {"epoch": 2, "num_epochs": 30, "step": step, "num_steps": 63, "logs": logs}
+    values |= {"records_per_second": 12345.6, "waiting": 0.021, "seconds_left": 65.4}
+    return TrainingProgress(**{**values, **changed})
 
 
 @pytest.fixture

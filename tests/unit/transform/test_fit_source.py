@@ -128,12 +128,12 @@ def test_statistics_of_all_fields_are_taken_in_one_pass(tmp_path, monkeypatch):
 
 def test_field_that_is_declared_otherwise_than_it_was_measured_is_measured_again(shelter):
     folder = shelter.paths[0].parent
-    told = ps.open(folder, fields={"breed": Text(), "number": Category("int64")})
-    known = find_source(told)._known
+    redeclared = ps.open(folder, fields={"breed": Text(), "number": Category("int64")})
+    known = find_source(redeclared)._known
     assert "breed" not in known
     assert "number" not in known
     assert "age" in known
-    assert Pipeline.fit(told, breed=Encode()).transforms["breed"].fitted.values[0] == "dog"
+    assert Pipeline.fit(redeclared, breed=Encode()).transforms["breed"].fitted.values[0] == "dog"
 
 
 def test_statistics_of_some_shards_are_not_taken_from_the_manifest(tmp_path):

@@ -340,11 +340,11 @@ def test_wrong_argument_is_refused_before_anything_is_read(tmp_path, options, fa
 
 
 @pytest.mark.parametrize(
-    "told", [{"fields": {"ag": Number()}}, {"target": "ag"}, {"drop": "ag"}, {"group": "ag"}]
+    "overrides", [{"fields": {"ag": Number()}}, {"target": "ag"}, {"drop": "ag"}, {"group": "ag"}]
 )
-def test_column_that_does_not_exist_is_refused_with_the_nearest(tmp_path, told):
+def test_column_that_does_not_exist_is_refused_with_the_nearest(tmp_path, overrides):
     with raises_with(UnknownNameError, "column 'age'", field="ag"):
-        ps.convert({"age": [1, 2], "b": [1, 2]}, tmp_path / "out", **told)
+        ps.convert({"age": [1, 2], "b": [1, 2]}, tmp_path / "out", **overrides)
     assert list(tmp_path.iterdir()) == []
 
 

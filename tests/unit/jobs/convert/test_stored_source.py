@@ -1,4 +1,4 @@
-"""TFRecords and data sets written anew: other shards, splits, names, and several as one."""
+"""TFRecords and data sets that are converted again: other shards, splits and names, and several as one."""
 
 import pytest
 

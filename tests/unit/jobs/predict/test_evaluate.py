@@ -157,7 +157,7 @@ def test_what_is_no_run_or_no_option_is_refused(run) -> None:
 
 
 def trained_on(run: KnownRun, split: Any, folder: Path) -> KnownRun:
-    """Return a run with a state that tells its train split."""
+    """Return a run with a state that has the fingerprint of its train split."""
     folder.mkdir(exist_ok=True)
     state = {"identity": {"data": split.as_source().fingerprint}}
     (folder / "state.json").write_text(json.dumps(state))

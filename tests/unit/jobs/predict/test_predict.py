@@ -384,11 +384,11 @@ def test_run_stands_on_its_own_where_its_data_set_is_gone(pets, expected, tmp_pa
     alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
     found = predict(alone, pets[0] / "pets.csv")
     assert found.table["adopted_probability"].equals(expected["adopted_probability"])
-    assert found.table.schema.names[0] == "row"  # nobody knows any more which column was the id
-    told = FakeRun(
+    assert found.table.schema.names[0] == "row"  # the run does not record which column was the id
+    recorded = FakeRun(
         pets[1].pipeline, tmp_path / "gone", schema=ps.open(pets[0] / "set").schema.to_json(), plan=None
     )
-    assert predict(told, pets[0] / "pets.csv").table.schema.names[0] == "id"
+    assert predict(recorded, pets[0] / "pets.csv").table.schema.names[0] == "id"
 
 
 @pytest.fixture(scope="module")

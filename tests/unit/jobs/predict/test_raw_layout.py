@@ -1,4 +1,4 @@
-"""What predictions know of raw data: the words that meant missing, wherever the run was told of them."""
+"""The layout of raw data in predictions: the words for missing values, from any of the settings of a run."""
 
 import json
 
