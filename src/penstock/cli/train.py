@@ -164,7 +164,7 @@ def _advise(folder: Path, error: BaseException, removed: list[Path], *, existed_
 
 
 def _names_path(error: BaseException) -> bool:
-    """Whether an error names a file, and so already tells what to do about the data."""
+    """Whether an error names a file, so that its advice is about the data."""
     return isinstance(error, OptionError | CorruptRecordError) and bool(error.path)
 
 

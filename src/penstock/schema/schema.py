@@ -113,7 +113,7 @@ class Schema(Mapping[str, Field]):
         """Compare this schema with a newer one: what changed, and whether old data can be read with it.
 
         Returns:
-            The changes; `str` describes them, one per line, and `is_readable` tells whether all old data can
+            The changes; `str` describes them, one per line, and `is_readable` is whether all old data can
             be read.
 
         Example:
