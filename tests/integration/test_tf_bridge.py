@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,19 @@ def wide(tmp_path_factory) -> ps.Dataset:
     return write_pets(tmp_path_factory.mktemp("wide") / "pets", NUM_RECORDS, is_wide=True)
 
 
+def in_python(dataset: Any) -> Any:
+    """The data set itself: a loop over it runs in Python."""
+    return dataset
+
+
+def in_runtime(dataset: Any) -> Any:
+    """A data set of the same elements that TensorFlow's runtime reads."""
+    return dataset.take(-1)
+
+
+both_ways = pytest.mark.parametrize("way", [in_python, in_runtime])
+
+
 def count_threads() -> int:
     return sum(thread.name.startswith("penstock") for thread in threading.enumerate())
 
@@ -61,19 +76,21 @@ def test_element_spec_of_padded_batches_is_static_and_has_weights(pets) -> None:
     assert last["adopted"].numpy().tolist() == [1, 1, 0, 0]
 
 
-def test_ragged_output_is_ragged_tensor_of_the_same_rows(wide) -> None:
+@both_ways
+def test_ragged_output_is_ragged_tensor_of_the_same_rows(wide, way) -> None:
     loader = make_loader(wide, make_pipeline(wide, tokens={"kind": "keep", "ragged": True}), shuffle=False)
     dataset = loader.to_tf()
     expected = tf.RaggedTensorSpec((None, None), tf.int64, ragged_rank=1, row_splits_dtype=tf.int64)
     assert dataset.element_spec[0]["tokens"] == expected
-    rows = [row for inputs, _ in dataset for row in inputs["tokens"].to_list()]
+    rows = [row for inputs, _ in way(dataset) for row in inputs["tokens"].to_list()]
     assert sorted(map(len, rows)) == sorted(i % 5 for i in range(NUM_RECORDS))
-    assert [freeze(batch) for batch in loader.to_tf()] == read_epochs(loader, 2)[NUM_STEPS:]
+    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 2)[NUM_STEPS:]
 
 
-def test_stored_strings_are_string_tensors(pets) -> None:
+@both_ways
+def test_stored_strings_are_string_tensors(pets, way) -> None:
     loader = pets["train"].loader(batch_size=4)
-    inputs, targets = next(iter(loader.to_tf()))
+    inputs, targets = next(iter(way(loader.to_tf())))
     assert set(inputs["kind"].numpy()) <= {b"cat", b"dog", b"eel"}
     assert targets["adopted"].dtype == tf.string
 
@@ -101,22 +118,28 @@ def test_cardinality_of_buckets_is_unknown(wide) -> None:
     assert [freeze(batch) for _ in range(2) for batch in dataset] == read_epochs(loader, 2)
 
 
-def test_each_iteration_is_next_epoch_byte_for_byte(wide) -> None:
+@both_ways
+def test_each_iteration_is_next_epoch_byte_for_byte(wide, way) -> None:
     loader = make_loader(wide)
-    dataset = loader.to_tf()
+    dataset = way(loader.to_tf())
     batches = [freeze(batch) for _ in range(3) for batch in dataset]
     assert batches == read_epochs(loader, 3)
     assert batches[:NUM_STEPS] != batches[NUM_STEPS : 2 * NUM_STEPS]
     assert loader.position == (2, NUM_STEPS)
 
 
-def test_iteration_over_repeated_epochs_reads_on(pets) -> None:
+@both_ways
+def test_iteration_over_repeated_epochs_reads_on(pets, way) -> None:
     loader = make_loader(pets, repeat=2)
-    dataset = loader.to_tf()
-    assert [freeze(batch) for batch in dataset] == read_epochs(loader, 2)
-    endless = make_loader(pets, repeat=None).to_tf()
-    batches = [freeze(batch) for count in (9, 9) for batch in endless.take(count)]
-    assert batches == read_epochs(loader, 3)[:18]
+    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 2)
+    endless = way(make_loader(pets, repeat=None).to_tf())
+    batches = [freeze(batch) for _ in range(2) for batch, _ in zip(endless, range(9), strict=False)]
+    batches += [freeze(batch) for batch in endless.take(2)]
+    assert (
+        batches
+        == [each for first in (0, 10) for each in read_epochs(loader, 3)[first : first + 9]]
+        + (read_epochs(loader, 4)[20:22])
+    )
 
 
 def test_look_at_first_batch_costs_no_epoch(pets) -> None:
@@ -128,17 +151,47 @@ def test_look_at_first_batch_costs_no_epoch(pets) -> None:
     assert [freeze(batch) for batch in dataset] == read_epochs(loader, 1)
 
 
-def test_position_is_that_of_batch_taken_last(pets) -> None:
+@both_ways
+def test_position_is_that_of_batch_taken_last(pets, way) -> None:
     loader = make_loader(pets)
-    for step, _ in enumerate(loader.to_tf(), 1):
+    for step, _ in enumerate(way(loader.to_tf()), 1):
         assert loader.position == (0, step)
         assert loader.state_dict() == loader.state_at(step, 0)
 
 
+def test_tensors_are_made_ahead_by_the_threads_of_the_loader(wide, monkeypatch) -> None:
+    makers: dict[int, str] = {}
+    loader = make_loader(wide)
+    read = loader.read_epochs
+
+    def read_noting(*where: Any) -> Any:
+        *position, convert = where
+
+        def noting(made: Any) -> Any:
+            makers[made.ticket.step] = threading.current_thread().name
+            return convert(made)
+
+        return read(*position, noting)
+
+    monkeypatch.setattr(loader, "read_epochs", read_noting)
+    for way in (in_python, in_runtime):
+        makers.clear()
+        iterator = iter(way(loader.to_tf()))
+        next(iterator)
+        deadline = time.monotonic() + 30
+        while len(makers) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert loader.position == (0, 1)
+        assert len(makers) >= 3
+        assert all(name.startswith("penstock") for name in makers.values())
+        del iterator
+
+
+@both_ways
 @pytest.mark.parametrize("num_taken", range(7))
-def test_rest_is_byte_equal_when_resumed_at_any_step(pets, num_taken) -> None:
+def test_rest_is_byte_equal_when_resumed_at_any_step(pets, way, num_taken) -> None:
     loader = make_loader(pets, batch_size=9)
-    dataset, taken = loader.to_tf(), 0
+    dataset, taken = way(loader.to_tf()), 0
     while taken < num_taken:
         for _ in dataset:
             taken += 1
@@ -146,15 +199,16 @@ def test_rest_is_byte_equal_when_resumed_at_any_step(pets, num_taken) -> None:
                 break
     fresh = make_loader(pets, batch_size=9, num_threads=1)
     fresh.load_state_dict(loader.state_dict())
-    rest, resumed = [], fresh.to_tf()
+    rest, resumed = [], way(fresh.to_tf())
     while len(rest) < 9 - num_taken:
         rest += [freeze(batch) for batch in resumed]
     assert rest == read_epochs(loader, 3)[num_taken:]
 
 
-def test_state_loaded_after_to_tf_is_refused(pets) -> None:
+@both_ways
+def test_state_loaded_after_to_tf_is_refused(pets, way) -> None:
     loader = make_loader(pets)
-    dataset = loader.to_tf()
+    dataset = way(loader.to_tf())
     loader.load_state_dict(loader.state_at(2, 0))
     with raises_with(tf.errors.OpError, message=containing("to_tf()", "epoch 0", "step 2")):
         next(iter(dataset))
@@ -165,29 +219,41 @@ def address_of(tensor: Any) -> int:
     return np.asarray(memoryview(tensor)).ctypes.data
 
 
-def test_large_arrays_cross_without_a_copy(wide, monkeypatch) -> None:
+@both_ways
+def test_large_arrays_cross_without_a_copy(wide, monkeypatch, way) -> None:
     loader = make_loader(wide, batch_size=8)
-    places: list[int] = []
-    read = loader.read
+    places: dict[int, int] = {}
+    read = loader.read_epochs
 
-    class Noting:
-        def __init__(self, *where: int) -> None:
-            self.batches = read(*where)
+    def read_noting(*where: Any) -> Any:
+        *position, convert = where
 
-        def __enter__(self) -> Any:
-            for batch in self.batches:
-                places.append(batch[0]["photo"].ctypes.data)
-                yield batch
-            self.batches.close()
+        def noting(made: Any) -> Any:
+            places[made.ticket.step] = made.batch[0]["photo"].ctypes.data
+            return convert(made)
 
-        def __exit__(self, *_: object) -> None:
-            pass
+        return read(*position, noting)
 
-    monkeypatch.setattr(loader, "read", Noting)
-    tensors = [inputs["photo"] for inputs, _ in loader.to_tf()]
+    monkeypatch.setattr(loader, "read_epochs", read_noting)
+    tensors = [inputs["photo"] for inputs, _ in way(loader.to_tf())]
     assert tensors[0].shape == (8, 64, 64)
-    assert [address_of(tensor) for tensor in tensors] == places
-    assert all(place % 64 == 0 for place in places)
+    assert [address_of(tensor) for tensor in tensors] == [places[step] for step in range(4)]
+    assert all(place % 64 == 0 for place in places.values())
+
+
+@both_ways
+def test_array_of_a_map_that_cannot_be_shared_is_copied(pets, way) -> None:
+    def repeat_ages(columns: Any) -> Any:
+        ages = columns["age"].values.astype(np.float32)
+        whole = np.stack([ages, ages + 1, ages + 2], axis=1)
+        fixed = np.array(ages)
+        fixed.flags.writeable = False
+        return {"steps": whole[:, 1:], "fixed": fixed}
+
+    outputs = [ps.transform.Output("steps", "float32", (2,)), ps.transform.Output("fixed", "float32", ())]
+    pipeline = make_pipeline(pets).map(repeat_ages, ["age"], outputs)
+    loader = make_loader(pets, pipeline)
+    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 1)
 
 
 def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
@@ -202,9 +268,10 @@ def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
     assert np.array_equal(np.concatenate(photos), np.concatenate(numbers))
 
 
-def test_dropped_iterations_leave_no_thread_behind(pets) -> None:
+@both_ways
+def test_dropped_iterations_leave_no_thread_behind(pets, way) -> None:
     loader = make_loader(pets)
-    dataset = loader.to_tf()
+    dataset = way(loader.to_tf())
     before = count_threads()
     for _ in range(20):
         iterator = iter(dataset)
@@ -217,7 +284,24 @@ def test_dropped_iterations_leave_no_thread_behind(pets) -> None:
     assert alive() is None
 
 
-def test_bad_record_is_named_in_the_text_and_kept(tmp_path) -> None:
+@both_ways
+def test_error_of_the_consumer_leaves_no_thread_behind(pets, way) -> None:
+    loader = make_loader(pets)
+
+    def train() -> None:
+        for step, _ in enumerate(way(loader.to_tf()), 1):
+            if step == 3:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    gc.collect()
+    assert count_threads() == 0
+    assert loader.position == (0, 3)
+
+
+@both_ways
+def test_bad_record_is_named_in_the_text_and_kept(tmp_path, way) -> None:
     pets = write_pets(tmp_path / "pets", NUM_RECORDS)
     pipeline = make_pipeline(pets)
     (shard,) = (tmp_path / "pets").glob("*.tfrecord")
@@ -227,14 +311,137 @@ def test_bad_record_is_named_in_the_text_and_kept(tmp_path) -> None:
     shard.write_bytes(content)
     os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     loader = ps.open(tmp_path / "pets")["train"].loader(pipeline, batch_size=4)
-    with pytest.raises(tf.errors.OpError) as raised:
-        list(loader.to_tf())
+    taken: list[Any] = []
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        taken.extend(way(loader.to_tf()))
+    assert len(taken) == NUM_STEPS - 1
     assert shard.name in str(raised.value)
     assert f"record {NUM_RECORDS - 1}" in str(raised.value)
     assert isinstance(loader.last_error, ps.errors.CorruptRecordError)
     assert loader.last_error.record == NUM_RECORDS - 1
+    assert raised.value.__cause__ is (loader.last_error if way is in_python else None)
     assert count_threads() == 0
     assert loader.position == (0, NUM_STEPS - 1)
+
+
+@tf.function
+def take_in_graph(iterator: Any) -> Any:
+    return next(iterator)
+
+
+def test_iterator_is_read_by_functions_and_python_in_turn(wide) -> None:
+    loader = make_loader(wide)
+    expected = read_epochs(loader, 1)
+    for turns in ("gggpggp", "ppgpggg", "pgpgpgp", "ppppppg"):
+        iterator = iter(loader.to_tf())
+        assert isinstance(iterator, tf.data.Iterator)
+        start = loader.position[0]
+        taken = []
+        for step, turn in enumerate(turns, 1):
+            batch = take_in_graph(iterator) if turn == "g" else next(iterator)
+            taken.append(freeze(batch))
+            assert loader.position == (loader.position[0], step)
+        with pytest.raises(StopIteration):
+            next(iterator)
+        assert taken == expected
+        loader.load_state_dict(loader.state_at(0, start))
+        del iterator
+    assert count_threads() == 0
+
+
+def test_function_reads_an_iterator_that_it_captured(pets) -> None:
+    loader = make_loader(pets)
+    iterator = iter(loader.to_tf())
+    taken = [next(iterator)]
+
+    @tf.function
+    def take() -> Any:
+        return next(iterator)
+
+    taken += [take() for _ in range(3)]
+    taken += [iterator.get_next(), iterator.get_next_as_optional().get_value()]
+    assert [freeze(batch) for batch in taken] == read_epochs(loader, 1)[:6]
+    assert loader.position == (0, 6)
+
+
+def test_function_loops_over_a_dataset(pets) -> None:
+    loader = make_loader(pets)
+
+    @tf.function
+    def add(dataset: Any) -> Any:
+        total = tf.constant(0, tf.int64)
+        for inputs, _ in dataset:
+            total += tf.reduce_sum(inputs["number"])
+        return total
+
+    assert int(add(loader.to_tf())) == sum(range(NUM_RECORDS))
+    assert loader.position == (0, NUM_STEPS)
+
+
+def test_get_next_after_the_last_batch_is_out_of_range(pets) -> None:
+    dataset = make_loader(pets, take=4).to_tf()
+    iterator = iter(dataset)
+    iterator.get_next()
+    assert iterator.element_spec == dataset.element_spec
+    with pytest.raises(tf.errors.OutOfRangeError):
+        iterator.get_next()
+
+
+def test_numpy_iterator_gives_the_same_batches(pets) -> None:
+    loader = make_loader(pets)
+    assert [freeze(batch) for batch in loader.to_tf().as_numpy_iterator()] == read_epochs(loader, 1)
+
+
+def test_interrupt_while_waiting_ends_the_iteration(pets) -> None:
+    waiting, is_over = threading.Event(), threading.Event()
+
+    def wait(columns: Any) -> Any:
+        waiting.set()
+        is_over.wait(30)
+        return {"late": columns["age"].values.astype(np.float32)}
+
+    pipeline = make_pipeline(pets).map(wait, ["age"], [ps.transform.Output("late", "float32", ())])
+    iterator = iter(make_loader(pets, pipeline).to_tf())
+
+    def interrupt() -> None:
+        waiting.wait(30)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    threading.Timer(1.0, is_over.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    other.join()
+    is_over.set()
+    assert count_threads() == 0
+
+
+FORKED = """
+import os, sys
+import penstock as ps
+from pets_data import make_loader
+
+loader = make_loader(ps.open(sys.argv[1]))
+iterator = iter(loader.to_tf())
+next(iterator)
+if os.fork() == 0:
+    try:
+        next(iterator)
+    except Exception as error:
+        print(type(error.__cause__).__name__, flush=True)
+    os._exit(0)
+print(os.wait()[1], len(list(iterator)), flush=True)
+"""
+
+
+def test_iterator_is_refused_in_a_forked_process(tmp_path) -> None:
+    write_pets(tmp_path / "pets", NUM_RECORDS)
+    environment = {**os.environ, "PYTHONPATH": os.fspath(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", FORKED, os.fspath(tmp_path / "pets")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.splitlines() == ["ForkedError", f"0 {NUM_STEPS - 1}"], done.stderr
 
 
 def test_fit_sees_epoch_after_epoch(pets) -> None:

@@ -61,6 +61,7 @@ HEAVY = {
     ),  # the first: to_keras() alone
     "tensorflow": (
         "bridge.tensorflow",
+        "bridge.tensorflow_layout",
         "bridge.graph.tensorflow",
     ),  # to_tf() and to_tf_graph()
     "ray": (),  # one file of jobs/, once it is there

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
@@ -23,6 +24,8 @@ from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
+
+Converter: TypeAlias = Callable[[MadeBatch], Any]
 
 
 class RecordLocation(NamedTuple):
@@ -159,11 +162,20 @@ class Loader:
         return sum(self._parts.plan.num_steps(epoch) for epoch in range(stop - repeat, stop))
 
     def __iter__(self) -> Iteration:
+        return self.iterate()
+
+    def iterate(self, convert: Converter | None = None) -> Iteration:
+        """Start the next iteration, as `iter(loader)` does.
+
+        Args:
+            convert: Function that replaces the arrays of each batch; the threads of the loader call it, ahead
+                of the consumer.
+        """
         epoch, step = self._next
         repeat = self._parts.options.repeat
         # The end does not depend on the start: a resumed iteration ends where the first one would have.
         stop = math.inf if repeat is None else epoch // repeat * repeat + repeat
-        iteration = self._iterate(epoch, step, stop, is_consumer=True)
+        iteration = self._iterate(epoch, step, stop, is_consumer=True, convert=convert)
         self._next = (epoch + 1 if repeat is None else int(stop), 0)
         self._position = (epoch, step)
         return iteration
@@ -179,6 +191,18 @@ class Loader:
         epoch = check_whole("epoch", epoch)
         start = check_whole("start", start)
         return self._iterate(epoch, start, epoch + 1, last_step=stop)
+
+    def read_epochs(self, epoch: int, step: int, stop: float, convert: Converter | None = None) -> Iteration:
+        """Return the batches from a position on, over several epochs, without changing the state.
+
+        Args:
+            epoch: Epoch of the first batch.
+            step: Step of the first batch.
+            stop: Exclusive end, as an epoch; infinity has no end.
+            convert: Function that replaces the arrays of each batch; the threads of the loader call it, ahead
+                of the consumer.
+        """
+        return self._iterate(epoch, step, stop, convert=convert)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the consumer as a small dict that JSON can store."""
@@ -363,14 +387,21 @@ class Loader:
         return make_feed(self, device, prefetch, sizes)
 
     def _iterate(
-        self, epoch: int, step: int, stop: float, *, is_consumer: bool = False, last_step: int | None = None
+        self,
+        epoch: int,
+        step: int,
+        stop: float,
+        *,
+        is_consumer: bool = False,
+        last_step: int | None = None,
+        convert: Converter | None = None,
     ) -> Iteration:
         parts = self._parts
         parts.supply.check()
         self._meter.begin()  # before the threads begin
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
-            self._maker.make,
+            self._maker.make if convert is None else partial(_make_converted, self._maker.make, convert),
             parts.options.threads,
             parts.options.prefetch_bytes,
             self._meter.waited,
@@ -429,6 +460,13 @@ class Iteration:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _make_converted(
+    make: Callable[[Ticket], tuple[MadeBatch, int]], convert: Converter, ticket: Ticket
+) -> tuple[MadeBatch, int]:
+    made, num_bytes = make(ticket)
+    return made._replace(batch=convert(made)), num_bytes
 
 
 def _tickets(

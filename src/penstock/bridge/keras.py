@@ -136,13 +136,14 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
     def get_tf_dataset(self) -> Any:
         """Return the batches for the TensorFlow backend."""
-        from penstock.bridge.tensorflow import generate  # noqa: PLC0415 - other backends do without TensorFlow
+        # Other backends do without TensorFlow.
+        from penstock.bridge.tensorflow import make_keras_dataset  # noqa: PLC0415
 
         self.tracker.start_run()  # Keras calls this once per run
         self._is_new = True
         if self._dataset is None:
             begin = partial(self.tracker.begin, is_continuous=self._is_continuous)
-            self._dataset = generate(self.loader, self.tracker, begin, partial(_arrange, self._target))
+            self._dataset = make_keras_dataset(self.loader, begin, partial(_arrange, self._target))
         return self._dataset
 
     def get_numpy_iterator(self) -> Iterator[Any]:

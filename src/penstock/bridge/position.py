@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Iteration, Loader
-    from penstock.batch.maker import Batch
+    from penstock.batch.loader import Converter, Iteration, Loader
 
 # Keras may read the first batch of an iteration to build a model, and then drop it; two where it prefetches.
 _MOST_BUILD_BATCHES = 2
@@ -114,23 +114,30 @@ class PositionTracker:
         """Return epoch and step of the next batch of the loader's consumer."""
         return self._normalize(self._loader.position)
 
-    def read(self, loader: Loader, iteration: TrackedIteration) -> Iterator[Batch]:
-        """Yield the batches of an iteration; its threads stop at its end or when it is dropped."""
-        epoch, step = iteration.start
-        while epoch < iteration.stop:
-            num_steps = loader.num_steps(epoch)
-            with loader.read(epoch, step) as batches:
-                iteration.batches = weakref.ref(batches)
-                for batch in batches:
-                    step += 1
-                    iteration.num_given += 1
-                    iteration.position = (epoch + 1, 0) if step == num_steps else (epoch, step)
-                    if iteration is self._last and not self._is_followed:
-                        self._move_loader(epoch, step)
-                    yield batch
-            if step < num_steps:  # closed
-                return
-            epoch, step = epoch + 1, 0
+    def read(
+        self, loader: Loader, iteration: TrackedIteration, convert: Converter | None = None
+    ) -> Iterator[Any]:
+        """Yield the remaining batches of an iteration; its threads stop at its end or when it is dropped.
+
+        Args:
+            loader: The loader.
+            iteration: An iteration that `begin` returned.
+            convert: Function that replaces the arrays of each batch; the threads of the loader call it.
+        """
+        with loader.read_epochs(*iteration.position, iteration.stop, convert) as batches:
+            iteration.batches = weakref.ref(batches)
+            # Without a loop variable, which would hold the batch that the consumer drops.
+            yield from map(partial(self._give, iteration), batches)
+
+    def _give(self, iteration: TrackedIteration, batch: Any) -> Any:
+        """Count a batch that the consumer takes."""
+        epoch, step = iteration.position
+        step += 1
+        iteration.num_given += 1
+        iteration.position = (epoch + 1, 0) if step == self._loader.num_steps(epoch) else (epoch, step)
+        if iteration is self._last and not self._is_followed:
+            self._move_loader(epoch, step)
+        return batch
 
     def start_run(self) -> None:
         """Start a new run of the framework: keep the position that the previous run reached."""

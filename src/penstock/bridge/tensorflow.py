@@ -1,6 +1,7 @@
 """Batches as a `tf.data.Dataset`.
 
-In: a `Loader`. Out: a `tf.data.Dataset` of its batches; large arrays share the memory of the loader.
+In: a `Loader`. Out: a `tf.data.Dataset` of its batches. The threads of the loader make the tensors, ahead of
+the consumer; large arrays share the memory of the loader.
 """
 
 from __future__ import annotations
@@ -9,27 +10,21 @@ import atexit
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
-from penstock import _native
 from penstock.bridge.position import PositionTracker, TrackedIteration, get_tracker
+from penstock.bridge.tensorflow_layout import Layout, Parts
 from penstock.errors import StateError
-from penstock.transform.output import STRINGS, Output
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader
-    from penstock.batch.maker import Batch
-
-# TensorFlow takes 25 µs to receive an array of any size, in which time about a hundred kilobytes are copied:
-# 40 columns of 1024 numbers took 2.3 ms per batch one by one, and 0.5 ms as two matrices, unstacked there.
-_SMALL_BYTES = 64 << 10
-
-Parts = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+    from penstock.batch.maker import MadeBatch
 
 
 def make_dataset(loader: Loader) -> tf.data.Dataset:
@@ -51,60 +46,216 @@ def make_dataset(loader: Loader) -> tf.data.Dataset:
             )
         return iteration
 
-    dataset = generate(loader, tracker, begin, lambda parts: parts if parts[2] else parts[:2])
+    source = TensorSource(
+        loader, tracker, Layout.of(loader), begin, lambda parts: parts if parts[2] else parts[:2]
+    )
+    dataset = source.generate(begin)
     if loader.is_endless:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
     elif is_whole and loader.options.bucket_by is None:  # iterations over buckets differ in length
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(loader)))
-    return dataset
+    return LoaderDataset(dataset, source)
 
 
-def generate(
-    loader: Loader,
-    tracker: PositionTracker,
-    begin: Callable[[], TrackedIteration],
-    arrange: Callable[[Parts], Any],
+def make_keras_dataset(
+    loader: Loader, begin: Callable[[], TrackedIteration], arrange: Callable[[Parts], Any]
 ) -> tf.data.Dataset:
-    """Return a `tf.data.Dataset` of a loader's batches.
+    """Return a `tf.data.Dataset` of the loader's batches for Keras, which has no cardinality.
 
     Args:
         loader: The loader.
-        tracker: Reads the iterations.
         begin: Starts an iteration.
         arrange: Makes an element of the data set from inputs, targets and weights.
     """
-    layout = Layout.of(loader)
-    reference = weakref.ref(loader)  # TensorFlow never releases the function below
+    source = TensorSource(loader, get_tracker(loader), Layout.of(loader), begin, arrange)
+    return LoaderDataset(source.generate(begin), source)
 
-    def read() -> Iterator[tuple[NDArray[Any], ...]]:
-        loader = reference()
-        if loader is None:
-            raise RuntimeError("the loader of this data set was deleted; keep a reference to the loader")
-        iteration = _Iteration()
+
+@dataclass(frozen=True)
+class TensorSource:
+    """Batches of a loader as tensors.
+
+    Attributes:
+        loader: The loader.
+        tracker: Reads the iterations.
+        layout: How the arrays of a batch become tensors.
+        begin: Starts an iteration.
+        arrange: Makes an element of the data set from inputs, targets and weights.
+    """
+
+    loader: Loader
+    tracker: PositionTracker
+    layout: Layout
+    begin: Callable[[], TrackedIteration]
+    arrange: Callable[[Parts], Any]
+
+    def read(self, iteration: TrackedIteration) -> Iterator[Any]:
+        """Yield the remaining elements of an iteration as eager tensors.
+
+        Raises:
+            tf.errors.OpError: The loader raised an error, which is the cause.
+        """
+        with _translating_errors(self.loader):
+            yield from self.tracker.read(self.loader, iteration, self._convert)
+
+    def start(self) -> TrackedIteration:
+        """Start an iteration.
+
+        Raises:
+            tf.errors.OpError: It cannot be started; the reason is the cause.
+        """
+        with _translating_errors(self.loader):
+            return self.begin()
+
+    def _convert(self, made: MadeBatch) -> Any:
+        return self.arrange(self.layout.make_tensors(made.batch))
+
+    def generate(self, begin: Callable[[], TrackedIteration]) -> tf.data.Dataset:
+        """Return a data set that runs in TensorFlow's runtime.
+
+        Args:
+            begin: Starts or continues an iteration.
+        """
+        layout, tracker, arrange = self.layout, self.tracker, self.arrange
+        reference = weakref.ref(self.loader)  # TensorFlow never releases the functions below
+
+        def pack(made: MadeBatch) -> tuple[NDArray[Any], ...]:
+            return layout.pack(made.batch)
+
+        def read() -> Iterator[tuple[NDArray[Any], ...]]:
+            loader = reference()
+            if loader is None:
+                raise RuntimeError("the loader of this data set was deleted; keep a reference to the loader")
+            iteration = _Iteration()
+            try:
+                _UNFINISHED.add(iteration)
+                yield from tracker.read(loader, begin(), pack)
+            except Exception as error:
+                loader.last_error = error  # TensorFlow keeps only its text
+                raise
+            finally:
+                _UNFINISHED.discard(iteration)
+
+        def unpack(*tensors: Any) -> Any:
+            return arrange(layout.unpack(tensors))
+
+        options = tf.data.Options()
+        options.deterministic = True
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        options.experimental_optimization.inject_prefetch = False
+        options.autotune.enabled = False  # nothing to tune, and its thread delays the end of an iterator
+        dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
+        # Synchronous: TensorFlow would turn it into a parallel map, which prefetches.
+        dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)
+        return dataset.with_options(options)
+
+
+class LoaderDataset(tf.data.Dataset):  # type: ignore[misc]
+    """The data set of a loader; Python loops over it get tensors without TensorFlow's runtime.
+
+    That runtime passes a batch from thread to thread, each of which waits for a core and for the
+    interpreter. With two busy cores, `next` took milliseconds for this.
+
+    Attributes:
+        loader: The loader; a data set, or one derived from it, keeps it alive.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset, source: TensorSource) -> None:
+        self.loader = source.loader
+        self._source = source
+        self._runtime_dataset = dataset
+        super().__init__(dataset._variant_tensor)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            iterator: Iterator[Any] = super().__iter__()
+            return iterator
+        return BatchIterator(self._runtime_dataset, self._source)
+
+    @property
+    def element_spec(self) -> Any:
+        """Specs of the tensors of an element."""
+        return self._runtime_dataset.element_spec
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._runtime_dataset]
+
+
+class BatchIterator(OwnedIterator):  # type: ignore[misc]
+    """One iteration over a `LoaderDataset`.
+
+    `next` returns tensors that the threads of the loader made. Once TensorFlow uses the iterator, for example
+    as an argument of a `tf.function`, its runtime reads the remaining batches.
+    """
+
+    _uses_runtime = False
+    _tensors: Any = None
+
+    def __init__(self, dataset: tf.data.Dataset, source: TensorSource) -> None:
+        # The constructor of TensorFlow's iterator is called when its runtime is used.
+        self._runtime_dataset = dataset
+        self._source = source
+        self._iteration: TrackedIteration | None = None
+
+    def __next__(self) -> Any:
+        if self._uses_runtime or not tf.executing_eagerly():
+            return super().__next__()
+        if self._tensors is None:
+            self._iteration = self._source.start()
+            self._tensors = self._source.read(self._iteration)
+        return next(self._tensors)
+
+    def get_next(self) -> Any:
+        """Return the next element.
+
+        Raises:
+            tf.errors.OutOfRangeError: There is none.
+        """
+        if self._uses_runtime or not tf.executing_eagerly():
+            return super().get_next()
         try:
-            _UNFINISHED.add(iteration)
-            for batch in tracker.read(loader, begin()):
-                yield layout.pack(batch)
-        except Exception as error:
-            loader.last_error = error  # TensorFlow keeps only its text
-            raise
-        finally:
-            _UNFINISHED.discard(iteration)
+            return next(self)
+        except StopIteration:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
 
-    def unpack(*tensors: Any) -> Any:
-        return arrange(layout.unpack(tensors))
+    @property
+    def element_spec(self) -> Any:
+        """Specs of the tensors of an element."""
+        return self._runtime_dataset.element_spec
 
-    options = tf.data.Options()
-    options.deterministic = True
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    options.experimental_optimization.inject_prefetch = False
-    options.autotune.enabled = False  # nothing to tune, and its thread delays the end of an iterator
-    dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
-    # Synchronous: TensorFlow would turn it into a parallel map, which prefetches.
-    dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)
-    dataset = dataset.with_options(options)
-    dataset.loader = loader  # a data set, or one derived from it, keeps the loader alive
-    return dataset
+    def __getattr__(self, name: str) -> Any:
+        if self._uses_runtime or not name.startswith("_") or name.startswith("__"):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", obj=self, name=name
+            )
+        self._use_runtime()
+        return getattr(self, name)
+
+    def _use_runtime(self) -> None:
+        """Make the iterator of TensorFlow's runtime, for the remaining batches."""
+        dataset, iteration = self._runtime_dataset, self._iteration
+        self._uses_runtime = True
+        with tf.init_scope():  # a function that is being traced may be the one that uses it
+            if iteration is not None:
+                self._tensors.close()
+                dataset = self._source.generate(lambda: iteration)
+            super().__init__(dataset)
+
+
+@contextmanager
+def _translating_errors(loader: Loader) -> Iterator[None]:
+    """Raise errors of a loader as TensorFlow's runtime raises those of a generator."""
+    try:
+        yield
+    except Exception as error:
+        loader.last_error = error
+        kinds = (
+            ((ValueError, TypeError), tf.errors.InvalidArgumentError),
+            (MemoryError, tf.errors.ResourceExhaustedError),
+            (NotImplementedError, tf.errors.UnimplementedError),
+        )
+        kind = next((kind for base, kind in kinds if isinstance(error, base)), tf.errors.UnknownError)
+        raise kind(None, None, f"{type(error).__name__}: {error}") from error
 
 
 class _Iteration:
@@ -127,117 +278,5 @@ def _end_iterators() -> None:
                 vars(each).clear()
 
 
-class Leaf(NamedTuple):
-    """One array of a batch.
-
-    Attributes:
-        part: 0 for inputs, 1 for targets, 2 for weights.
-        name: Name of the output.
-        spec: Its `tf.TensorSpec` or `tf.RaggedTensorSpec`.
-    """
-
-    part: int
-    name: str
-    spec: Any
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the arrays of a batch are passed to TensorFlow.
-
-    Attributes:
-        stacks: Small arrays of the same type and shape, which are stacked and passed as one array.
-        singles: Arrays that are passed one by one, without a copy.
-        lists: Ragged outputs, which are passed as values and row offsets.
-        specs: Specs of the arrays that are passed: stacks, singles, then values and offsets of each list.
-        names: Names of inputs, targets and weights, in order.
-    """
-
-    stacks: tuple[tuple[Leaf, ...], ...]
-    singles: tuple[Leaf, ...]
-    lists: tuple[Leaf, ...]
-    specs: tuple[Any, ...]
-    names: tuple[tuple[str, ...], ...]
-
-    @classmethod
-    def of(cls, loader: Loader) -> Layout:
-        """Return the layout of a loader's batches."""
-        groups: dict[tuple[Any, ...], list[Leaf]] = {}
-        singles, lists = [], []
-        for part, outputs in enumerate(loader.signature()):
-            for name, output in outputs.items():
-                leaf = Leaf(part, name, make_spec(output, loader.static_batch_size))
-                if output.is_ragged:
-                    lists.append(leaf)
-                elif _is_small(output, loader.options.batch_size):
-                    groups.setdefault((output.dtype, output.shape), []).append(leaf)
-                else:
-                    singles.append(leaf)
-        singles += [leaves[0] for leaves in groups.values() if len(leaves) == 1]
-        stacks = [tuple(leaves) for leaves in groups.values() if len(leaves) > 1]
-        specs = [tf.TensorSpec((len(each), *each[0].spec.shape), each[0].spec.dtype) for each in stacks]
-        specs += [leaf.spec for leaf in singles]
-        for leaf in lists:
-            rank = leaf.spec.ragged_rank
-            specs.append(tf.TensorSpec((None, *leaf.spec.shape[rank + 1 :]), leaf.spec.dtype))
-            specs += [tf.TensorSpec((None,), tf.int64)] * rank
-        names = tuple(tuple(outputs) for outputs in loader.signature())
-        return cls(tuple(stacks), tuple(singles), tuple(lists), tuple(specs), names)
-
-    def pack(self, batch: Batch) -> tuple[NDArray[Any], ...]:
-        """Return the arrays of a batch that are passed to TensorFlow."""
-        packed = []
-        for leaves in self.stacks:
-            arrays = [batch[leaf.part][leaf.name] for leaf in leaves]
-            rows, *shape = arrays[0].shape
-            stack = _native.empty((len(arrays), rows, *shape), arrays[0].dtype.name)
-            np.concatenate(arrays, out=stack.reshape(len(arrays) * rows, *shape))
-            packed.append(stack)
-        packed += [_as_array(batch[leaf.part][leaf.name]) for leaf in self.singles]
-        for leaf in self.lists:
-            value, splits = batch[leaf.part][leaf.name].nested()
-            packed += [_as_array(value), *splits]
-        return tuple(packed)
-
-    def unpack(self, tensors: tuple[Any, ...]) -> Parts:
-        """Return inputs, targets and weights from the tensors that `pack` passed."""
-        inputs, targets, weights = (dict.fromkeys(names) for names in self.names)
-        parts: Parts = (inputs, targets, weights)
-        rest = iter(tensors)
-        for leaves in self.stacks:
-            for leaf, tensor in zip(leaves, tf.unstack(next(rest), num=len(leaves)), strict=True):
-                parts[leaf.part][leaf.name] = tensor
-        for leaf in self.singles:
-            parts[leaf.part][leaf.name] = next(rest)
-        for leaf in self.lists:
-            values = next(rest)
-            splits = [next(rest) for _ in range(leaf.spec.ragged_rank)]
-            parts[leaf.part][leaf.name] = tf.RaggedTensor.from_nested_row_splits(
-                values, splits, validate=False
-            )
-        return parts
-
-
-def make_spec(output: Output, batch_size: int | None) -> Any:
-    """Return the TensorFlow spec of an output in batches of `batch_size` rows."""
-    shape = (batch_size, *output.shape)
-    dtype = "string" if output.dtype in STRINGS else output.dtype
-    if not output.is_ragged:
-        return tf.TensorSpec(shape, dtype)
-    rank = 2 if len(output.shape) > 1 and output.shape[1] is None else 1
-    return tf.RaggedTensorSpec(shape, dtype, ragged_rank=rank, row_splits_dtype=tf.int64)
-
-
 def _begins_whole(tracker: PositionTracker, position: tuple[int, int]) -> bool:
     return position == (tracker.whole_iteration(position[0]).start, 0)
-
-
-def _is_small(output: Output, batch_size: int) -> bool:
-    dims = [dim for dim in output.shape if dim is not None]
-    if len(dims) < len(output.shape) or output.dtype in STRINGS:
-        return False
-    return int(np.prod(dims)) * np.dtype(output.dtype).itemsize * batch_size <= _SMALL_BYTES
-
-
-def _as_array(value: Any) -> NDArray[Any]:
-    return value if isinstance(value, np.ndarray) else np.array(value.tolist(), object)

@@ -12,7 +12,7 @@ from penstock.bridge.position import PositionTracker, get_tracker
 
 
 class Reading:
-    """The batches of an epoch: epoch and step of each."""
+    """Batches: epoch and step of each."""
 
     def __init__(self, batches: list[tuple[int, int]]) -> None:
         self.batches, self.is_closed = batches, False
@@ -46,8 +46,10 @@ class FakeLoader:
     def seek(self, epoch: int, step: int) -> None:
         self.position = (epoch, step)
 
-    def read(self, epoch: int, start: int = 0) -> Reading:
-        return Reading([(epoch, step) for step in range(start, self.num_steps(epoch))])
+    def read_epochs(self, epoch: int, step: int, stop: float, convert: Any = None) -> Reading:
+        epochs = range(epoch, int(min(stop, epoch + 4)))
+        batches = [(each, number) for each in epochs for number in range(self.num_steps(each))]
+        return Reading(batches[step:])
 
 
 def take(tracker: PositionTracker, loader: Any, count: int | None = None, **how: bool) -> list[Any]:
