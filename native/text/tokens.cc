@@ -57,30 +57,58 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
 }
 #endif
 
+// Less than 16 bytes, and white space after them. Short texts are most of what is tokenized, and a call of memcpy takes
+// as long as all else that is done here.
+void load_rest(const uint8_t* p, size_t size, uint8_t* out) {
+  constexpr uint64_t kSpaces = 0x2020202020202020;
+  uint64_t low = 0, high = kSpaces;
+  if (size >= 8) {
+    low = load64(p);
+    // The last eight bytes, without those that are in the first word.
+    high = size == 8 ? kSpaces : load64(p + size - 8) >> (8 * (16 - size)) | kSpaces << (8 * (size - 8));
+  } else {
+    if (size >= 4) {
+      low = load32(p) | static_cast<uint64_t>(load32(p + size - 4)) << (8 * (size - 4));
+    } else if (size != 0) {
+      const size_t middle = size / 2, last = size - 1;
+      low = p[0] | static_cast<uint64_t>(p[middle]) << (8 * middle) | static_cast<uint64_t>(p[last]) << (8 * last);
+    }
+    low |= kSpaces << (8 * size);
+  }
+  std::memcpy(out, &low, 8);
+  std::memcpy(out + 8, &high, 8);
+}
+
 }  // namespace
 
 void TokenSplitter::load(const uint8_t* p, size_t size) {
   uint64_t before = 1;  // a window begins as if after white space
   const uint64_t strip = form_.strip ? ~uint64_t{0} : 0;
-  for (size_t word = 0; word < kWords; word++) {
+  size_t word = 0;
+  for (; word < kWords && 64 * word < size; word++) {
     uint64_t spaces = 0, marks = 0;
-    for (size_t part = 0; part < 64; part += 16) {
+    size_t part = 0;
+    for (; part < 64 && 64 * word + part < size; part += 16) {
       const size_t at = 64 * word + part;
-      uint32_t found = 0xffff;
+      uint32_t found;
       if (at + 16 <= size) {
         found = classify16(p + at, form_.lower, bytes_ + at);
-      } else if (at < size) {
+      } else {
         uint8_t rest[16];
-        std::memset(rest, ' ', sizeof rest);
-        std::memcpy(rest, p + at, size - at);
+        load_rest(p + at, size - at, rest);
         found = classify16(rest, form_.lower, bytes_ + at);
       }
       spaces |= static_cast<uint64_t>(found & 0xffff) << part;
       marks |= static_cast<uint64_t>(found >> 16) << part;
     }
+    if (part < 64) spaces |= ~uint64_t{0} << part;  // as if white space followed
     edges_[word] = spaces ^ (spaces << 1 | before);
     drops_[word] = marks & strip;
     before = spaces >> 63;
+  }
+  for (; word < kWords; word++, before = 1) {
+    edges_[word] = before ^ 1;
+    drops_[word] = 0;
   }
   drops_[kWords] = 0;
 }
