@@ -117,7 +117,7 @@ def _read_kind(
 ) -> None:
     flat = STRINGS if kind == "bytes" else LIST
     specs = [(key, number, STEPS if is_list else flat, -1, False, None) for is_list, key in wanted]
-    _, _, offsets, present, values, faults = _native.Decoder(specs, strict).decode(segments)
+    columns, faults = _native.Decoder(specs, strict).decode(segments)
     for row, status, field, _, got, *_ in faults:
         result = results[row]
         if isinstance(result, Refused):
@@ -126,14 +126,14 @@ def _read_kind(
             result[*wanted[field], kind] = NAMES[got]
         else:
             results[row] = Refused(status)
-    for field, row in zip(*np.nonzero(present[:, : len(results)]), strict=True):
-        result = results[row]
-        if isinstance(result, Refused):
-            continue
-        start, stop = offsets[field, row].item(), offsets[field, row + 1].item()
-        is_list, key = wanted[field]
+    for field, (is_list, key) in enumerate(wanted):
+        values, offsets, present = columns.arrays(field)
         read = _read_steps if is_list else _read_list
-        result[is_list, key, kind] = read(values[field], start, stop)
+        for row in np.flatnonzero(present).tolist():
+            result = results[row]
+            if not isinstance(result, Refused):
+                start, stop = offsets[row : row + 2].tolist()
+                result[is_list, key, kind] = read(values, start, stop)
 
 
 def _read_list(values: Any, start: int, stop: int) -> list[Any]:

@@ -21,6 +21,8 @@ NB_MODULE(_native, m) {
   bind_writing(m);
   bind_rows(m);
   bind_batching(m);
+  bind_columns(m);
+  bind_program(m);
   bind_text(m);
   bind_images(m);
   bind_pixels(m);

@@ -1,5 +1,6 @@
 #include "bind/numpy.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace penstock {
@@ -114,11 +115,6 @@ void check_dtype(DType got, const char* what, std::initializer_list<DType> dtype
 
 void import_numpy() { numpy(); }
 
-size_t item_bytes(DType dtype) {
-  static constexpr size_t kBytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 0};
-  return kBytes[static_cast<size_t>(dtype)];
-}
-
 const char* name_of(DType dtype) {
   static constexpr const char* kNames[] = {"bool",  "int8",   "uint8",   "int16",   "uint16",  "int32",        "uint32",
                                            "int64", "uint64", "float16", "float32", "float64", "another dtype"};
@@ -204,6 +200,28 @@ NewArray::NewArray(DType dtype, const size_t* shape, size_t rank) {
   }
   // Takes the owner over, also where it fails.
   if (numpy().set_base(object.ptr(), owner) != 0) throw nb::python_error();
+}
+
+nb::object array_over(DType dtype, std::initializer_list<size_t> shape, void* data, std::shared_ptr<Buffer> owner) {
+  Py_ssize_t dimensions[kMostRank];
+  std::copy(shape.begin(), shape.end(), dimensions);
+  auto* const shared = new std::shared_ptr<Buffer>(std::move(owner));
+  PyObject* const capsule = PyCapsule_New(shared, nullptr, [](PyObject* given) {
+    delete static_cast<std::shared_ptr<Buffer>*>(PyCapsule_GetPointer(given, nullptr));
+  });
+  if (capsule == nullptr) {
+    delete shared;
+    throw nb::python_error();
+  }
+  nb::object array =
+      nb::steal(numpy().create(numpy().array_type, static_cast<int>(shape.size()), dimensions, number_of_dtype(dtype),
+                               nullptr, data, 0, kContiguous | kAligned | kWriteable, nullptr));
+  if (!array.is_valid()) {
+    Py_DECREF(capsule);
+    throw nb::python_error();
+  }
+  if (numpy().set_base(array.ptr(), capsule) != 0) throw nb::python_error();
+  return array;
 }
 
 }  // namespace penstock

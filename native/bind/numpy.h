@@ -4,33 +4,18 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "bind/buffers.h"
+#include "foundation/dtype.h"
 
 namespace penstock {
-
-enum class DType : uint8_t {
-  kBool,
-  kInt8,
-  kUInt8,
-  kInt16,
-  kUInt16,
-  kInt32,
-  kUInt32,
-  kInt64,
-  kUInt64,
-  kFloat16,
-  kFloat32,
-  kFloat64,
-  kOther
-};
 
 // Finds NumPy's table; an ImportError if there is none that we know. Once, when the module is made.
 void import_numpy();
 
-size_t item_bytes(DType dtype);
 const char* name_of(DType dtype);
 DType dtype_named(nb::handle name);
 
@@ -71,6 +56,9 @@ struct NewArray {
     return reinterpret_cast<T*>(data);
   }
 };
+
+// An array over memory of a buffer, which it keeps alive.
+nb::object array_over(DType dtype, std::initializer_list<size_t> shape, void* data, std::shared_ptr<Buffer> owner);
 
 inline constexpr size_t kMostRank = 32;  // of NumPy 1; NumPy 2 takes 64
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bind/buffers.h"
+#include "bind/column_set.h"
 #include "bind/segments.h"
 #include "decode/decode.h"
 
@@ -74,39 +75,7 @@ FieldSpec spec_of(nb::handle given) {
   return spec;
 }
 
-nb::object values_of(const FieldSpec& spec, Column& column, int64_t num_rows, const nb::object& kept) {
-  const auto rows = static_cast<size_t>(num_rows);
-  const auto count = static_cast<size_t>(spec.count < 0 ? 0 : spec.count);
-  const auto numbers = [&]() -> nb::object {
-    return spec.kind == Kind::kInt64 ? as_array<int64_t>(column.ints) : as_array<float>(column.floats);
-  };
-  switch (spec.layout) {
-    case Layout::kScalar:
-      return nb::none();
-    case Layout::kFixed:
-      return spec.kind == Kind::kInt64 ? as_matrix<int64_t>(column.ints.release(), rows, count)
-                                       : as_matrix<float>(column.floats.release(), rows, count);
-    case Layout::kRaw:
-      return as_matrix<uint8_t>(column.bytes.release(), rows, count);
-    case Layout::kList:
-      return numbers();
-    case Layout::kString:
-      if (column.is_view()) return nb::make_tuple(kept, as_array<int64_t>(column.view_stops));
-      return as_array<uint8_t>(column.bytes);
-    case Layout::kCoded:
-      return as_array<int32_t>(column.codes.release(), rows);
-    case Layout::kStrings:
-      return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets));
-    case Layout::kSteps:
-      if (spec.kind == Kind::kBytes) {
-        return nb::make_tuple(as_array<uint8_t>(column.bytes), as_array<int64_t>(column.value_offsets),
-                              as_array<int64_t>(column.step_offsets));
-      }
-      return nb::make_tuple(numbers(), nb::none(), as_array<int64_t>(column.step_offsets));
-  }
-  return nb::none();
-}
-
+// Columns, which become arrays of Python when they are asked for, and faults.
 nb::tuple decode(const Decoder& decoder, nb::sequence given) {
   const Segments segments(given);
   Decoded out;
@@ -114,23 +83,10 @@ nb::tuple decode(const Decoder& decoder, nb::sequence given) {
     nb::gil_scoped_release unlocked;
     out = decoder.decode(segments.items);
   }
-  nb::object kept = nb::none();
-  for (const Column& column : out.columns) {
-    if (!column.is_view()) continue;
-    const size_t size = out.kept.capacity();
-    kept = as_array<uint8_t>(std::move(out.kept), size);
-    break;
-  }
-  nb::list values;
-  for (size_t i = 0; i < out.columns.size(); i++) {
-    values.append(values_of(decoder.plan().fields[i], out.columns[i], out.num_rows, kept));
-  }
   nb::list faults;
   for (const RowFault& item : out.faults) faults.append(fault_tuple(item));
-  return nb::make_tuple(as_matrix<int64_t>(std::move(out.ints), decoder.num_int_scalars(), out.stride),
-                        as_matrix<float>(std::move(out.floats), decoder.num_float_scalars(), out.stride),
-                        as_matrix<int64_t>(std::move(out.offsets), decoder.num_row_offsets(), out.offset_stride),
-                        as_matrix<bool>(std::move(out.present), decoder.num_optional(), out.stride), values, faults);
+  auto* const columns = new ColumnSet(std::move(out), decoder, nb::find(decoder));
+  return nb::make_tuple(nb::cast(columns, nb::rv_policy::take_ownership), faults);
 }
 
 // Payloads as they are: (arena, offsets, faults). A record with a fault is empty in the arena.

@@ -56,12 +56,53 @@ class Decoder:
     def bytes_read(self) -> int: ...
     @property
     def read_seconds(self) -> float: ...
-    # (int64 scalars, float scalars, row offsets, presence: matrices with one row per field; values; faults)
     def decode(
         self, segments: Sequence[Segment] | Sequence[MixedSegment]
-    ) -> tuple[
-        NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], list[Any], list[Fault]
-    ]: ...
+    ) -> tuple[ColumnSet, list[Fault]]: ...
+
+# Columns in memory: what was decoded, or arrays. Of arrays, each column is given as (form, values, starts,
+# stops, offsets, present): form 0 is none, 1 numbers, 2 strings of the bytes `values`, 3 codes; lists have
+# offsets.
+class ColumnSet:
+    def __init__(
+        self, num_rows: int, columns: Sequence[tuple[int, Any, Any, Any, Any, NDArray[np.bool_] | None]]
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def num_rows(self) -> int: ...
+    # (values, row offsets, mask) of a decoded column. Values are an array; of large strings (arena, stops),
+    # of several strings per row (arena, offsets), of steps (values, offsets of strings, offsets of steps).
+    def arrays(self, number: int) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]: ...
+
+# Lists of some rows whose length in the batch is not known yet.
+class Piece:
+    @property
+    def num_rows(self) -> int: ...
+
+class BatchArrays:
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def arrays(self) -> list[NDArray[Any]]: ...
+
+# Steps are dicts of options (`Transform.native_step`), with "field" and, unless a step has pieces, "target"
+# and "extra": (number of an array, offset in its rows).
+class Program:
+    def __init__(
+        self, steps: Sequence[dict[str, Any]], arrays: Sequence[tuple[str, Sequence[int | None]]]
+    ) -> None: ...
+    def allocate(self, num_rows: int) -> BatchArrays: ...
+    # (piece, or None if no step has one; numbers of the steps that failed)
+    def run(
+        self,
+        arrays: BatchArrays,
+        first: int,
+        columns: ColumnSet,
+        numbers: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+    ) -> tuple[Piece | None, list[int]]: ...
+    # For each step with pieces: (values, mask or None), or (values, offsets) of ragged lists
+    def join(self, pieces: Sequence[Piece]) -> list[tuple[NDArray[Any], Any]]: ...
 
 def prefetch(segments: Sequence[Segment] | Sequence[MixedSegment]) -> None: ...
 

@@ -446,9 +446,10 @@ CodedColumn: TypeAlias = Union[Dense, Bytes, Ragged, Dictionary, Pictures]  # no
 CodedColumns: TypeAlias = Mapping[str, CodedColumn]
 
 
-def take_rows(columns: CodedColumns, rows: NDArray[np.int64]) -> dict[str, CodedColumn]:
+def take_rows(columns: CodedColumns, rows: NDArray[np.int64]) -> CodedColumns:
     """Return some rows of columns, in the order of `rows`."""
-    return {name: column.take(rows) for name, column in columns.items()}
+    take: Callable[..., CodedColumns] | None = getattr(columns, "take", None)  # of `RowColumns`
+    return {name: each.take(rows) for name, each in columns.items()} if take is None else take(rows)
 
 
 def concat_rows(parts: Sequence[CodedColumns]) -> dict[str, CodedColumn]:

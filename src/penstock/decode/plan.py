@@ -6,10 +6,9 @@ In: a schema and segments of records. Out: `Columns`, and the faults of records 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import (
@@ -23,6 +22,7 @@ from penstock.columns import (
     Mask,
     Ragged,
 )
+from penstock.decode.row_columns import DecodedColumns, DecodedFields, RowColumns
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
@@ -34,14 +34,8 @@ _KINDS = {"bytes": 1, "float": 2, "int64": 3}
 _SCALAR, _FIXED, _LIST, _STRING, _STRINGS, _RAW, _STEPS, _CODED = range(8)
 
 
-class _Arrays(NamedTuple):
-    """The result of one call of the core for the fields that are not scalars."""
-
-    offsets: NDArray[np.int64]  # one row per field
-    values: list[Any]  # one entry per field
-
-
-_Make: TypeAlias = Callable[[_Arrays, Mask | None], CodedColumn]
+# Makes a column of the values of a field, its row offsets and its mask, as the core returns them.
+_Make: TypeAlias = Callable[[Any, Any, Mask | None], CodedColumn]
 
 
 class DecodePlan:
@@ -58,26 +52,12 @@ class DecodePlan:
         dictionaries: Mapping[str, _native.Vocabulary] | None = None,
     ) -> None:
         self.names = tuple(schema)
-        fields = list(schema.values())
         coded = dictionaries or {}
         specs = [_spec(name, field, coded.get(name)) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
         self._is_coded = bool(coded)
-        # Scalars of a kind share a matrix with one row per field; so do presence masks and row offsets.
-        self._optional = [i for i, field in enumerate(fields) if field.optional]
-        scalars = [i for i, spec in enumerate(specs) if spec[2] == _SCALAR]
-        self._ints = [i for i in scalars if fields[i].kind == "int64"]
-        self._floats = [i for i in scalars if fields[i].kind == "float"]
-        self._others: list[tuple[int, _Make]] = []
-        num_offsets = 0
-        for i, (field, spec) in enumerate(zip(fields, specs, strict=True)):
-            if spec[2] == _CODED:
-                self._others.append((i, _coded(spec[-1], i)))
-            elif spec[2] in (_FIXED, _RAW):
-                self._others.append((i, _tensor(field, i)))
-            elif spec[2] != _SCALAR:
-                self._others.append((i, _variable(field, spec[2], i, num_offsets)))
-                num_offsets += 1
+        pairs = zip(schema.values(), specs, strict=True)
+        self._fields = DecodedFields(self.names, tuple(_maker(field, spec) for field, spec in pairs))
 
     @property
     def bytes_read(self) -> int:
@@ -95,10 +75,10 @@ class DecodePlan:
         Raises:
             TypeError: The plan has dictionaries, whose columns are codes instead of the stored strings.
         """
-        columns, faults = self.decode_coded(segments)
         if self._is_coded:
             raise TypeError("a plan with dictionaries gives coded columns: call decode_coded()")
-        return cast("Columns", columns), faults
+        columns, faults = self.decode_coded(segments)
+        return cast("Columns", dict(columns)), faults
 
     def decode_coded(
         self, segments: Sequence[_native.Segment] | Sequence[_native.MixedSegment]
@@ -107,28 +87,10 @@ class DecodePlan:
 
         Returns:
             The columns, with one row per record, and the faults in the order of rows. The values of a row
-            with a fault are undefined.
+            with a fault are undefined. Each column is made when it is asked for.
         """
-        num_rows = sum(len(segment[3]) for segment in segments)
-        ints, floats, offsets, present, values, faults = self._decoder.decode(segments)
-        # Rows of the matrices are longer than needed, for alignment. A batch of a wide table makes dozens of
-        # columns, so this is written to be quick: iterating a matrix is the cheapest way to get its rows.
-        masks: list[Mask | None] = [None] * len(self.names)
-        for i, mask in zip(self._optional, present[:, :num_rows], strict=True):
-            masks[i] = mask
-        columns: dict[str, CodedColumn] = dict.fromkeys(self.names, _NOTHING)
-        for i, row in zip(self._ints, ints[:, :num_rows], strict=True):
-            columns[self.names[i]] = Dense(row, masks[i])
-        for i, row in zip(self._floats, floats[:, :num_rows], strict=True):
-            columns[self.names[i]] = Dense(row, masks[i])
-        arrays = _Arrays(offsets[:, : num_rows + 1], values)
-        for i, make in self._others:
-            columns[self.names[i]] = make(arrays, masks[i])
-        return columns, faults
-
-
-# Reserves a column's position in the order of fields until it is made.
-_NOTHING = Dense(np.empty(0))
+        columns, faults = self._decoder.decode(segments)
+        return RowColumns(DecodedColumns(self._fields, columns)), faults
 
 
 def _layout(field: Field) -> tuple[int, int]:
@@ -223,54 +185,66 @@ def _encode(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def _coded(dictionary: Any, number: int) -> _Make:
+def _maker(field: Field, spec: _native.FieldSpec) -> _Make:
+    """Return the function that makes the column of a field."""
+    layout = spec[2]
+    if layout == _SCALAR:
+        return _make_dense
+    if layout == _CODED:
+        return _coded(spec[-1])
+    if layout in (_FIXED, _RAW):
+        return _tensor(field)
+    return _variable(field, layout)
+
+
+def _make_dense(values: Any, offsets: Any, present: Mask | None) -> Column:  # noqa: ARG001
+    return Dense(values, present)
+
+
+def _coded(dictionary: Any) -> _Make:
     values = dictionary.values()
 
-    def make(arrays: _Arrays, present: Mask | None) -> CodedColumn:
-        return Dictionary(arrays.values[number], values, present)
+    def make(codes: Any, offsets: Any, present: Mask | None) -> CodedColumn:  # noqa: ARG001
+        return Dictionary(codes, values, present)
 
     return make
 
 
-def _tensor(field: Field, number: int) -> _Make:
+def _tensor(field: Field) -> _Make:
     if not isinstance(field, Tensor | Number):
         raise TypeError(f"{field!r} has no fixed shape")
     shape, dtype = field.shape if isinstance(field, Tensor) else (), np.dtype(field.dtype)
 
-    def make(arrays: _Arrays, present: Mask | None) -> Column:
-        flat: NDArray[Any] = arrays.values[number]
+    def make(flat: Any, offsets: Any, present: Mask | None) -> Column:  # noqa: ARG001
         values = flat.view(dtype) if field.kind == "bytes" else flat.astype(dtype, copy=False)
         return Dense(values.reshape((len(flat), *shape)), present)
 
     return make
 
 
-def _variable(field: Field, layout: int, number: int, offset_row: int) -> _Make:
+def _variable(field: Field, layout: int) -> _Make:
     per_step = field.num_step_values if isinstance(field, SequenceField) else None
 
-    def make_string(arrays: _Arrays, present: Mask | None) -> Column:
-        values = arrays.values[number]
-        offsets = arrays.offsets[offset_row]
+    def make_string(values: Any, offsets: Any, present: Mask | None) -> Column:
         if isinstance(values, tuple):  # large values are not copied
             kept, stops = values
             return Bytes(kept, offsets[:-1], stops, present)
         return Bytes(values, offsets[:-1], offsets[1:], present)
 
-    def make_list(arrays: _Arrays, present: Mask | None) -> Column:
-        return Ragged(arrays.values[number], arrays.offsets[offset_row], present)
+    def make_list(values: Any, offsets: Any, present: Mask | None) -> Column:
+        return Ragged(values, offsets, present)
 
-    def make_strings(arrays: _Arrays, present: Mask | None) -> Column:
-        strings = Bytes.from_offsets(*arrays.values[number])
-        return Ragged(strings, arrays.offsets[offset_row], present)
+    def make_strings(values: Any, offsets: Any, present: Mask | None) -> Column:
+        return Ragged(Bytes.from_offsets(*values), offsets, present)
 
-    def make_steps(arrays: _Arrays, present: Mask | None) -> Column:
-        flat, value_offsets, step_offsets = arrays.values[number]
-        values: Any = flat if value_offsets is None else Bytes.from_offsets(flat, value_offsets)
-        steps: Any = Ragged(values, step_offsets)
+    def make_steps(values: Any, offsets: Any, present: Mask | None) -> Column:
+        flat, value_offsets, step_offsets = values
+        items: Any = flat if value_offsets is None else Bytes.from_offsets(flat, value_offsets)
+        steps: Any = Ragged(items, step_offsets)
         if isinstance(field, SequenceField) and field.shape == ():
-            steps = values
-        elif per_step is not None and isinstance(values, np.ndarray):
-            steps = values.reshape(len(step_offsets) - 1, per_step)
-        return Ragged(steps, arrays.offsets[offset_row], present)
+            steps = items
+        elif per_step is not None and isinstance(items, np.ndarray):
+            steps = items.reshape(len(step_offsets) - 1, per_step)
+        return Ragged(steps, offsets, present)
 
     return {_STRING: make_string, _LIST: make_list, _STRINGS: make_strings, _STEPS: make_steps}[layout]

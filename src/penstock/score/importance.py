@@ -110,7 +110,7 @@ def draw_sample(
         is_scored = scored[np.searchsorted(scored, batch.rows).clip(max=len(scored) - 1)] == batch.rows
         kept = np.flatnonzero(is_scored)[: most - num_rows]
         # Copies, as the loader reuses its memory.
-        pieces.append(take_rows(batch.columns, kept))
+        pieces.append(dict(take_rows(batch.columns, kept)))
         rows.append(batch.rows[kept])
         num_rows += len(kept)
         num_bytes += sum(column.nbytes for column in pieces[-1].values())

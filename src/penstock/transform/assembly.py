@@ -5,13 +5,14 @@ In: fitted transforms, maps and groups. Out: `Assembly`, which turns the columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumn, CodedColumns
+from penstock.decode.row_columns import RowColumns
 from penstock.errors import FieldError, OptionError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.schema import Schema
@@ -19,6 +20,7 @@ from penstock.transform.base import Arrays, Prepared, Transform
 from penstock.transform.draws import Draws
 from penstock.transform.map import Mapped
 from penstock.transform.output import Output
+from penstock.transform.program import Program
 
 
 class Group:
@@ -98,6 +100,8 @@ class Assembly:
             weights), and the name.
         fixed_outputs: Those of them whose shape is the same in every batch, without members of groups.
         mapped: Names of the fields that maps use.
+        preparing: Names of the fields whose transforms have something to prepare.
+        program: The transforms as a program of the core.
     """
 
     def __init__(
@@ -147,9 +151,13 @@ class Assembly:
                     at = f"[{members.index(error.field)}]" if error.field in members else ""
                     error.field = f"{paths[number]}{at}"
                 raise
+        joined: dict[str, tuple[str, int | slice]] = {}
         for group in self.groups:
-            for member in group.members:
-                self.fixed_outputs.pop(member, None)
+            for member, columns in group.columns:
+                if self.fixed_outputs.pop(member, None) is not None:  # a map may make a member
+                    joined[member] = (group.name, columns)
+        arrays = {**self.fixed_outputs, **{group.name: group.output for group in self.groups}}
+        self.program = Program(fed, arrays, joined)
         # A map receives strings as stored.
         tables = {name: each.dictionary for name, each in fed.items() if name not in mapped}
         self.dictionaries = {name: table for name, table in tables.items() if table is not None}
@@ -159,6 +167,7 @@ class Assembly:
             for name, each in fed.items()
             if each.prepares
         }
+        self.preparing = tuple(name for name, _ in self._preparing.values())
         self.augments = any(each.augments for each in fed.values()) or any(each.takes_draws for each in maps)
 
     @property
@@ -201,12 +210,14 @@ class Assembly:
     ) -> tuple[CodedColumns, Faults]:
         if not self._preparing:
             return columns, {}
-        prepared = dict(columns)
+        prepared: dict[str, CodedColumn] = {}
         faults: dict[int, FieldError] = {}
         for key, (name, transform) in self._preparing.items():
             prepared[key], found = do(transform, name, columns[key if key in columns else name])
             faults = {**found, **faults}  # of several errors of a row, keep that of the first field
-        return prepared, faults
+        if isinstance(columns, RowColumns):
+            return columns.replace(prepared), faults
+        return {**columns, **prepared}, faults
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Parts:
         """Return the arrays of a batch."""
@@ -216,12 +227,16 @@ class Assembly:
             group.apply(parts[_INPUT], num_rows)
         return parts
 
-    def transform(self, columns: CodedColumns, draws: Draws | None) -> Parts:
-        """Return the outputs of the transforms, without maps and groups."""
+    def transform(
+        self, columns: CodedColumns, draws: Draws | None, names: Collection[str] | None = None
+    ) -> Parts:
+        """Return the outputs of the transforms, of all fields or of some, without maps and groups."""
         parts: Parts = ({}, {}, {})
         current = ""
         try:
             for current, apply, part_index in self._steps:
+                if names is not None and current not in names:
+                    continue
                 key = f"{current}{_PREPARED}"
                 column = columns[key] if key in columns else columns[current]
                 parts[part_index].update(apply(current, column, draws))

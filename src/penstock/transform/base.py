@@ -125,6 +125,17 @@ class Transform(ABC):
                 the row in the batch, from which the caller finds the record and its file.
         """
 
+    def native_step(self, output: Output) -> dict[str, Any] | None:  # noqa: ARG002 - many have none
+        """Return the transform as a step of a program of the core, or None if only `apply` can run it.
+
+        Args:
+            output: First output of the transform.
+
+        Returns:
+            The options of a step of `_native.Program`, without its field and targets.
+        """
+        return None
+
     def prepare(
         self,
         name: str,  # noqa: ARG002

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumns, Dense, Ragged, concat_rows, take_rows
+from penstock.decode.row_columns import count_rows
 from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.draws import Draws
 
@@ -71,61 +72,66 @@ class AssembledBatch:
 
     def __init__(self, assembly: Assembly, num_rows: int, num_parts: int) -> None:
         self._assembly = assembly
+        self._program = assembly.program
         self._num_rows = num_rows
+        self._batch = self._program.allocate(num_rows)
+        self._arrays = dict(zip(self._program.arrays, self._batch.arrays, strict=True))
         self._filled = [(0, 0)] * num_parts  # first row and number of rows of each part
-        self._pieces: list[Parts] = [({}, {}, {})] * num_parts
+        # Outputs whose shape depends on the batch: those of the core, and those of `Transform.apply`.
+        self._pieces: list[_native.Piece | None] = [None] * num_parts
+        self._made: list[dict[str, Any]] = [{}] * num_parts
         self._mapped: list[CodedColumns] = [{}] * num_parts
-        # One part needs no common arrays: its own are those of the batch.
-        self._arrays: dict[str, NDArray[Any]] = {}
-        self._groups: dict[str, NDArray[Any]] = {}
-        if num_parts > 1:
-            self._allocate()
-
-    def _allocate(self) -> None:
-        for name, output in self._assembly.fixed_outputs.items():
-            self._arrays[name] = _native.empty((self._num_rows, *output.shape), output.dtype)  # type: ignore[arg-type]
-        for group in self._assembly.groups:
-            output = group.output
-            joined = _native.empty((self._num_rows, *output.shape), output.dtype)  # type: ignore[arg-type]
-            self._groups[group.name] = joined
-            for member, columns in group.columns:
-                self._arrays[member] = joined[:, columns]
 
     def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the transforms."""
         if not self._assembly.prepares:
             return columns, {}
-        num_rows = len(next(iter(columns.values()))) if columns else 0
-        outs = {name: array[first : first + num_rows] for name, array in self._arrays.items()}
+        num_rows = count_rows(columns)
+        outs = {
+            name: self._arrays[name][first : first + num_rows]
+            for name in self._assembly.preparing
+            if name in self._arrays
+        }
         return self._assembly.prepare(columns, draws, outs)
 
     def fill(self, part: int, first: int, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
         """Transform the rows of a part."""
-        pieces = self._assembly.transform(columns, draws)
-        for made in pieces:
-            for name in list(made):
-                array = self._arrays.get(name)
-                if array is not None:
-                    _put(array[first : first + num_rows], made.pop(name))
-        self._pieces[part] = pieces
+        program = self._program
+        self._pieces[part], failed = program.run(self._batch, first, columns, num_rows)
+        made: dict[str, Any] = {}
+        if program.others or failed:
+            for outputs in self._assembly.transform(columns, draws, {*program.others, *failed}):
+                made |= outputs
+            for name in [name for name in made if name in program.targets]:
+                _put(self._view(name)[first : first + num_rows], made.pop(name))
+        self._made[part] = made
         self._filled[part] = (first, num_rows)
-        self._mapped[part] = {name: columns[name] for name in self._assembly.mapped}
+        if self._assembly.maps:
+            self._mapped[part] = {name: columns[name] for name in self._assembly.mapped}
 
     def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
         """Return the arrays of the batch."""
         num_rows = sum(count for _, count in self._filled)
         rows = self._rows_filled(num_rows, chosen)
         joined = self._join(rows, chosen)
-        columns = concat_rows(self._mapped) if self._assembly.maps else {}
-        if chosen is not None:
-            columns, num_rows = take_rows(columns, chosen), len(chosen)
-        self._assembly.apply_maps(joined, columns, num_rows, draws)
+        if self._assembly.maps:
+            columns: CodedColumns = concat_rows(self._mapped)
+            if chosen is not None:
+                columns, num_rows = take_rows(columns, chosen), len(chosen)
+            self._assembly.apply_maps(joined, columns, num_rows, draws)
         for group in self._assembly.groups:
-            if group.name in self._groups:
-                joined[0][group.name] = _take(self._groups[group.name], rows)
-            else:
-                group.apply(joined[0], num_rows)
+            array = _take(self._arrays[group.name], rows)
+            for member, place in group.columns:
+                if member in joined[0]:  # made by a map
+                    array[:, place] = joined[0].pop(member)
+            joined[0][group.name] = array
         return joined
+
+    def _view(self, name: str) -> NDArray[Any]:
+        """Return the array of an output of a fixed shape; of a member of a group, its columns there."""
+        target = self._program.targets[name]
+        array = self._arrays[target.array]
+        return array if target.columns is None else array[:, target.columns]
 
     def _rows_filled(self, num_rows: int, chosen: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """Return the chosen rows as numbers in the common arrays; None for all rows of these."""
@@ -135,17 +141,28 @@ class AssembledBatch:
         return rows if chosen is None else rows[chosen]
 
     def _join(self, rows: NDArray[np.int64] | None, chosen: NDArray[np.int64] | None) -> Parts:
-        """Return the outputs of transforms, in the order of the fields."""
+        """Return the outputs of transforms, in the order of the fields, without members of groups."""
         joined: Parts = ({}, {}, {})
+        varying = self._join_varying()
         for number, name in self._assembly.transformed:
             if name in self._arrays:
-                if name in self._assembly.fixed_outputs:
-                    joined[number][name] = _take(self._arrays[name], rows)
-                continue
-            value = join_pieces([each[number][name] for each in self._pieces], self._assembly.padding(name))
-            if chosen is not None:
-                value = _take(value, chosen) if isinstance(value, np.ndarray) else value.take(chosen)
-            joined[number][name] = value
+                joined[number][name] = _take(self._arrays[name], rows)
+            elif name in varying:
+                value: Any = varying[name]
+                if chosen is not None:
+                    value = _take(value, chosen) if isinstance(value, np.ndarray) else value.take(chosen)
+                joined[number][name] = value
+        return joined
+
+    def _join_varying(self) -> dict[str, NDArray[Any] | Ragged]:
+        """Return the outputs whose shape depends on the batch, by name."""
+        joined = self._program.join([piece for piece in self._pieces if piece is not None])
+        for name in dict.fromkeys(name for made in self._made for name in made):
+            parts = [
+                made[name] if name in made else self._program.join([] if piece is None else [piece])[name]
+                for made, piece in zip(self._made, self._pieces, strict=True)
+            ]
+            joined[name] = join_pieces(parts, self._assembly.padding(name))
         return joined
 
 
@@ -158,7 +175,7 @@ def join_pieces(pieces: Sequence[NDArray[Any] | Ragged], padding: float) -> NDAr
         return Ragged.concat(pieces)
     arrays: list[Any] = list(pieces)
     shape = tuple(max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True))
-    joined = _native.empty((sum(map(len, arrays)), *shape), first.dtype.name)  # type: ignore[arg-type]
+    joined = _native.empty((sum(map(len, arrays)), *shape), first.dtype.name)
     at = 0
     for array in arrays:
         rows = joined[at : at + len(array)]
@@ -215,7 +232,8 @@ class WholeBatch:
 
     def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
         """Return the arrays of the batch."""
-        columns, num_rows = concat_rows(self._columns), sum(self._counts)
+        columns: CodedColumns = concat_rows(self._columns)
+        num_rows = sum(self._counts)
         if chosen is not None:
             columns, num_rows = take_rows(columns, chosen), len(chosen)
         return self._transform.apply(columns, num_rows, draws)

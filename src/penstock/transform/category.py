@@ -225,6 +225,16 @@ class Encode(Padded):
             return {name: _native.multi_hot(codes, offsets, coder.num_codes, self.output == "count")}
         return self._pad_lists(name, lists.with_values(codes), 0)
 
+    def native_step(self, output: Output) -> dict[str, Any] | None:
+        """Return the transform as a step of a program of the core; None for lists of lists."""
+        fitted = self.fitted
+        if fitted is None or fitted.num_levels > 1:
+            return None
+        codes = {**self._coder.native_step(), "out": output.dtype, "is_list": fitted.num_levels > 0}
+        if self.output in ("one_hot", *_SET_OUTPUTS):
+            return {**codes, "form": "counts" if self.output == "count" else "multi_hot"}
+        return {**codes, **self._list_step(output, 0)} if fitted.num_levels else {**codes, "form": "rows"}
+
     def _resolve_defaults(self, field: Field) -> dict[str, Any]:
         """Return the options whose defaults depend on the field, with the defaults resolved."""
         is_target = field.role == "target"

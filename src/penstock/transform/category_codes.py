@@ -135,6 +135,13 @@ class Coder:
         """Return one-hot vectors, one per code."""
         return _native.multi_hot(codes, _count_up(len(codes) + 1), self.num_codes, False)
 
+    def native_step(self) -> dict[str, Any]:
+        """Return the options of a program's step that make codes."""
+        step: dict[str, Any] = {"kind": "encode", "slots": self._slots, "num_codes": self.num_codes}
+        if self._bins is not None:
+            return {**step, "bins": (self._bins[0], self._bins[3])}
+        return {**step, "words" if isinstance(self.table, _native.Vocabulary) else "integers": self.table}
+
     def _code(self, values: Bytes | NDArray[Any], present: Mask | None) -> NDArray[np.int32]:
         if self._bins is not None:
             if isinstance(values, np.ndarray):

@@ -184,6 +184,33 @@ class Keep(Transform):
             return {name: cast(name, values, self.dtype)}
         return {name: align(values)}
 
+    def native_step(self, output: Output) -> dict[str, Any] | None:
+        """Return the transform as a step of a program of the core; None for rare casts and lists of lists."""
+        fitted = self.fitted
+        if fitted is None or None in fitted.shape:
+            return None
+        if "float16" in (fitted.dtype, output.dtype) and fitted.dtype != output.dtype:
+            return None
+        step: dict[str, Any] = {
+            "kind": "keep",
+            "form": "ragged" if self.ragged else "rows",
+            "is_list": self.ragged,
+            "stored": fitted.dtype,
+            "out": output.dtype,
+            "width": math.prod(fitted.shape),
+            "item_shape": list(output.shape[1:]),
+        }
+        if self.missing == 0 or not fitted.can_lack:
+            return step
+        if self.missing == "error":
+            return {**step, "missing": "refused"}
+        filled = np.zeros(1, fitted.dtype)
+        try:
+            filled[:] = self.missing
+        except (OverflowError, ValueError):  # a number that the type does not hold is an error for the row
+            return None
+        return {**step, "missing": "filled", "fill_value": filled.tobytes()}
+
     def _fill(self, name: str, values: NDArray[Any], present: Mask) -> NDArray[Any]:
         # Records without a value hold zeros.
         if self.missing == 0 or present.all():

@@ -291,6 +291,30 @@ class Scale(Padded):
             return {name: scaled}
         return {name: scaled, f"{name}_missing": scaler.indicate(values, column.present)}
 
+    def native_step(self, output: Output) -> dict[str, Any] | None:
+        """Return the transform as a step of a program of the core; None for lists of lists, and float16."""
+        fitted = self.fitted
+        if fitted is None or None in fitted.shape or fitted.dtype == "float16":
+            return None
+        step = {
+            "kind": "scale",
+            "form": "rows",
+            "out": "float32",
+            "is_list": fitted.is_sequence,
+            "stored": fitted.dtype,
+            "width": math.prod(fitted.shape),  # type: ignore[arg-type]
+            "shift": fitted.shift,
+            "factor": fitted.factor,
+            "fill": fitted.fill,
+            "low": fitted.low,
+            "high": fitted.high,
+            "log": self.method == "log1p",
+            "nan_is_missing": self.nan == "missing",
+            "uses_mask": not fitted.has_default,
+            "has_extra": self.indicator,
+        }
+        return {**step, **self._list_step(output, 0.0)} if fitted.is_sequence else step
+
     def _make_scaler(self, fitted: ScaleFit) -> Scaler:
         span = Span(fitted.shift, fitted.factor, fitted.low, fitted.high)
         is_log, nan_is_missing = self.method == "log1p", self.nan == "missing"

@@ -99,6 +99,22 @@ class Padded(Transform):
         output = Output(name, dtype, (length, *inner))
         return (output, Output(f"{name}_mask", "bool", (length,))) if self.mask else (output,)
 
+    def _list_step(self, output: Output, value: float) -> dict[str, Any]:
+        """Return the options of a program's step that make lists of the core into an output."""
+        form = "ragged" if output.is_ragged else "padded" if output.is_fixed else "longest"
+        with np.errstate(over="ignore"):  # as for the core: too large a number is infinite
+            padding = np.array(value).astype(output.dtype).tobytes()
+        return {
+            "form": form,
+            "out": output.dtype,
+            "length": output.shape[0] if form == "padded" else self.length,
+            "multiple": self.multiple,
+            "from_end": self.keep == "tail",
+            "has_extra": self.mask,
+            "padding": None if self.ragged else padding,
+            "item_shape": list(output.shape[1:]),
+        }
+
     def _pad_lists(self, name: str, lists: Ragged, value: float) -> Arrays:
         """Pad lists of numbers, or lists of lists of numbers, to arrays."""
         if self.ragged:

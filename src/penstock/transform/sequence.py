@@ -5,6 +5,7 @@ In: lists of integers or floats, or of steps of them. Out: arrays (rows, length,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
@@ -137,6 +138,14 @@ class Pad(Padded):
             values, offsets = lists.flatten()
             lists = lists.with_values(cast(name, values, self.dtype, offsets))
         return self._pad_lists(name, lists, self.value)
+
+    def native_step(self, output: Output) -> dict[str, Any] | None:
+        """Return the transform as a step of a program of the core; None for lists of lists."""
+        fitted = self.fitted
+        if fitted is None or None in fitted.shape:
+            return None
+        stored = {"kind": "keep", "is_list": True, "stored": fitted.dtype, "width": math.prod(fitted.shape)}  # type: ignore[arg-type]
+        return {**stored, **self._list_step(output, self.value)}
 
     def _check_value(self, dtype: str) -> None:
         limit = _RANGES.get(dtype)

@@ -78,6 +78,17 @@ class WordTokenizer:
             *_locate(texts), self._table, length, first, first - 1, self.padding, *self._rules
         )
 
+    def native_step(self) -> dict[str, Any]:
+        """Return the options of a program's step that make ids."""
+        first = len(self.specials)
+        return {
+            "kind": "tokenize",
+            "words": self._table,
+            "slots": (first, first - 1, 0),
+            "rules": tuple(self._rules),
+            "num_codes": self.num_codes,
+        }
+
 
 def learn_words(columns: Iterable[Column], rules: WordRules, most: int | None) -> tuple[Entry, ...]:
     """Return the words of texts, most frequent first, ties in reverse alphabetical order."""
@@ -260,6 +271,15 @@ class Tokenize(Padded):
             mask = arrays[f"{name}_mask"] = _native.empty(padded.shape, "bool")
             np.not_equal(padded, tokenizer.padding, out=mask)
         return arrays
+
+    def native_step(self, output: Output) -> dict[str, Any] | None:
+        """Return the transform as a step of a program of the core; None with a tokenizer file."""
+        if not isinstance(self._tokenizer, WordTokenizer):
+            return None
+        ids = {**self._tokenizer.native_step(), "out": output.dtype}
+        if self.output != "index":
+            return {**ids, "form": "counts" if self.output == "count" else "multi_hot"}
+        return {**ids, **self._list_step(output, self._tokenizer.padding)}
 
     @property
     def _rules(self) -> WordRules:

@@ -21,14 +21,12 @@ def decode(payloads, layout, vocabulary=None, *, required=True, default=None, st
     spec = spec if vocabulary is None else (*spec, vocabulary)
     # Fields around it, so that it is not alone in the plan.
     others = [("a", INT64, 0, 1, False, None), ("z", BYTES, STRING, 1, False, None)]
-    _, _, offsets, present, values, faults = _native.Decoder([others[0], spec, others[1]], strict).decode(
-        [segment_of(payloads)]
-    )
-    mask = None if required else present[1, : len(payloads)].tolist()
+    columns, faults = _native.Decoder([others[0], spec, others[1]], strict).decode([segment_of(payloads)])
+    arena, ends, present = columns.arrays(1)
+    mask = None if required else present.tolist()
     found = [(fault[0], fault[1]) for fault in faults]
     if layout == CODED:
-        return values[1].tolist(), mask, found
-    arena, ends = values[1], offsets[0, : len(payloads) + 1]
+        return arena.tolist(), mask, found
     if isinstance(arena, tuple):  # large values stay where they were read
         arena, stops = arena
         return (arena, ends[:-1], stops), mask, found
@@ -264,4 +262,5 @@ def test_invalid_vocabulary_is_refused():
 def test_vocabulary_lives_as_long_as_the_plan_that_uses_it():
     decoder = _native.Decoder([("s", BYTES, CODED, 1, True, None, _native.Vocabulary([b"a", b"b"]))], False)
     _native.Vocabulary([b"other"] + [b"%d" % i for i in range(1000)])
-    assert decoder.decode([segment_of([record(b"b"), record(b"a")])])[4][0].tolist() == [1, 0]
+    columns, _ = decoder.decode([segment_of([record(b"b"), record(b"a")])])
+    assert columns.arrays(0)[0].tolist() == [1, 0]

@@ -114,7 +114,7 @@ class NewRawRows:
         rows = np.arange(block.num_rows, dtype=np.int64)
         if faulty:
             rows = np.delete(rows, faulty)
-            columns = take_rows(columns, rows)
+            columns = dict(take_rows(columns, rows))
         for name in layout.absent:
             columns[name] = make_absent(self._inputs.schema[name], len(rows))
         named = {IMAGE: block.columns[IMAGE]} if self._is_images else {}
