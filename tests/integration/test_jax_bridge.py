@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.bridge.outputs import pad_array
 from penstock.transform.output import Output
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from raising import containing, raises_with
@@ -150,6 +151,19 @@ def test_lengths_are_padded_to_few_sizes_as_the_transform_pads(wide) -> None:
     assert {width for _, width in shapes} == {3, 4}
 
 
+def test_arrays_are_padded_by_the_threads_of_the_loader(wide, monkeypatch) -> None:
+    padders: set[str] = set()
+
+    def pad_noting(*arguments: Any) -> Any:
+        padders.add(threading.current_thread().name)
+        return pad_array(*arguments)
+
+    monkeypatch.setattr("penstock.bridge.jax.pad_array", pad_noting)
+    assert list(make_loader(wide).to_jax())
+    assert padders
+    assert all(name.startswith("penstock") for name in padders)
+
+
 def test_lengths_are_powers_of_two_if_no_sizes_are_given_and_stay_if_none_is_wanted(wide) -> None:
     loader = make_loader(wide)
     assert {inputs["tokens"].shape[1] for inputs, _ in loader.to_jax()} == {8}
@@ -209,6 +223,10 @@ def test_numbers_of_64_bits_stay_where_jax_has_such(tmp_path) -> None:
     assert set(inputs["x"].tolist()) == {2**40, 1}
     with raises_with(ps.errors.FieldError, what=containing("'x'"), expected=containing("int32")):
         list(loader.to_jax())
+    with jax.enable_x64(True):
+        batches = iter(loader.to_jax())
+    with raises_with(ps.errors.FieldError, what=containing("'x'"), expected=containing("int32")):
+        next(batches)  # the mode has changed since the iteration began
     pipeline = ps.Pipeline.fit(data, x=None, z={"kind": "keep"})
     facts = {"expected": containing("float32"), "got": containing("1e+300")}
     with raises_with(ps.errors.FieldError, what=containing("'z'"), **facts):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -70,10 +71,12 @@ class JaxFeed:
         self._prefetch = prefetch
         self._sizes = sizes
         self._outputs = loader.signature()
+        self._dtypes = {output.dtype for outputs in self._outputs for output in outputs.values()}
         self._paddings = find_paddings(loader.pipeline)
 
     def __iter__(self) -> Iterator[tuple[dict[str, jax.Array], ...]]:
-        return self._read(iter(self.loader))  # the threads start now, before the first batch is requested
+        # The threads start now, before the first batch is requested.
+        return self._read(self.loader.iterate(partial(self._prepare, self._find_dtypes())))
 
     def __len__(self) -> int:
         """Return the number of batches of a whole iteration.
@@ -124,26 +127,48 @@ class JaxFeed:
             finally:
                 del fault  # its traceback holds this frame: a reference cycle
 
-    def _put(self, made: MadeBatch) -> tuple[dict[str, jax.Array], ...]:
-        arrays = [
-            self._shape(output, part[name], made.ticket)
+    def _find_dtypes(self) -> dict[str, str]:
+        """Return JAX's element type for each type of output; `jax.enable_x64` may hold in one thread only."""
+        return {dtype: jax.dtypes.canonicalize_dtype(dtype).name for dtype in self._dtypes}
+
+    def _prepare(self, dtypes: Mapping[str, str], made: MadeBatch) -> tuple[dict[str, NDArray[Any]], ...]:
+        """Return the arrays of a batch as JAX accepts them; the threads of the loader call this."""
+        padded = (
+            {name: self._pad(output, part[name]) for name, output in outputs.items()}
             for part, outputs in zip(made.batch, self._outputs, strict=False)  # weights are optional
-            for name, output in outputs.items()
-        ]
+        )
+        return self._cast(dtypes, tuple(padded), made.ticket)
+
+    def _put(self, made: MadeBatch) -> tuple[dict[str, jax.Array], ...]:
+        # Does nothing, unless the consumer has changed the mode of JAX since the iteration began.
+        batch = self._cast(self._find_dtypes(), made.batch, made.ticket)
+        arrays = [array for part in batch for array in part.values()]
         if self._device is None or getattr(self._device, "is_fully_addressable", True):
             put = iter(jax.device_put(arrays, self._device))
         else:  # each process holds its own part of the batch
             put = (jax.make_array_from_process_local_data(self._device, array) for array in arrays)
-        return tuple({name: next(put) for name in self._outputs[i]} for i in range(len(made.batch)))
+        return tuple({name: next(put) for name in part} for part in batch)
 
-    def _shape(self, output: Output, array: NDArray[Any], ticket: Ticket) -> NDArray[Any]:
-        """Return an array with a padded shape and an element type that JAX supports."""
-        array = pad_array(array, output, self._paddings.get(output.name, Padding()), self._sizes)
-        dtype = jax.dtypes.canonicalize_dtype(array.dtype)
-        if dtype == array.dtype:
+    def _pad(self, output: Output, array: NDArray[Any]) -> NDArray[Any]:
+        return pad_array(array, output, self._paddings.get(output.name, Padding()), self._sizes)
+
+    def _cast(
+        self, dtypes: Mapping[str, str], batch: tuple[dict[str, NDArray[Any]], ...], ticket: Ticket
+    ) -> tuple[dict[str, NDArray[Any]], ...]:
+        """Return a batch with element types that JAX supports."""
+        return tuple(
+            {name: self._cast_array(name, array, dtypes, ticket) for name, array in part.items()}
+            for part in batch
+        )
+
+    def _cast_array(
+        self, name: str, array: NDArray[Any], dtypes: Mapping[str, str], ticket: Ticket
+    ) -> NDArray[Any]:
+        dtype = dtypes.get(array.dtype.name, array.dtype.name)
+        if dtype == array.dtype.name:
             return array
         try:
-            return cast(output.name, array, dtype.name)
+            return cast(name, array, dtype)
         except FieldError as error:
             raise self._name_record(error, array, ticket) from None
 

@@ -23,8 +23,8 @@ from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Loader
-    from penstock.batch.maker import Batch
+    from penstock.batch.loader import Converter, Loader
+    from penstock.batch.maker import Batch, MadeBatch
 
 # Value of `stop_training` while an epoch that was resumed in its middle ends. It is truthy, and differs
 # from the True of any other callback.
@@ -148,6 +148,27 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
     def get_numpy_iterator(self) -> Iterator[Any]:
         """Return the batches as NumPy arrays."""
+        return self._read(lambda made: self.arrange(made.batch))
+
+    def get_jax_iterator(self) -> Iterator[Any]:
+        """Return the batches for the JAX backend: aligned NumPy arrays, which JAX uses without a copy.
+
+        JAX compiles a model again for every new shape, so varying lengths are padded to powers of two.
+        """
+        outputs = self.loader.signature()[0]
+        varying = {name: output for name, output in outputs.items() if None in output.shape}
+        paddings, sizes = find_paddings(self.loader.pipeline), Sizes()
+
+        def pad(made: MadeBatch) -> tuple[Any, ...]:
+            inputs = dict(made.batch[0])
+            for name, output in varying.items():
+                inputs[name] = pad_array(inputs[name], output, paddings.get(name, Padding()), sizes)
+            return self.arrange((inputs, *made.batch[1:]))
+
+        return self._read(pad)
+
+    def _read(self, convert: Converter) -> Iterator[Any]:
+        """Return the batches as the threads of the loader convert them."""
         for part in self.loader.signature():
             for name, output in part.items():
                 if output.is_ragged or output.dtype in STRINGS:
@@ -159,26 +180,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
                         advice=advice,
                     )
         iteration = self.tracker.begin(is_continuous=self._is_continuous)
-        return map(self.arrange, self.tracker.read(self.loader, iteration))
-
-    def get_jax_iterator(self) -> Iterator[Any]:
-        """Return the batches for the JAX backend: aligned NumPy arrays, which JAX uses without a copy.
-
-        JAX compiles a model again for every new shape, so varying lengths are padded to powers of two.
-        """
-        outputs = self.loader.signature()[0]
-        varying = {name: output for name, output in outputs.items() if None in output.shape}
-        if not varying:
-            return self.get_numpy_iterator()
-        paddings, sizes = find_paddings(self.loader.pipeline), Sizes()
-
-        def pad(batch: tuple[Any, ...]) -> tuple[Any, ...]:
-            inputs = dict(batch[0])
-            for name, output in varying.items():
-                inputs[name] = pad_array(inputs[name], output, paddings.get(name, Padding()), sizes)
-            return (inputs, *batch[1:])
-
-        return map(pad, self.get_numpy_iterator())
+        return self.tracker.read(self.loader, iteration, convert)
 
     def get_torch_dataloader(self) -> Any:
         """Return the batches for the torch backend."""
