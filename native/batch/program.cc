@@ -144,7 +144,11 @@ void Program::join(size_t piece_number, const std::vector<const Piece*>& pieces,
       total += ends[rows];
       continue;
     }
-    pad_lists(lists.values.data(), ends, rows, length, step.width, step.pad, false, values);
+    if (lists.values.size() == rows * length * item) {  // no list is longer: all are as long
+      if (lists.values.size() != 0) std::memcpy(values, lists.values.data(), lists.values.size());
+    } else {
+      pad_lists(lists.values.data(), ends, rows, length, step.width, step.pad, false, values);
+    }
     values += rows * length * item;
     if (mask == nullptr) continue;
     mask_lists(ends, rows, length, mask);

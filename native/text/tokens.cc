@@ -30,8 +30,7 @@ constexpr Classes kClasses;
 
 // Of 16 bytes: lowers them to `out`, returns which are white space (low half) and which are punctuation (high half).
 #if defined(__x86_64__)
-uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
-  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+uint32_t classify16(__m128i v, bool lower, uint8_t* out) {
   // There is a comparison of signed bytes only: the range is moved to the least of them.
   const auto within = [&](int first, int last) {
     const __m128i moved = _mm_add_epi8(v, _mm_set1_epi8(static_cast<char>(128 - first)));
@@ -45,6 +44,12 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
       _mm_or_si128(_mm_or_si128(within('!', '/'), within(':', '@')), _mm_or_si128(within('[', '`'), within('{', '~')));
   return bits(spaces) | bits(marks) << 16;
 }
+uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
+  return classify16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), lower, out);
+}
+uint32_t classify16(uint64_t low, uint64_t high, bool lower, uint8_t* out) {
+  return classify16(_mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low)), lower, out);
+}
 #else
 uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
   uint32_t result = 0;
@@ -55,11 +60,17 @@ uint32_t classify16(const uint8_t* p, bool lower, uint8_t* out) {
   }
   return result;
 }
+uint32_t classify16(uint64_t low, uint64_t high, bool lower, uint8_t* out) {
+  uint8_t bytes[16];
+  std::memcpy(bytes, &low, 8);
+  std::memcpy(bytes + 8, &high, 8);
+  return classify16(bytes, lower, out);
+}
 #endif
 
-// Less than 16 bytes, and white space after them. Short texts are most of what is tokenized, and a call of memcpy takes
-// as long as all else that is done here.
-void load_rest(const uint8_t* p, size_t size, uint8_t* out) {
+// The same of less than 16 bytes, and white space after them. They stay in registers: short texts are most of what is
+// tokenized, and a call of memcpy would take as long as all else.
+uint32_t classify_rest(const uint8_t* p, size_t size, bool lower, uint8_t* out) {
   constexpr uint64_t kSpaces = 0x2020202020202020;
   uint64_t low = 0, high = kSpaces;
   if (size >= 8) {
@@ -75,8 +86,7 @@ void load_rest(const uint8_t* p, size_t size, uint8_t* out) {
     }
     low |= kSpaces << (8 * size);
   }
-  std::memcpy(out, &low, 8);
-  std::memcpy(out + 8, &high, 8);
+  return classify16(low, high, lower, out);
 }
 
 }  // namespace
@@ -94,9 +104,7 @@ void TokenSplitter::load(const uint8_t* p, size_t size) {
       if (at + 16 <= size) {
         found = classify16(p + at, form_.lower, bytes_ + at);
       } else {
-        uint8_t rest[16];
-        load_rest(p + at, size - at, rest);
-        found = classify16(rest, form_.lower, bytes_ + at);
+        found = classify_rest(p + at, size - at, form_.lower, bytes_ + at);
       }
       spaces |= static_cast<uint64_t>(found & 0xffff) << part;
       marks |= static_cast<uint64_t>(found >> 16) << part;
@@ -111,6 +119,12 @@ void TokenSplitter::load(const uint8_t* p, size_t size) {
     drops_[word] = 0;
   }
   drops_[kWords] = 0;
+}
+
+uint32_t TokenSplitter::load_short(Span text) {
+  const uint32_t found = text.size == kShortText ? classify16(text.data, form_.lower, bytes_)
+                                                 : classify_rest(text.data, text.size, form_.lower, bytes_);
+  return (~found & 0xffff) | (form_.strip ? found & 0xffff0000u : 0);
 }
 
 size_t TokenSplitter::gather(Span text) {

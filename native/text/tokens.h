@@ -31,6 +31,13 @@ class TokenSplitter {
   static constexpr size_t kWindow = 256;
   static constexpr size_t kWords = kWindow / 64;
 
+  static constexpr size_t kShortText = 16;
+
+  // Reads 1 to kShortText bytes, as if white space followed: lowered bytes; returns which are not white space, and
+  // above them which are not kept.
+  uint32_t load_short(Span text);
+  template <typename Visit>
+  void cut_short(Span text, const Visit& visit);
   // Reads up to kWindow bytes: lowered bytes, where white space begins and ends, where punctuation stands.
   void load(const uint8_t* p, size_t size);
   // What is left of bytes [begin, end) of the window, at most 64; empty if that is nothing.
@@ -49,11 +56,34 @@ class TokenSplitter {
 };
 
 template <typename Visit>
+void TokenSplitter::cut_short(Span text, const Visit& visit) {
+  if (text.size == 0) return;
+  const uint32_t found = load_short(text), drops = found >> 16;
+  for (uint32_t words = found & 0xffff; words != 0;) {
+    const auto begin = static_cast<size_t>(__builtin_ctz(words));
+    const auto size = static_cast<size_t>(__builtin_ctz(~(words >> begin)));
+    const uint32_t all = ((1u << size) - 1) << begin;
+    words &= ~all;
+    Span token{bytes_ + begin, size};
+    if (PENSTOCK_UNLIKELY((drops & all) != 0)) {
+      size_t count = 0;
+      for (uint32_t keep = all & ~drops; keep != 0; keep &= keep - 1) picked_[count++] = bytes_[__builtin_ctz(keep)];
+      token = Span{picked_, count};
+    }
+    if (token.size != 0 && !visit(token)) return;
+  }
+}
+
+template <typename Visit>
 void TokenSplitter::cut(Span text, const Visit& visit) {
   if (!form_.split) {
     gather(text);
     const Span whole = gathered();
     if (whole.size != 0) visit(whole);
+    return;
+  }
+  if (text.size <= kShortText) {
+    cut_short(text, visit);
     return;
   }
   for (size_t done = 0; done < text.size;) {
