@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from penstock.columns import (
 )
 from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
+from penstock.decode.row_columns import PlainColumns, RowColumns
 from penstock.errors import OptionError, WriteError
 from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.foundation.thread_pool import give_up_if_stopped
@@ -98,6 +99,25 @@ def usual_cache_bytes() -> int:
     return usable_memory() // 4
 
 
+class _KeptRows(NamedTuple):
+    """The rows that a cache holds.
+
+    Attributes:
+        storage: Columns of the rows.
+        rows: Numbers of the rows in the split, in increasing order.
+        is_whole: Whether these are all rows of the split.
+    """
+
+    storage: PlainColumns
+    rows: NDArray[np.int64]
+    is_whole: bool
+
+    def find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
+        """Return the index of each row among those that are held, and which of the rows are held."""
+        indexes = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return indexes, self.rows[indexes] == rows
+
+
 class CachedStore:
     """Rows that were decoded once.
 
@@ -115,21 +135,24 @@ class CachedStore:
         self._folder = folder
         self._rest = DiskStore(source)
         self._lock = ProcessLock()
-        self._columns: CodedColumns | None = None
-        self._rows: NDArray[np.int64] = np.empty(0, np.int64)  # those that are kept, rising
+        self._kept: _KeptRows | None = None
 
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
-        with self._lock:
-            if self._columns is None:
-                self._columns, self._rows = self._fill()
-            columns = self._columns
-        if not len(self._rows):
+        kept = self._kept
+        if kept is None:
+            with self._lock:
+                if self._kept is None:
+                    self._kept = self._fill()
+                kept = self._kept
+        if kept.is_whole:
+            return StoreColumns(RowColumns(kept.storage, rows))
+        if not len(kept.rows):
             return self._rest.columns(rows)
-        places, is_kept = self._find(rows)
+        indexes, is_kept = kept.find(rows)
         if is_kept.all():
-            return StoreColumns(take_rows(columns, places))
-        return self._columns_of_both(rows, places, is_kept)
+            return StoreColumns(RowColumns(kept.storage, indexes))
+        return self._columns_of_both(rows, RowColumns(kept.storage, indexes[is_kept]), is_kept)
 
     @property
     def is_slow(self) -> bool:
@@ -137,22 +160,20 @@ class CachedStore:
         return self._rest.is_slow
 
     def announce(self, rows: NDArray[np.int64]) -> None:
-        """Say that these rows are wanted soon."""
-        self._rest.announce(rows[~self._find(rows)[1]] if len(self._rows) else rows)
+        """Announce rows that are read soon."""
+        kept = self._kept
+        if kept is None or not len(kept.rows):
+            self._rest.announce(rows)
+        elif not kept.is_whole:
+            self._rest.announce(rows[~kept.find(rows)[1]])
 
-    def _find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
-        """Return the places of rows among those that are kept, and which of them are."""
-        places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
-        return places, self._rows[places] == rows
-
-    def _columns_of_both(
-        self, rows: NDArray[np.int64], places: NDArray[np.int64], is_kept: Mask
-    ) -> StoreColumns:
+    def _columns_of_both(self, rows: NDArray[np.int64], cached: CodedColumns, is_kept: Mask) -> StoreColumns:
+        """Return rows of which some are kept, and the others are read."""
         ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
         fresh, sound, _ = self._rest.columns(rows[theirs])
         if sound is not None:
             theirs = theirs[sound]
-        pieces = [take_rows(self._columns or {}, places[ours]), fresh]
+        pieces = [cached, fresh]
         order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
         columns = take_rows(concat_rows(pieces), order)
         if sound is None:
@@ -161,7 +182,7 @@ class CachedStore:
         kept[theirs] = True
         return StoreColumns(columns, kept)
 
-    def _fill(self) -> tuple[CodedColumns, NDArray[np.int64]]:
+    def _fill(self) -> _KeptRows:
         """Read rows until there is no more room; return their columns and which they are."""
         pieces: list[CodedColumns] = []
         rows: list[NDArray[np.int64]] = []
@@ -184,12 +205,14 @@ class CachedStore:
                 self._most_bytes,
             )
         if not pieces:
-            return {}, np.empty(0, np.int64)
+            return _KeptRows(PlainColumns({}, 0), np.empty(0, np.int64), is_whole=False)
         # Joined in memory, then moved: for a moment the pieces are there twice.
         joined = concat_rows(pieces)
         pieces.clear()
         kept = np.concatenate(rows)
-        return (joined if self._folder is None else move_to_file(joined, self._folder)), kept
+        columns = joined if self._folder is None else move_to_file(joined, self._folder)
+        is_whole = len(kept) == len(self._source.scatter.rows)
+        return _KeptRows(PlainColumns(columns, len(kept)), kept, is_whole=is_whole)
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
         split = self._source.scatter.rows
