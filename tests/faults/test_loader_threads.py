@@ -237,8 +237,8 @@ def test_l08_batches_that_wait_are_bounded_however_slow_the_consumer(
     split, monkeypatch, num_threads, prefetch_bytes, most
 ):
     made = []
-    make = Maker.make
-    monkeypatch.setattr(Maker, "make", lambda maker, ticket: made.append(ticket) or make(maker, ticket))
+    begin = Maker.begin
+    monkeypatch.setattr(Maker, "begin", lambda maker, ticket: made.append(ticket) or begin(maker, ticket))
     loader = split.loader(batch_size=1, repeat=None, num_threads=num_threads, prefetch_bytes=prefetch_bytes)
     batches = iter(loader)
     for taken in range(1, 41):

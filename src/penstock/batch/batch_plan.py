@@ -129,6 +129,19 @@ def cut_picks(picks: Picks, chosen: NDArray[np.int64] | NDArray[np.bool_] | slic
     )
 
 
+def join_picks(parts: Sequence[Picks]) -> Picks:
+    """Return the records of several parts of a batch, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    sources = [part.sources for part in parts if part.sources is not None]
+    turns = [part.turns for part in parts if part.turns is not None]
+    return Picks(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate(sources) if sources else None,
+        np.concatenate(turns) if turns else None,
+    )
+
+
 _PURPOSE = 0x6275  # of the order of batches in a window, apart from all other draws
 
 

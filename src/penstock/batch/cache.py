@@ -29,8 +29,8 @@ from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
 from penstock.decode.row_columns import PlainColumns, RowColumns
 from penstock.errors import OptionError, WriteError
+from penstock.foundation.job_window import give_up_if_stopped
 from penstock.foundation.process import ProcessLock, usable_memory
-from penstock.foundation.thread_pool import give_up_if_stopped
 from penstock.read.order import Order
 
 _ALIGNMENT = 64

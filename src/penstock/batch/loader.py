@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
-from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming
+from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming, fit_slice
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
@@ -93,6 +93,7 @@ class Loader:
             parts.pipeline,
             parts.options.seed,
             self._meter,
+            slice_rows=fit_slice(parts.supply.record_bytes, prepares=parts.pipeline.prepares),
             augments=parts.options.augment is True,
             pads=parts.options.last == "pad",
             slots=parts.plan.slots,
@@ -401,7 +402,7 @@ class Loader:
         self._meter.begin()  # before the threads begin
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
-            self._maker.make if convert is None else partial(_make_converted, self._maker.make, convert),
+            self._maker.begin if convert is None else partial(_ConvertedJob, self._maker, convert),
             parts.options.threads,
             parts.options.prefetch_bytes,
             self._meter.waited,
@@ -462,11 +463,20 @@ class Iteration:
         self.close()
 
 
-def _make_converted(
-    make: Callable[[Ticket], tuple[MadeBatch, int]], convert: Converter, ticket: Ticket
-) -> tuple[MadeBatch, int]:
-    made, num_bytes = make(ticket)
-    return made._replace(batch=convert(made)), num_bytes
+class _ConvertedJob:
+    """The making of a batch that is converted at the end, by the thread that finishes it."""
+
+    def __init__(self, maker: Maker[Ticket], convert: Converter, ticket: Ticket) -> None:
+        job = maker.begin(ticket)
+        self.num_parts = job.num_parts
+        self.run = job.run
+        self._finish = job.finish
+        self._convert = convert
+
+    def finish(self) -> tuple[MadeBatch, int]:
+        """Return the converted batch, and the size of its arrays in bytes."""
+        made, num_bytes = self._finish()
+        return made._replace(batch=self._convert(made)), num_bytes
 
 
 def _tickets(

@@ -1,18 +1,20 @@
-"""Making one batch: rows from a source, turned into arrays by a pipeline.
+"""Making one batch: rows from a source, turned into arrays by a pipeline, slice by slice.
 
-In: a ticket. Out: the arrays that a consumer gets. Several threads may make batches at the same time.
+In: a ticket. Out: a job whose parts are slices of the rows; at the end, the arrays that a consumer gets. Any
+number of threads can work on one batch. How a batch is cut depends on its rows only, never on threads.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.batch.batch_plan import Ticket, cut_picks
+from penstock.batch.batch_plan import Ticket, cut_picks, join_picks
 from penstock.batch.stats import LoaderMeter
 from penstock.batch.supply import RowSource
 from penstock.columns import CodedColumns, pad_array, take_rows
@@ -20,6 +22,7 @@ from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
+from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 
@@ -49,13 +52,8 @@ class ArrayMaker(Protocol):
     def weights(self) -> dict[str, Output]:
         """Specifications of the weights by name."""
 
-    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the expensive part of `apply`; return the columns, and errors by row number."""
-
-    def apply(
-        self, columns: CodedColumns, num_rows: int, draws: Draws | None
-    ) -> tuple[Arrays, Arrays, Arrays]:
-        """Return inputs, targets and weights of some records."""
+    def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
+        """Return a batch in the making, whose rows come in parts."""
 
 
 class Transforming(ArrayMaker, Protocol):
@@ -110,6 +108,21 @@ class MadeRows(NamedTuple, Generic[_K]):
 
 MadeBatch: TypeAlias = MadeRows[Ticket]
 
+MAX_SLICE_ROWS: Final = 512
+_SLICE_BYTES: Final = 1 << 20  # of stored records
+_PREPARED_SLICE_BYTES: Final = 1 << 18  # where much work is done for each byte, such as decoding images
+
+
+def fit_slice(record_bytes: int, *, prepares: bool) -> int:
+    """Return the number of rows in a slice of a batch: small enough that all threads share a batch.
+
+    Args:
+        record_bytes: Mean size of a stored record.
+        prepares: Whether the pipeline has an expensive part, such as decoding images.
+    """
+    most_bytes = _PREPARED_SLICE_BYTES if prepares else _SLICE_BYTES
+    return min(MAX_SLICE_ROWS, max(1, most_bytes // max(1, record_bytes)))
+
 
 class Maker(Generic[_K]):
     """Makes batches.
@@ -119,6 +132,8 @@ class Maker(Generic[_K]):
         pipeline: Pipeline that turns columns into arrays.
         seed: Seed of the pipeline's random draws; None for no draws.
         meter: Meter that sums the time of each part.
+        slice_rows: Maximum number of rows in a slice, which one thread turns into arrays at a time.
+            Defaults to `MAX_SLICE_ROWS`.
         augments: Whether the batches are for training.
         pads: Whether a batch that is not full is padded with records of weight 0.
         slots: Number of records that it is padded to.
@@ -131,66 +146,33 @@ class Maker(Generic[_K]):
         seed: int | None,
         meter: LoaderMeter,
         *,
+        slice_rows: int | None = None,
         augments: bool = False,
         pads: bool = False,
         slots: int | None = None,
     ) -> None:
-        self._source = source
-        self._pipeline = pipeline
+        self.source = source
+        self.pipeline = pipeline
+        self.meter = meter
+        self.slice_rows = MAX_SLICE_ROWS if slice_rows is None else slice_rows
         self._seed = seed
         self._slots = slots if pads else None
         self._augments = augments
-        self._meter = meter
         self.has_weights = bool(pipeline.weights) or pads
         self._targets = tuple(pipeline.targets)
 
-    def make(self, ticket: _K) -> tuple[MadeRows[_K], int]:
-        """Return a batch, and the size of its arrays in bytes."""
-        begin = time.perf_counter()
-        picks: Picks | None = None
-        try:
-            columns, picks, faults = self._source.fetch(ticket)
-            middle = time.perf_counter()
-            parts, picks = self._transform(columns, picks, faults, ticket)
-        except Exception as error:
-            named = self._source.name_error(error, ticket, picks)
-            if named is error:
-                raise
-            raise named from error.__cause__
-        batch = self._assemble(parts, len(picks.rows))
-        self._meter.made(middle - begin, time.perf_counter() - middle)
-        return MadeRows(ticket, batch, len(picks.rows), picks.rows), _count_bytes(batch)
+    def begin(self, ticket: _K) -> BatchJob[_K]:
+        """Begin a batch."""
+        return BatchJob(self, ticket)
 
-    def _transform(
-        self, columns: CodedColumns, picks: Picks, faults: Faults, ticket: _K
-    ) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
-        """Return the arrays of records without those that a transform rejects, and the remaining picks."""
-        num_rows = len(picks.rows)
-
-        def leave_out(faults: Faults) -> None:
-            nonlocal columns, picks
-            if faults:
-                self._source.refuse(ticket, picks, faults, num_rows)
-                rest = np.delete(np.arange(len(picks.rows), dtype=np.int64), sorted(faults))
-                columns, picks = take_rows(columns, rest), cut_picks(picks, rest)
-
-        leave_out(faults)
-        columns, faults = self._pipeline.prepare(columns, self._draws(picks, ticket))
-        leave_out(faults)
-        while True:
-            try:
-                return self._pipeline.apply(columns, len(picks.rows), self._draws(picks, ticket)), picks
-            except FieldError as error:
-                if error.path is not None or error.record is None or not 0 <= error.record < len(picks.rows):
-                    raise
-                leave_out({error.record: error})
-
-    def _draws(self, picks: Picks, ticket: _K) -> Draws | None:
+    def draws(self, picks: Picks, ticket: _K) -> Draws | None:
+        """Return the random draws of some rows of a batch."""
         if self._seed is None:
             return None
         return Draws(self._seed, ticket.epoch, record_keys(picks), augments=self._augments)
 
-    def _assemble(self, parts: tuple[Arrays, Arrays, Arrays], num_rows: int) -> Batch:
+    def assemble(self, parts: tuple[Arrays, Arrays, Arrays], num_rows: int) -> Batch:
+        """Return the arrays of a batch as a consumer gets them: with weights, and padded, as required."""
         inputs, targets, weights = parts
         if not self.has_weights:
             return inputs, targets
@@ -204,6 +186,187 @@ class Maker(Generic[_K]):
             weight = _pad(weight, self._slots)
         # By target, as Keras expects them; a batch without targets has one weight array.
         return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
+
+
+_Found: TypeAlias = tuple[Picks, Faults]
+"""Rows of a slice, and errors by their number among these."""
+
+
+class _Slice:
+    """What became of a slice of a batch.
+
+    Attributes:
+        picks: Rows that are in the arrays.
+        stored: Errors of rows that a store found, with the rows of the slice at that time.
+        prepared: Errors of rows that could not be prepared, likewise.
+        refused: Rows that a transform refused, each with its error, in the order in which they were found.
+        error: Error that ended the work on the slice, or None.
+        is_read: Whether its rows could be read, so that the error is that of a transform.
+        is_whole: Whether all its rows were transformed or refused.
+    """
+
+    __slots__ = ("error", "is_read", "is_whole", "picks", "prepared", "refused", "stored")
+
+    def __init__(self, picks: Picks) -> None:
+        self.picks = picks
+        self.stored: _Found = (picks, {})
+        self.prepared: _Found = (picks, {})
+        self.refused: list[tuple[Picks, FieldError]] = []
+        self.error: Exception | None = None
+        self.is_read = False
+        self.is_whole = True
+
+
+class _EnoughFaults(Exception):  # noqa: N818 - not an error: it ends the work on a slice
+    """A slice has more faults than its batch may have."""
+
+
+class BatchJob(Generic[_K]):
+    """The making of one batch; its parts are slices of its rows, of nearly equal size."""
+
+    def __init__(self, maker: Maker[_K], ticket: _K) -> None:
+        self._maker = maker
+        self._ticket = ticket
+        self._picks = maker.source.pick(ticket)
+        num_rows = len(self._picks.rows)
+        self.num_parts = num_parts = max(1, -(-num_rows // maker.slice_rows))
+        self._bounds = [part * num_rows // num_parts for part in range(num_parts + 1)]
+        self._builder = maker.pipeline.begin(num_rows, num_parts)
+        self._slices: list[_Slice | None] = [None] * num_parts
+
+    def run(self, part: int) -> None:
+        """Read and transform the rows of a slice."""
+        begin = middle = time.perf_counter()
+        first, stop = self._bounds[part : part + 2]
+        whole = self.num_parts == 1
+        made = _Slice(self._picks if whole else cut_picks(self._picks, slice(first, stop)))
+        self._slices[part] = made
+        try:
+            columns, made.picks, faults = self._maker.source.fetch(self._ticket, made.picks)
+            middle = time.perf_counter()
+            made.is_read = True
+            self._transform(part, made, columns, faults)
+        except _EnoughFaults:
+            pass
+        except Exception as error:
+            made.error = error
+        self._maker.meter.made(middle - begin, time.perf_counter() - middle)
+
+    def _transform(self, part: int, made: _Slice, columns: CodedColumns, faults: Faults) -> None:
+        """Write the arrays of the rows of a slice without those that a transform rejects."""
+        first = self._bounds[part]
+        made.stored = (made.picks, faults)
+        columns = self._leave_out(made, columns, faults)
+        draws = self._maker.draws(made.picks, self._ticket)
+        columns, faults = self._builder.prepare(first, columns, draws)
+        made.prepared = (made.picks, faults)
+        if faults:
+            columns = self._leave_out(made, columns, faults)
+            draws = self._maker.draws(made.picks, self._ticket)
+        while True:
+            try:
+                self._builder.fill(part, first, columns, len(made.picks.rows), draws)
+            except FieldError as error:
+                if not _is_of_row(error, made.picks):
+                    raise
+                made.refused.append((made.picks, error))
+                columns = self._leave_out(made, columns, {error.record: error})  # type: ignore[dict-item]
+                draws = self._maker.draws(made.picks, self._ticket)
+            else:
+                return
+
+    def _leave_out(self, made: _Slice, columns: CodedColumns, faults: Faults) -> CodedColumns:
+        if not faults:
+            return columns
+        num_faults = len(made.stored[1]) + len(made.prepared[1]) + len(made.refused)
+        if not self._maker.source.tolerates(num_faults):
+            made.is_whole = False  # the batch is lost: the faults that were found say why
+            raise _EnoughFaults
+        rest = np.delete(np.arange(len(made.picks.rows), dtype=np.int64), sorted(faults))
+        made.picks = cut_picks(made.picks, rest)
+        return take_rows(columns, rest)
+
+    def finish(self) -> tuple[MadeRows[_K], int]:
+        """Return the batch, and the size of its arrays in bytes."""
+        slices = [each for each in self._slices if each is not None]
+        self._raise_first(slices, is_read=False)
+        picks = join_picks([each.stored[0] for each in slices])
+        num_rows = len(picks.rows)
+        self._refuse([each.stored for each in slices], num_rows)
+        self._refuse([each.prepared for each in slices], num_rows)
+        self._raise_first(slices, is_read=True)
+        self._refuse([_join_refused(each) for each in slices], num_rows)
+        if not all(each.is_whole for each in slices):
+            raise RuntimeError("a batch with more faults than it may have was not refused")
+        parts, picks = self._finish_rows(join_picks([each.picks for each in slices]), num_rows)
+        batch = self._maker.assemble(parts, len(picks.rows))
+        return MadeRows(self._ticket, batch, len(picks.rows), picks.rows), _count_bytes(batch)
+
+    def _finish_rows(self, picks: Picks, num_rows: int) -> tuple[tuple[Arrays, Arrays, Arrays], Picks]:
+        """Return the arrays of the batch without the rows that a function over whole batches rejects."""
+        begin = time.perf_counter()
+        chosen: NDArray[np.int64] | None = None
+        whole = picks
+        while True:
+            try:
+                parts = self._builder.finish(self._maker.draws(picks, self._ticket), chosen)
+            except FieldError as error:
+                if not _is_of_row(error, picks):
+                    raise self._name(error, picks) from error.__cause__
+                self._call_refuse(picks, {error.record: error}, num_rows)  # type: ignore[dict-item]
+                rest = np.arange(len(whole.rows), dtype=np.int64) if chosen is None else chosen
+                chosen = np.delete(rest, error.record)  # type: ignore[arg-type]
+                picks = cut_picks(whole, chosen)
+            except Exception as error:
+                raise self._name(error, picks) from error.__cause__
+            else:
+                self._maker.meter.made(0.0, time.perf_counter() - begin)
+                return parts, picks
+
+    def _raise_first(self, slices: Sequence[_Slice], *, is_read: bool) -> None:
+        """Raise the error of the first slice that has one: of reading, or of transforms."""
+        for each in slices:
+            if each.error is not None and each.is_read == is_read:
+                error, each.error = each.error, None
+                raise self._name(error, each.picks if is_read else None) from error.__cause__
+
+    def _refuse(self, found: Sequence[_Found], num_rows: int) -> None:
+        """Count the rows of all slices that do not fit, or raise an error, depending on the policy."""
+        if any(faults for _, faults in found):
+            faults: dict[int, FieldError] = {}
+            first = 0
+            for picks, of_slice in found:
+                faults |= {first + at: of_slice[at] for at in sorted(of_slice)}
+                first += len(picks.rows)
+            self._call_refuse(join_picks([picks for picks, _ in found]), faults, num_rows)
+
+    def _call_refuse(self, picks: Picks, faults: Faults, num_rows: int) -> None:
+        try:
+            self._maker.source.refuse(self._ticket, picks, faults, num_rows)
+        except Exception as error:
+            raise self._name(error, picks) from error.__cause__
+
+    def _name(self, error: Exception, picks: Picks | None) -> Exception:
+        return self._maker.source.name_error(error, self._ticket, picks, self._picks)
+
+
+def _join_refused(made: _Slice) -> _Found:
+    """Return the rows that a transform refused one after the other, by their numbers before the first."""
+    if not made.refused:
+        return made.picks, {}
+    picks = made.refused[0][0]
+    rows = np.arange(len(picks.rows))
+    faults: dict[int, FieldError] = {}
+    for _, error in made.refused:
+        at = int(error.record)  # type: ignore[arg-type]  # errors without a record are raised
+        faults[int(rows[at])] = error
+        rows = np.delete(rows, at)
+    return picks, faults
+
+
+def _is_of_row(error: FieldError, picks: Picks) -> bool:
+    """Return whether an error names a row by its number, and not yet by its file."""
+    return error.path is None and error.record is not None and 0 <= error.record < len(picks.rows)
 
 
 def record_keys(picks: Picks) -> NDArray[np.int64]:

@@ -52,8 +52,9 @@ class LoadOptions:
         window_blocks: Number of blocks whose records are shuffled together for `shuffle="block"`.
         num_threads: Number of threads that load data. Defaults to the number of available cores; 0 loads in
             the caller's thread. It does not change the batches.
-        prefetch_bytes: Maximum total size of the batches that are ready ahead of the consumer. Two batches
-            are always allowed.
+        prefetch_bytes: Maximum total size of the batches that are ready or in the making, ahead of the
+            consumer; two batches are always allowed. By default enough batches that all threads have work, at
+            least 64 MiB and at most an eighth of the memory.
         cache: "memory", or the path of a folder for a cache file: keeps decoded values for later epochs;
             images are kept as pixels of their final size.
         cache_bytes: Maximum size of the cache. Defaults to a quarter of the memory. Records that do not fit
@@ -83,7 +84,7 @@ class LoadOptions:
     block_records: int | None = None
     window_blocks: int = 64
     num_threads: int | None = None
-    prefetch_bytes: int = 64 << 20
+    prefetch_bytes: int | None = None
     cache: str | os.PathLike[str] | None = None
     cache_bytes: int | None = None
     augment: bool | None = None
@@ -180,7 +181,7 @@ class LoadChoices(TypedDict, total=False):
     block_records: int | None
     window_blocks: int
     num_threads: int | None
-    prefetch_bytes: int
+    prefetch_bytes: int | None
     cache: str | os.PathLike[str] | None
     cache_bytes: int | None
     augment: bool | None

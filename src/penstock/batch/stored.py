@@ -19,6 +19,7 @@ from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
+from penstock.transform.builder import WholeBatch
 from penstock.transform.cast import align
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
@@ -87,6 +88,10 @@ class StoredValues:
     def prepares(self) -> bool:
         """Whether there is anything to prepare: never."""
         return False
+
+    def begin(self, num_rows: int, num_parts: int) -> WholeBatch:  # noqa: ARG002
+        """Return a batch in the making: its parts are joined as they are."""
+        return WholeBatch(self, num_parts)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:  # noqa: ARG002
         """Return the columns: there is nothing to do."""

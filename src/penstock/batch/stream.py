@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.maker import ArrayMaker, Arrays, MadeRows, Maker
+from penstock.batch.maker import ArrayMaker, Arrays, BatchJob, Maker
 from penstock.batch.stats import LoaderMeter
 from penstock.batch.supply import FetchedRows
 from penstock.columns import CodedColumns, concat_rows, take_rows
 from penstock.errors import FieldError
-from penstock.foundation.thread_pool import Feed
+from penstock.foundation.job_window import CallJob, Job
+from penstock.foundation.thread_pool import Feed, as_jobs
 from penstock.read.order import Picks
 from penstock.transform.assembly import Faults
 
@@ -117,24 +118,19 @@ def stream_batches(
     """
     maker = Maker(StreamedRows[_B](most_faults), pipeline, None, LoaderMeter())
 
-    def make_batch(ticket: StreamTicket[_B]) -> tuple[StreamBatch[_B], int]:
-        made: MadeRows[StreamTicket[_B]] | None = None
-        num_bytes = 1
+    def begin(ticket: StreamTicket[_B]) -> Job[StreamBatch[_B]]:
         if ticket.num_rows:
-            try:
-                made, num_bytes = maker.make(ticket)
-            except _AbandonedBatchError:
-                made = None
-        if made is None:
-            return StreamBatch(ticket.ranges, None, np.empty(0, np.int64), ticket.faults), 1
-        return StreamBatch(ticket.ranges, made.batch[0], made.rows, ticket.faults), num_bytes
+            return _StreamJob(maker.begin(ticket), ticket)
+        return CallJob(_make_empty, ticket)
 
     with (
-        closing(Feed(blocks, _make_block, num_threads, _MOST_BYTES, callers_ahead=_BLOCKS_AHEAD)) as made,
+        closing(
+            Feed(blocks, as_jobs(_make_block), num_threads, _MOST_BYTES, callers_ahead=_BLOCKS_AHEAD)
+        ) as made,
         closing(
             Feed(
                 cut_batches(_take_all(made), batch_size),
-                make_batch,
+                begin,
                 num_threads,
                 _MOST_BYTES,
                 callers_ahead=num_threads + 2,
@@ -177,14 +173,26 @@ class StreamedRows(Generic[_B]):
     def __init__(self, most_faults: int) -> None:
         self._most_faults = most_faults
 
-    def fetch(self, ticket: StreamTicket[_B]) -> FetchedRows:
+    def pick(self, ticket: StreamTicket[_B]) -> Picks:
         """Return the rows of a batch."""
-        parts = [
-            take_rows(block.columns, np.arange(start, stop, dtype=np.int64))
-            for block, start, stop in ticket.ranges
-            if start < stop
-        ]
-        return FetchedRows(concat_rows(parts), Picks(np.arange(ticket.num_rows, dtype=np.int64)), {})
+        return Picks(np.arange(ticket.num_rows, dtype=np.int64))
+
+    def fetch(self, ticket: StreamTicket[_B], picks: Picks) -> FetchedRows:
+        """Return the columns of some consecutive rows of a batch."""
+        begin, end = int(picks.rows[0]), int(picks.rows[-1]) + 1
+        parts = []
+        first = 0  # of a block, among the rows of the batch
+        for block, start, stop in ticket.ranges:
+            low, high = max(begin, first), min(end, first + stop - start)
+            if low < high:
+                shift = start - first
+                parts.append(take_rows(block.columns, np.arange(low + shift, high + shift, dtype=np.int64)))
+            first += stop - start
+        return FetchedRows(concat_rows(parts), picks, {})
+
+    def tolerates(self, num_faults: int) -> bool:
+        """Whether a batch can have so many rows that do not fit."""
+        return num_faults <= self._most_faults
 
     def refuse(self, ticket: StreamTicket[_B], picks: Picks, faults: Faults, num_rows: int) -> None:
         """Note rows that do not fit: the consumer decides about them, in the order of the stream."""
@@ -192,9 +200,37 @@ class StreamedRows(Generic[_B]):
         if len(ticket.faults) > self._most_faults or len(ticket.faults) == num_rows:
             raise _AbandonedBatchError
 
-    def name_error(self, error: Exception, ticket: StreamTicket[_B], picks: Picks | None) -> Exception:  # noqa: ARG002
+    def name_error(
+        self,
+        error: Exception,
+        ticket: StreamTicket[_B],  # noqa: ARG002
+        picks: Picks | None,  # noqa: ARG002
+        batch: Picks,  # noqa: ARG002
+    ) -> Exception:
         """Return an error as it is: it is about no row of the stream."""
         return error
+
+
+class _StreamJob(Generic[_B]):
+    """The making of a batch of a stream; one that is given up has no arrays."""
+
+    def __init__(self, job: BatchJob[StreamTicket[_B]], ticket: StreamTicket[_B]) -> None:
+        self._job = job
+        self._ticket = ticket
+        self.num_parts = job.num_parts
+        self.run = job.run
+
+    def finish(self) -> tuple[StreamBatch[_B], int]:
+        """Return the batch, and its size in bytes."""
+        try:
+            made, num_bytes = self._job.finish()
+        except _AbandonedBatchError:
+            return _make_empty(self._ticket)
+        return StreamBatch(self._ticket.ranges, made.batch[0], made.rows, self._ticket.faults), num_bytes
+
+
+def _make_empty(ticket: StreamTicket[_B]) -> tuple[StreamBatch[_B], int]:
+    return StreamBatch(ticket.ranges, None, np.empty(0, np.int64), ticket.faults), 1
 
 
 def _make_block(make: Callable[[], _B]) -> tuple[_B, int]:

@@ -58,8 +58,14 @@ class RowSource(Protocol[_K_contra]):
     Several threads may call it.
     """
 
-    def fetch(self, ticket: _K_contra) -> FetchedRows:
+    def pick(self, ticket: _K_contra) -> Picks:
         """Return the rows of a batch."""
+
+    def fetch(self, ticket: _K_contra, picks: Picks) -> FetchedRows:
+        """Return the columns of some consecutive rows of a batch, without rows that cannot be read."""
+
+    def tolerates(self, num_faults: int) -> bool:
+        """Whether a batch can have so many rows that do not fit; if not, `refuse` raises an error."""
 
     def refuse(self, ticket: _K_contra, picks: Picks, faults: Faults, num_rows: int) -> None:
         """Count rows of a batch that do not fit, or raise an error, depending on the policy.
@@ -71,13 +77,14 @@ class RowSource(Protocol[_K_contra]):
             num_rows: Number of rows fetched for the batch.
         """
 
-    def name_error(self, error: Exception, ticket: _K_contra, picks: Picks | None) -> Exception:
+    def name_error(self, error: Exception, ticket: _K_contra, picks: Picks | None, batch: Picks) -> Exception:
         """Return an error with its path and record, as far as they are known.
 
         Args:
-            error: Original error, which may have only the row number in the batch.
+            error: Original error, which may have only a row number among the rows.
             ticket: Ticket of the batch.
-            picks: Rows of the batch; None if fetching them raised the error.
+            picks: Rows that the number refers to; None if reading raised the error.
+            batch: Rows of the batch.
         """
 
 
@@ -201,6 +208,13 @@ class Supply:
         """Number of bytes read so far."""
         return sum(source.plan.bytes_read for source in self.sources)
 
+    @property
+    def record_bytes(self) -> int:
+        """Mean size of a stored record."""
+        splits = [source.scatter.rows for source in self.sources]
+        num_bytes = sum(shard.index.identity.size for rows in splits for shard in rows.shards)
+        return num_bytes // max(1, sum(map(len, splits)))
+
     def columns(self, picks: Picks) -> Supplied:
         """Return the columns of records, in order; bad records are raised or left out."""
         if picks.sources is None:
@@ -260,14 +274,21 @@ class PlannedRows:
         self._plan = plan
         self._supply = supply
 
-    def fetch(self, ticket: Ticket) -> FetchedRows:
-        """Return the rows of a batch, without records that cannot be read."""
-        picks = self._plan.picks(ticket)
+    def pick(self, ticket: Ticket) -> Picks:
+        """Return the rows of a batch."""
         self._announce(ticket)
+        return self._plan.picks(ticket)
+
+    def fetch(self, ticket: Ticket, picks: Picks) -> FetchedRows:  # noqa: ARG002
+        """Return the columns of some rows of a batch, without records that cannot be read."""
         supplied = self._supply.columns(picks)
         if supplied.kept is not None:
             picks = cut_picks(picks, supplied.kept)
         return FetchedRows(supplied.columns, picks, supplied.faults)
+
+    def tolerates(self, num_faults: int) -> bool:
+        """Whether a batch can have so many bad records."""
+        return not num_faults or any(each.losses.on_error != "raise" for each in self._supply.sources)
 
     def refuse(self, ticket: Ticket, picks: Picks, faults: Faults, num_rows: int) -> None:  # noqa: ARG002
         """Count records that do not fit, or raise the first error, depending on the policy."""
@@ -280,17 +301,17 @@ class PlannedRows:
             # All of many records are bad: the cause is the pipeline.
             raise error from faults[at].__cause__
 
-    def name_error(self, error: Exception, ticket: Ticket, picks: Picks | None) -> Exception:
+    def name_error(self, error: Exception, ticket: Ticket, picks: Picks | None, batch: Picks) -> Exception:
         """Return an error that names its record; a note names the batch, if no file is known."""
         if picks is None:
-            picks = self._plan.picks(ticket)
+            picks = batch
         named = error
         if isinstance(error, FieldError) and error.path is None and error.record is not None:
             at = error.record
             if 0 <= at < len(picks.rows):
                 named = self._source(picks, at).locate(int(picks.rows[at]), error)
         if not isinstance(named, PenstockError) or named.path is None:
-            named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._describe(picks)}")
+            named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._describe(batch)}")
         return named
 
     def _source(self, picks: Picks, at: int) -> SplitSource:

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.build import LoadedSplit, make_loader
 from penstock.batch.options import LoadOptions
-from penstock.columns import CodedColumns
+from penstock.columns import CodedColumns, concat_rows, take_rows
 from penstock.errors import OptionError
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
+from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.pipeline import Pipeline
@@ -92,21 +93,55 @@ class EvaluationPipeline:
         """Raise an error for data whose fields do not fit the pipeline."""
         self._pipeline.check_schema(schema)
 
-    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Run the expensive part of the pipeline."""
-        return self._pipeline.prepare(columns, draws)
+    def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
+        """Return a batch in the making, whose rows come in parts."""
+        inner = self._pipeline.begin(num_rows, num_parts) if self._is_applied else None
+        return _EvaluationBuilder(self._pipeline, inner, self._stored, num_parts)
 
-    def apply(
-        self, columns: CodedColumns, num_rows: int, draws: Draws | None
+
+class _EvaluationBuilder:
+    """A batch for evaluation in the making.
+
+    Args:
+        pipeline: The pipeline, which prepares columns even where it makes no batches.
+        inner: Batch of the pipeline in the making; None if only stored values are requested.
+        stored: Names of the fields whose stored values are requested; with no batch of the pipeline, all.
+        num_parts: Number of parts.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, inner: BatchBuilder | None, stored: tuple[str, ...], num_parts: int
+    ) -> None:
+        self._pipeline = pipeline
+        self._inner = inner
+        self._stored = stored
+        self._columns: list[CodedColumns] = [{}] * num_parts
+
+    def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the pipeline."""
+        if self._inner is None:
+            return self._pipeline.prepare(columns, draws)
+        return self._inner.prepare(first, columns, draws)
+
+    def fill(self, part: int, first: int, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
+        """Transform the rows of a part, and keep their stored values."""
+        if self._inner is None:
+            self._columns[part] = columns
+            return
+        self._inner.fill(part, first, columns, num_rows, draws)
+        self._columns[part] = {name: columns[name] for name in self._stored}
+
+    def finish(
+        self, draws: Draws | None, chosen: NDArray[np.int64] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Return the batch as a single input."""
         if draws is None:
             raise OptionError("draws", expected="the draws of a loader", got="None")
-        if self._is_applied:
-            inputs, targets, _ = self._pipeline.apply(columns, num_rows, draws)
-            columns = {name: columns[name] for name in self._stored}
-            return {_KEY: EvaluationBatch(draws.records, inputs, targets, columns)}, {}, {}
-        return {_KEY: EvaluationBatch(draws.records, {}, {}, columns)}, {}, {}
+        inputs, targets = ({}, {}) if self._inner is None else self._inner.finish(draws, chosen)[:2]
+        columns: CodedColumns = concat_rows(self._columns)
+        if chosen is not None:
+            columns = take_rows(columns, chosen)
+        return {_KEY: EvaluationBatch(draws.records, inputs, targets, columns)}, {}, {}
 
 
 def fit_batch_size(pipeline: Pipeline) -> int:

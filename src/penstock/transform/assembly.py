@@ -243,7 +243,7 @@ class Assembly:
         except PenstockError:
             raise
         except Exception as error:
-            raise self._explain(error, columns, f"field {current!r}") from error.__cause__
+            raise _explain(error, columns, self.fields, f"field {current!r}") from error.__cause__
         return parts
 
     def apply_maps(self, parts: Parts, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
@@ -254,17 +254,7 @@ class Assembly:
             except PenstockError:
                 raise
             except Exception as error:
-                raise self._explain(error, columns, f"map {each.name!r}") from error.__cause__
-
-    def _explain(self, error: Exception, columns: CodedColumns, what: str) -> Exception:
-        """Return the error with a note, or the error that a field is missing."""
-        for name in self.fields:
-            if name not in columns:
-                missing = unknown_name(name, columns)
-                missing.__cause__ = error
-                return missing
-        error.add_note(f"in the transform of {what}")
-        return error
+                raise _explain(error, columns, each.fields, f"map {each.name!r}") from error.__cause__
 
     def _declare(self, part_index: int, outputs: Sequence[Output]) -> None:
         for output in outputs:
@@ -319,3 +309,14 @@ class Assembly:
         return OptionError(
             f"group {name!r}", field=member, expected=expected, got=repr(member), advice=advice
         )
+
+
+def _explain(error: Exception, columns: CodedColumns, fields: Sequence[str], what: str) -> Exception:
+    """Return the error with a note, or the error that a field is missing."""
+    for name in fields:
+        if name not in columns:
+            missing = unknown_name(name, columns)
+            missing.__cause__ = error
+            return missing
+    error.add_note(f"in the transform of {what}")
+    return error

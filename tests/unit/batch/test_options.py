@@ -22,7 +22,7 @@ def test_defaults_are_those_that_the_docstring_tells():
     assert (options.batch_size, options.shuffle, options.seed, options.last) == (32, False, 0, "short")
     assert (options.repeat, options.skip, options.take, options.filter) == (1, 0, None, None)
     assert (options.rank, options.world) == (0, 1)
-    assert options.prefetch_bytes == 64 << 20
+    assert options.prefetch_bytes is None
 
 
 def test_threads_are_the_cores_that_this_process_may_use():

@@ -10,6 +10,7 @@ import pytest
 from penstock.batch.stream import cut_batches, stream_batches
 from penstock.columns import Dense
 from penstock.errors import FieldError
+from penstock.transform.builder import WholeBatch
 
 NO_FAULTS = 1 << 30
 
@@ -35,6 +36,9 @@ class Doubling:
         self.targets, self.weights = {}, {}
         self._prepare, self._apply, self._fail = set(prepare), set(apply), fail
         self.num_applied = 0
+
+    def begin(self, num_rows, num_parts):
+        return WholeBatch(self, num_parts)
 
     def prepare(self, columns, draws):
         assert draws is None

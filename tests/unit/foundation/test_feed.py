@@ -14,11 +14,16 @@ import numpy as np
 import pytest
 
 from penstock.errors import ForkedError
+from penstock.foundation import job_window
 from penstock.foundation import thread_pool as feeds
-from penstock.foundation.thread_pool import Feed
+from penstock.foundation.thread_pool import Feed, as_jobs
 from raising import containing, raises_with
 
 PLENTY = 1 << 40
+
+
+def feed_of(tickets, make, *options, **named):
+    return Feed(tickets, as_jobs(make), *options, **named)
 
 
 def double(ticket):
@@ -67,7 +72,7 @@ def test_things_come_in_the_order_of_tickets_whoever_makes_them(num_threads):
         time.sleep(0.0005 * (ticket % 3))  # those behind are ready first
         return ticket, 100
 
-    assert take_all(Feed(iter(range(1, 61)), make, num_threads, PLENTY)) == list(range(1, 61))
+    assert take_all(feed_of(iter(range(1, 61)), make, num_threads, PLENTY)) == list(range(1, 61))
     assert feed_threads() == []
 
 
@@ -94,7 +99,7 @@ class OwnTickets:
 @pytest.mark.parametrize("ahead", [1, 3, 50])
 def test_tickets_are_read_in_the_thread_of_the_consumer_where_that_is_asked_for(num_threads, ahead):
     tickets = OwnTickets(60)
-    feed = Feed(tickets, double, num_threads, PLENTY, callers_ahead=ahead)
+    feed = feed_of(tickets, double, num_threads, PLENTY, callers_ahead=ahead)
     assert tickets.num_read == 0
     assert feed.take() == 2
     assert tickets.num_read <= ahead
@@ -105,7 +110,7 @@ def test_tickets_are_read_in_the_thread_of_the_consumer_where_that_is_asked_for(
 
 def test_tickets_read_by_the_consumer_wait_for_room():
     tickets = OwnTickets(1000)
-    feed = Feed(tickets, lambda ticket: (ticket, 100), 2, 500, callers_ahead=100)
+    feed = feed_of(tickets, lambda ticket: (ticket, 100), 2, 500, callers_ahead=100)
     for taken in range(1, 100):
         assert feed.take() == taken
         assert tickets.num_read <= taken - 1 + 5  # 500 bytes, and what is taken
@@ -119,7 +124,7 @@ def test_interrupt_while_the_consumer_reads_tickets_comes_at_once_and_ends_the_t
         yield 1
         raise KeyboardInterrupt
 
-    feed = Feed(tickets(), double, 2, PLENTY, callers_ahead=3)
+    feed = feed_of(tickets(), double, 2, PLENTY, callers_ahead=3)
     with pytest.raises(KeyboardInterrupt):
         feed.take()
     assert feed_threads() == []
@@ -127,13 +132,13 @@ def test_interrupt_while_the_consumer_reads_tickets_comes_at_once_and_ends_the_t
 
 @pytest.mark.parametrize("num_threads", [0, 1, 3])
 def test_feed_without_tickets_ends_at_once_and_stays_ended(num_threads):
-    feed = Feed(iter(()), double, num_threads, PLENTY)
+    feed = feed_of(iter(()), double, num_threads, PLENTY)
     assert [feed.take() for _ in range(3)] == [None, None, None]
 
 
 def test_without_threads_nothing_is_made_ahead_of_its_taking():
     made = []
-    feed = Feed(iter(range(1, 9)), lambda ticket: (made.append(ticket) or ticket, 1), 0, PLENTY)
+    feed = feed_of(iter(range(1, 9)), lambda ticket: (made.append(ticket) or ticket, 1), 0, PLENTY)
     assert made == []
     assert (feed.take(), made) == (1, [1])
     assert feed.num_ready == 0
@@ -141,7 +146,7 @@ def test_without_threads_nothing_is_made_ahead_of_its_taking():
 
 def test_window_is_one_more_than_the_threads_until_a_size_is_known():
     gate = Gate()
-    feed = Feed(iter(range(100)), gate, 3, PLENTY)
+    feed = feed_of(iter(range(100)), gate, 3, PLENTY)
     wait_until(lambda: len(gate.begun) == 3)
     assert feed.num_ready == 0
     gate.let(1000)
@@ -150,7 +155,7 @@ def test_window_is_one_more_than_the_threads_until_a_size_is_known():
 
 @pytest.mark.parametrize(("most_bytes", "ahead"), [(0, 2), (199, 2), (200, 2), (500, 5), (PLENTY, 32)])
 def test_window_holds_as_many_as_fit_but_two_at_least_and_32_at_most(most_bytes, ahead):
-    feed = Feed(iter(range(1000)), lambda ticket: (ticket, 100), 2, most_bytes)
+    feed = feed_of(iter(range(1000)), lambda ticket: (ticket, 100), 2, most_bytes)
     wait_until(lambda: feed.num_ready >= ahead)
     time.sleep(0.02)  # if more were to come, they would now
     first = feed.num_ready
@@ -175,7 +180,7 @@ def test_window_of_bytes_holds_where_small_things_and_large_ones_take_turns():
         peak.append(sum(each.size for each in list(alive)))
         return thing, thing.size
 
-    feed = Feed(iter(range(len(sizes))), make, 4, 20_000)
+    feed = feed_of(iter(range(len(sizes))), make, 4, 20_000)
     for _ in sizes:
         assert feed.take() is not None
         time.sleep(0.0005)
@@ -186,7 +191,7 @@ def test_window_of_bytes_holds_where_small_things_and_large_ones_take_turns():
 
 def test_threads_that_wait_are_woken_when_smaller_things_make_room():
     gate = Gate(sizes=[1000] + [1] * 99)
-    feed = Feed(iter(range(100)), gate, 4, 4500)
+    feed = feed_of(iter(range(100)), gate, 4, 4500)
     wait_until(lambda: len(gate.begun) == 4)
     gate.let(1)
     wait_until(lambda: feed.num_ready == 1)  # as large as this one, five are too many: one thread waits
@@ -210,7 +215,7 @@ def test_error_comes_in_its_place_with_its_own_traceback_and_ends_the_feed(num_t
             raise LookupError(f"no {ticket}")
         return ticket, 1
 
-    feed = Feed(iter(range(1, 100)), fail_at_five, num_threads, PLENTY, callers_ahead=callers_ahead)
+    feed = feed_of(iter(range(1, 100)), fail_at_five, num_threads, PLENTY, callers_ahead=callers_ahead)
     assert [feed.take() for _ in range(4)] == [1, 2, 3, 4]
     with raises_with(LookupError, "5") as caught:
         feed.take()
@@ -225,7 +230,7 @@ def test_exceptions_that_are_no_errors_reach_the_consumer_too(num_threads, kind)
     def leave(ticket):
         raise kind("gone")
 
-    feed = Feed(iter([1]), leave, num_threads, PLENTY)
+    feed = feed_of(iter([1]), leave, num_threads, PLENTY)
     with pytest.raises(kind, match="gone"):
         feed.take()
 
@@ -237,7 +242,7 @@ def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads, ca
         yield from (1, 2, 3)
         raise OSError("no more")
 
-    feed = Feed(tickets(), double, num_threads, PLENTY, callers_ahead=callers_ahead)
+    feed = feed_of(tickets(), double, num_threads, PLENTY, callers_ahead=callers_ahead)
     assert [feed.take() for _ in range(3)] == [2, 4, 6]
     with pytest.raises(OSError, match="no more"):
         feed.take()
@@ -245,7 +250,7 @@ def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads, ca
 
 
 def test_consumer_is_told_where_a_thread_dies_while_it_waits_for_room():
-    feed = Feed(iter(range(1000)), double, 2, 0)
+    feed = feed_of(iter(range(1000)), double, 2, 0)
     wait_until(lambda: feed.num_ready == 2)
     threads = feed_threads()
     assert len(threads) == 2
@@ -261,13 +266,13 @@ def test_consumer_is_told_where_a_thread_dies_over_what_it_made(monkeypatch):
         raise MemoryError("no room to put it down")
 
     monkeypatch.setattr(feeds.Window, "deliver", deliver)
-    feed = Feed(iter(range(10)), double, 2, PLENTY)
+    feed = feed_of(iter(range(10)), double, 2, PLENTY)
     with pytest.raises(MemoryError, match="no room to put it down"):
         feed.take()
 
 
 def test_close_ends_threads_that_wait_and_does_nothing_twice():
-    feed = Feed(iter(range(1000)), double, 4, 0)
+    feed = feed_of(iter(range(1000)), double, 4, 0)
     wait_until(lambda: feed.num_ready == 2)
     feed.close()
     assert (feed_threads(), feed.num_ready, feed.take()) == ([], 0, None)
@@ -287,7 +292,7 @@ def test_close_lets_go_of_what_a_thread_makes_afterwards():
         gate(ticket)
         return thing, 1
 
-    feed = Feed(iter(range(10)), make, 1, PLENTY)
+    feed = feed_of(iter(range(10)), make, 1, PLENTY)
     wait_until(lambda: gate.begun == [0])
     threading.Timer(0.05, gate.let, [100]).start()
     feed.close()
@@ -298,7 +303,7 @@ def test_close_lets_go_of_what_a_thread_makes_afterwards():
 def test_close_does_not_wait_for_ever_for_what_takes_for_ever(monkeypatch):
     monkeypatch.setattr(feeds, "_JOIN_SECONDS", 1.0)
     gate = Gate()
-    feed = Feed(iter(range(20)), gate, 10, PLENTY)
+    feed = feed_of(iter(range(20)), gate, 10, PLENTY)
     wait_until(lambda: len(gate.begun) == 10)
     begin = time.monotonic()
     feed.close()
@@ -318,7 +323,7 @@ def test_dropping_a_feed_ends_its_threads_and_frees_what_waited():
         made.append(weakref.ref(thing))
         return thing, 1
 
-    feed = Feed(iter(range(1000)), make, 2, PLENTY)
+    feed = feed_of(iter(range(1000)), make, 2, PLENTY)
     wait_until(lambda: feed.num_ready == 32)
     feed = None
     assert feed_threads() == []
@@ -338,7 +343,7 @@ def test_feed_in_a_ring_can_be_collected_by_one_of_its_own_threads():
 
     gc.disable()
     try:
-        feed = Feed(tickets(), double, 2, 0)
+        feed = feed_of(tickets(), double, 2, 0)
         ring.append(feed)
         feed.ring = ring
         wait_until(lambda: feed.num_ready == 2)
@@ -370,7 +375,7 @@ def test_error_leaves_no_ring_that_only_the_collector_could_undo():
 
     gc.disable()
     try:
-        feed = Feed(iter([1]), make, 1, PLENTY)
+        feed = feed_of(iter([1]), make, 1, PLENTY)
         with contextlib.suppress(ValueError):
             feed.take()
         feed = None
@@ -386,7 +391,7 @@ def test_consumer_that_waits_is_woken_for_what_was_ready_before_it_was_its_turn(
         assert gates[ticket].wait(20)
         return ticket, 1
 
-    feed = Feed(iter(range(2)), make, 2, PLENTY)
+    feed = feed_of(iter(range(2)), make, 2, PLENTY)
     taken = []
     consumers = [threading.Thread(target=lambda: taken.append(feed.take())) for _ in range(3)]
     for consumer in consumers:
@@ -405,7 +410,7 @@ def test_several_consumers_share_what_is_made_and_all_see_the_end():
         time.sleep(0.0003 * (ticket % 4))
         return ticket, 1
 
-    feed = Feed(iter(range(1, 401)), make, 3, PLENTY)
+    feed = feed_of(iter(range(1, 401)), make, 3, PLENTY)
     taken = [[], [], [], []]
     consumers = [threading.Thread(target=lambda into=into: into.extend(take_all(feed))) for into in taken]
     for consumer in consumers:
@@ -419,7 +424,7 @@ def test_several_consumers_share_what_is_made_and_all_see_the_end():
 
 @pytest.mark.parametrize("num_threads", [0, 2])
 def test_another_process_is_refused_and_can_still_end(num_threads):
-    feed = Feed(iter(range(1, 1000)), double, num_threads, PLENTY)
+    feed = feed_of(iter(range(1, 1000)), double, num_threads, PLENTY)
     assert feed.take() == 2
     reader, writer = os.pipe()
     child = os.fork()
@@ -442,7 +447,7 @@ def test_another_process_is_refused_and_can_still_end(num_threads):
 
 
 def test_lock_that_a_thread_held_in_the_parent_does_not_stop_a_child_from_ending():
-    feed = Feed(iter(range(1, 1000)), double, 1, 0)
+    feed = feed_of(iter(range(1, 1000)), double, 1, 0)
     holds, lets_go = threading.Event(), threading.Event()
 
     def hold():
@@ -468,7 +473,7 @@ def test_consumer_that_lets_go_of_what_it_took_frees_it():
     class Thing:
         pass
 
-    feed = Feed(iter(range(100)), lambda ticket: (Thing(), 1), 2, PLENTY)
+    feed = feed_of(iter(range(100)), lambda ticket: (Thing(), 1), 2, PLENTY)
     held = weakref.ref(feed.take())
     wait_until(lambda: held() is None)
     feed.close()
@@ -481,6 +486,98 @@ def test_arrays_are_the_ones_that_were_made():
         made[ticket] = np.full(4, ticket)
         return made[ticket], made[ticket].nbytes
 
-    feed = Feed(iter(range(1, 5)), make, 2, PLENTY)
+    feed = feed_of(iter(range(1, 5)), make, 2, PLENTY)
     for ticket, array in enumerate(take_all(feed), 1):
         assert array is made[ticket]
+
+
+class Parts:
+    """A job of several parts, which notes who did them."""
+
+    def __init__(self, ticket, num_parts, run=None):
+        self.num_parts = num_parts
+        self._ticket = ticket
+        self._run = run
+        self._done = set()
+
+    def run(self, part):
+        if self._run is not None:
+            self._run(self._ticket, part)
+        self._done.add(part)
+
+    def finish(self):
+        assert self._done == set(range(self.num_parts))
+        return (self._ticket, sorted(self._done)), 100
+
+
+@pytest.mark.parametrize("num_threads", [0, 1, 3, 8])
+@pytest.mark.parametrize("num_parts", [1, 2, 7])
+def test_all_parts_of_a_job_are_done_before_it_is_finished(num_threads, num_parts):
+    feed = Feed(iter(range(1, 30)), lambda ticket: Parts(ticket, num_parts), num_threads, PLENTY)
+    assert take_all(feed) == [(ticket, list(range(num_parts))) for ticket in range(1, 30)]
+
+
+def test_all_threads_work_on_the_parts_of_one_job():
+    barrier = threading.Barrier(4, timeout=20)
+    feed = Feed(iter([1]), lambda ticket: Parts(ticket, 4, lambda *_: barrier.wait()), 4, PLENTY)
+    assert take_all(feed) == [(1, [0, 1, 2, 3])]
+
+
+@pytest.mark.parametrize("num_threads", [1, 4])
+def test_of_several_parts_that_fail_the_first_one_counts(num_threads):
+    def run(ticket, part):
+        if ticket == 3 and part in (1, 4):
+            raise ValueError(part)
+
+    feed = Feed(iter(range(1, 9)), lambda ticket: Parts(ticket, 6, run), num_threads, PLENTY)
+    assert [feed.take()[0], feed.take()[0]] == [1, 2]
+    with pytest.raises(ValueError, match="1"):
+        feed.take()
+    assert feed.take() is None
+
+
+@pytest.mark.parametrize("num_threads", [0, 2])
+def test_job_that_cannot_begin_is_an_error_in_its_place(num_threads):
+    def begin(ticket):
+        if ticket == 2:
+            raise LookupError("no such job")
+        return Parts(ticket, 3)
+
+    feed = Feed(iter(range(1, 9)), begin, num_threads, PLENTY)
+    assert feed.take()[0] == 1
+    with pytest.raises(LookupError):
+        feed.take()
+
+
+def test_one_job_is_begun_at_a_time_while_it_has_parts_for_all_threads():
+    begun = []
+    gate = threading.Event()
+
+    def begin(ticket):
+        begun.append(ticket)
+        return Parts(ticket, 64, lambda *_: gate.wait(20))
+
+    feed = Feed(iter(range(1, 100)), begin, 8, None)
+    wait_until(lambda: begun)
+    time.sleep(0.1)
+    assert begun == [1]
+    gate.set()
+    assert feed.take()[0] == 1
+    feed.close()
+
+
+def test_limit_of_bytes_grows_with_the_items_up_to_a_share_of_the_memory(monkeypatch):
+    monkeypatch.setattr(job_window, "_usual_memory", lambda: 8 * 1000 << 20)
+
+    def count_ahead(num_bytes):
+        feed = feed_of(iter(range(1, 100)), lambda ticket: (ticket, num_bytes), 4, None)
+        feed.take()
+        wait_until(lambda: feed.num_ready >= 2)
+        time.sleep(0.3)
+        ready = feed.num_ready
+        feed.close()
+        return ready
+
+    assert count_ahead(1) == 32
+    assert 8 <= count_ahead(50 << 20) <= 12  # enough for four threads, whatever the items take
+    assert 2 <= count_ahead(400 << 20) <= 3  # but no more than an eighth of the memory

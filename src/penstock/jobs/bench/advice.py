@@ -52,7 +52,7 @@ class Measured:
     stats: LoaderStats
     batch_size: int
     batch_bytes: int
-    prefetch_bytes: int
+    prefetch_bytes: int | None
     steps_per_epoch: int
     num_fields: int
     num_records: int
@@ -162,8 +162,8 @@ def _advise_handover(found: Measured) -> str | None:
     if found.busy_share >= _MUCH or found.consumer_share >= _MUCH:
         return None
     threads = found.stats.num_threads
-    fitting = max(2, found.prefetch_bytes // max(1, found.batch_bytes))
-    if fitting < threads:
+    fitting = 2 if found.prefetch_bytes is None else max(2, found.prefetch_bytes // max(1, found.batch_bytes))
+    if found.prefetch_bytes is not None and fitting < threads:
         return (
             f"Prefetch more batches: prefetch_bytes={2 * threads * found.batch_bytes} keeps all {threads} "
             f"threads busy; now only {fitting} batches fit."

@@ -38,6 +38,7 @@ from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.storage.atomic import write_failure
 from penstock.transform.assembly import Faults
+from penstock.transform.builder import WholeBatch
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
@@ -212,6 +213,10 @@ class _LabelCheck:
         self._tasks = tasks
         self.targets = pipeline.targets
         self.weights: dict[str, Output] = {}
+
+    def begin(self, num_rows: int, num_parts: int) -> WholeBatch:  # noqa: ARG002
+        """Return a batch in the making, which is checked as a whole."""
+        return WholeBatch(self, num_parts)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Return prepared columns, and the faults of all rows that are found in one pass."""

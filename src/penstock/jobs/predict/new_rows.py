@@ -24,6 +24,7 @@ from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
 from penstock.model.finite_values import find_faults
 from penstock.transform.assembly import Faults
+from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 
@@ -231,11 +232,24 @@ class _FiniteInputs:
         self._inputs = inputs
         self.targets = inputs.targets
         self.weights = inputs.weights
-        self.apply = inputs.apply
 
-    def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
-        """Do the expensive part of `apply`; return the columns, and the faults of rows."""
-        prepared, faults = self._inputs.prepare(columns, draws)
+    def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
+        """Return a batch in the making, whose rows come in parts."""
+        return _FiniteBatch(self._inputs, self._inputs.begin(num_rows, num_parts))
+
+
+class _FiniteBatch:
+    """A batch in the making whose rows must be finite."""
+
+    def __init__(self, inputs: Pipeline, builder: BatchBuilder) -> None:
+        self._inputs = inputs
+        self._builder = builder
+        self.fill = builder.fill
+        self.finish = builder.finish
+
+    def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
+        """Run the expensive part of the transforms; also report rows that are not finite."""
+        prepared, faults = self._builder.prepare(first, columns, draws)
         return prepared, {**find_faults(prepared, self._inputs), **faults}
 
 
