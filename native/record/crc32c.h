@@ -24,7 +24,7 @@ namespace detail {
 
 using CrcFunction = uint32_t (*)(const uint8_t*, size_t);
 
-// Null where the processor lacks the instruction.
+// Null where the processor lacks the instruction; on x86, also where it lacks PCLMULQDQ.
 extern const CrcFunction crc32c_sse42, crc32c_armv8;
 
 // Table that advances a CRC over `count` zero bytes: what joins the CRCs of neighbouring stretches.

@@ -10,8 +10,9 @@ from penstock import _native
 from wire.frame import crc32c, masked_crc32c
 
 LONGEST = 5000
-# Three stretches of 128 bytes, and of 2048, run side by side: the joints are where a mistake would be.
-JOINTS = [size + around for size in (384, 768, 6144, 12288, 6144 + 384) for around in range(-9, 10)]
+# Three stretches run in parallel: of 128 and 2048 bytes, or of any length from 32 to 1024. A mistake is most
+# likely at the joints.
+JOINTS = [size + around for size in (96, 384, 768, 3072, 6144, 12288, 6144 + 384) for around in range(-9, 10)]
 
 
 @pytest.fixture(scope="module")
