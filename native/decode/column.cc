@@ -66,11 +66,17 @@ int Column::read_plain_scalars(const Structure& structure, const Cell* cells, in
 int Column::read_plain_codes(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {
   const Vocabulary& vocabulary = *spec_.vocabulary;
   int32_t* const out = codes.data() + start;
-  int row = from;
-  for (; row < count && !cells[row].absent() && !cells[row].general(); row++) {
-    out[row] = vocabulary.find_padded(structure.bytes(cells[row]));
+  int stop = from;
+  while (stop < count && !cells[stop].absent() && !cells[stop].general()) stop++;
+  if (!vocabulary.is_large()) {
+    for (int row = from; row < stop; row++) out[row] = vocabulary.find_padded(structure.bytes(cells[row]));
+    return stop;
   }
-  return row;
+  Vocabulary::Lookup lookups[kBlockRows];
+  for (int row = from; row < stop; row++) lookups[row].begin(vocabulary, structure.bytes(cells[row]));
+  for (int row = from; row < stop; row++) lookups[row].touch(vocabulary);
+  for (int row = from; row < stop; row++) out[row] = lookups[row].end(vocabulary);
+  return stop;
 }
 
 int Column::read_plain_strings(const Structure& structure, const Cell* cells, int from, int count, int64_t start) {

@@ -64,8 +64,7 @@ bool Vocabulary::is_long_value(uint32_t number, uint64_t hash, Span value) const
          std::memcmp(arena_.data() + entry.high, value.data, value.size) == 0;
 }
 
-int32_t Vocabulary::find_long(Span value) const noexcept {
-  const uint64_t hash = hash_long(value);
+int32_t Vocabulary::find_long(Span value, uint64_t hash) const noexcept {
   uint32_t at;
   return probe(hash, at, [&](uint32_t number) { return is_long_value(number, hash, value); });
 }

@@ -26,6 +26,7 @@ struct Seeds {
 class Vocabulary {
  public:
   static constexpr size_t kMostValues = size_t{1} << 30;
+  static constexpr size_t kMostSmall = 512;  // values of a vocabulary that stays in the processor's first caches
   static constexpr size_t kShort = 16;  // strings of up to this many bytes are stored in the table itself, as two words
 
   Vocabulary();
@@ -34,17 +35,50 @@ class Vocabulary {
 
   // The number of a value, or -1. Nothing is read past its end.
   int32_t find(Span value) const noexcept {
-    if (PENSTOCK_UNLIKELY(value.size > kShort)) return find_long(value);
+    if (PENSTOCK_UNLIKELY(value.size > kShort)) return find_long(value, hash_long(value));
     const Words words = load_short(value);
-    return find_short(words.low, words.high, value.size);
+    return find_short(words.low, words.high, value.size, hash_short(words.low, words.high));
   }
 
   // The same where kShort bytes past the end of the value may be read, also of an empty one.
   int32_t find_padded(Span value) const noexcept {
-    if (PENSTOCK_UNLIKELY(value.size > kShort)) return find_long(value);
+    if (PENSTOCK_UNLIKELY(value.size > kShort)) return find_long(value, hash_long(value));
     const Words& mask = kMasks.of[value.size];
-    return find_short(load64(value.data) & mask.low, load64(value.data + 8) & mask.high, value.size);
+    const uint64_t low = load64(value.data) & mask.low, high = load64(value.data + 8) & mask.high;
+    return find_short(low, high, value.size, hash_short(low, high));
   }
+
+  // A lookup in three steps, each of which asks for the memory that the next one needs: many values are looked up step
+  // by step, so that they wait for memory together. For values as find_padded() takes them; pays where the vocabulary
+  // is larger than the processor's cache.
+  class Lookup {
+   public:
+    __attribute__((always_inline)) void begin(const Vocabulary& words, Span value) noexcept {
+      value_ = value;
+      if (PENSTOCK_UNLIKELY(value.size > kShort)) {
+        hash_ = words.hash_long(value);
+      } else {
+        const Words& mask = kMasks.of[value.size];
+        low_ = load64(value.data) & mask.low;
+        high_ = load64(value.data + 8) & mask.high;
+        hash_ = words.hash_short(low_, high_);
+      }
+      __builtin_prefetch(words.slots_.data() + (static_cast<uint32_t>(hash_) & words.mask_));
+    }
+    __attribute__((always_inline)) void touch(const Vocabulary& words) const noexcept {
+      const uint32_t found = words.slots_.data()[static_cast<uint32_t>(hash_) & words.mask_] & words.mask_;
+      __builtin_prefetch(words.entries_.data() + found - (found != 0));
+    }
+    int32_t end(const Vocabulary& words) const noexcept {
+      if (PENSTOCK_UNLIKELY(value_.size > kShort)) return words.find_long(value_, hash_);
+      return words.find_short(low_, high_, value_.size, hash_);
+    }
+
+   private:
+    Span value_;
+    uint64_t low_, high_, hash_;
+  };
+  bool is_large() const noexcept { return entries_.size() > kMostSmall; }
 
   size_t size() const noexcept { return entries_.size(); }
   // Stays where it is until the next add().
@@ -107,14 +141,14 @@ class Vocabulary {
       if ((slot & ~mask) == tag && is_same((slot & mask) - 1)) return static_cast<int32_t>((slot & mask) - 1);
     }
   }
-  int32_t find_short(uint64_t low, uint64_t high, uint64_t size) const noexcept {
+  int32_t find_short(uint64_t low, uint64_t high, uint64_t size, uint64_t hash) const noexcept {
     uint32_t at;
-    return probe(hash_short(low, high), at, [&](uint32_t number) {
+    return probe(hash, at, [&](uint32_t number) {
       const Entry& entry = entries_.data()[number];  // no bounds check: slots hold numbers of entries alone
       return entry.low == low && entry.high == high && entry.size == size;
     });
   }
-  int32_t find_long(Span value) const noexcept;
+  int32_t find_long(Span value, uint64_t hash) const noexcept;
   bool is_long_value(uint32_t number, uint64_t hash, Span value) const noexcept;
 
   void place_all(size_t num_slots);

@@ -89,6 +89,22 @@ def test_values_that_are_not_known_are_minus_one():
     assert codes == looked_up == [1, -1, -1, -1, -1, 0, -1, 2, -1, -1, -1]
 
 
+# In a vocabulary of more than 512 values, strings are looked up in steps, a block of 64 rows at a time.
+@pytest.mark.parametrize("num_values", [512, 513, 5000])
+def test_large_vocabularies_find_strings_of_every_length_and_miss_others(num_values):
+    values = [*STRINGS, *(b"%d" % n * (1 + n % 5) for n in range(num_values - len(STRINGS)))]
+    others = [value + b"?" for value in values[::3]]
+    wanted = [value for pair in zip(values, values[::-1], strict=True) for value in pair]
+    wanted[1::7] = [None] * len(wanted[1::7])
+    wanted += others
+    codes, looked_up, mask, faults = both([record(value) for value in wanted], values, required=False)
+    assert codes == looked_up
+    numbers = {value: number for number, value in enumerate(values)}
+    assert codes == [numbers.get(value, -1) for value in wanted]
+    assert mask == [value is not None for value in wanted]
+    assert faults == []
+
+
 def test_empty_vocabulary_knows_nothing():
     assert both([record(b"a"), record(b"")], [])[0] == [-1, -1]
 
