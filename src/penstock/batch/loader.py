@@ -20,6 +20,7 @@ from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
 from penstock.batch.supply import PlannedRows, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
+from penstock.foundation.job_window import max_window_bytes
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
@@ -129,6 +130,18 @@ class Loader:
     def steps_per_epoch(self) -> int:
         """Number of batches in the current epoch; only with buckets do epochs differ."""
         return self._parts.plan.num_steps(self._position[0])
+
+    @property
+    def num_slices(self) -> int:
+        """Number of slices of a full batch; threads make them at the same time."""
+        num_rows = -(-self.options.batch_size // self.options.world)
+        return -(-num_rows // self._maker.slice_rows)
+
+    @property
+    def window_bytes(self) -> int:
+        """Maximum total size of the batches that are ready or in the making, in bytes."""
+        chosen = self.options.prefetch_bytes
+        return max_window_bytes() if chosen is None else chosen
 
     def num_steps(self, epoch: int) -> int:
         """Return the number of batches in an epoch."""

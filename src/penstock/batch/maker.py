@@ -320,7 +320,7 @@ class BatchJob(Generic[_K]):
             except Exception as error:
                 raise self._name(error, picks) from error.__cause__
             else:
-                self._maker.meter.made(0.0, time.perf_counter() - begin)
+                self._maker.meter.finished(time.perf_counter() - begin)
                 return parts, picks
 
     def _raise_first(self, slices: Sequence[_Slice], *, is_read: bool) -> None:

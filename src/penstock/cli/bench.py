@@ -17,8 +17,8 @@ from penstock.batch.stats import STAGES, LoaderStats
 from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import format_count, format_size, print_message, print_table
 from penstock.foundation.terminal import LiveLines, escape
-from penstock.jobs.bench.advice import share_busy
 from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
+from penstock.jobs.bench.measured import Limit, share_busy
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, subtract
 
@@ -27,6 +27,18 @@ _STAGES: Final = {
     "decode": "decoding",
     "transform": "transforming",
     "consumer": "the consumer",
+}
+_LIMITS: Final[dict[Limit, str]] = {
+    "consumer": "the consumer",
+    "none": "none; the threads are busy, and there is one per core",
+    "threads": "the number of threads",
+    "storage": "storage, for which threads wait",
+    "python": "Python code, which runs in one thread at a time",
+    "programs": "other programs, which use the cores",
+    "finish": "the end of each batch, which one thread makes",
+    "memory": "the memory for batches ahead, which holds only few of them",
+    "epochs": "short epochs, each of which starts the threads",
+    "rows": "few rows per batch, which leave little work to divide",
 }
 _SECONDS_BETWEEN: Final = 0.25
 _NUM_RECENT: Final = 5  # drawings that "now" is measured over: one second
@@ -75,10 +87,11 @@ def print_report(report: BenchReport) -> None:
     phases = {_name_phase(report, report.first, "first"): report.first}
     if report.later is not None:
         phases[_name_phase(report, report.later, "second")] = report.later
-    header = ["", "records/s", "MB/s", *STAGES, "busy", "waiting"]
+    header = ["", "records/s", "MB/s", *STAGES, "cores", "busy", "waiting"]
     rows = [[name, *_format_measurements(stats)] for name, stats in phases.items()]
     print_table(header, rows, right=header[1:])
-    print("Stages: thread time per record. Busy: share of thread time. Waiting: share of consumer time.\n")
+    print("Stages: thread time per record. Cores: used by the process. Busy: share of thread time.")
+    print("Waiting: share of consumer time.\n")
     if report.disk_bytes:
         read = format_size(report.disk_bytes)
         print(f"The first epoch read {read} from disk, and the rest from the page cache.")
@@ -88,6 +101,8 @@ def print_report(report: BenchReport) -> None:
         print("Other programs used the CPU meanwhile: the loader can be faster than shown.")
     print(f"Peak memory: {format_size(report.peak_bytes)}, including mapped files.")
     print(f"Bottleneck: {_STAGES[report.bottleneck]}.")
+    used, there = report.judged.cores_used, report.measured.num_cores
+    print(f"Cores used: {used:.1f} of {there}. Limit: {_LIMITS[report.limit]}.")
     print(f"Advice: {report.advice}")
 
 
@@ -99,8 +114,8 @@ def _print_settings(report: BenchReport) -> None:
     threads = format_count(report.judged.num_threads, "thread") if report.judged.num_threads else "no threads"
     fitted = "" if report.fit_seconds is None else f", pipeline fitted in {report.fit_seconds:.1f} s"
     print(
-        f"{format_count(len(report.fields), 'field')}{fitted}; batches of {measured.batch_size:,}, "
-        f"{_ORDERS[measured.shuffle]}, {threads}"
+        f"{format_count(len(report.fields), 'field')}{fitted}; batches of {measured.batch_size:,} in "
+        f"{format_count(measured.num_slices, 'slice')}, {_ORDERS[measured.shuffle]}, {threads}"
     )
     if measured.consumer_seconds:
         print(f"simulated consumer: {1e3 * measured.consumer_seconds:g} ms per batch")
@@ -123,6 +138,7 @@ def _format_measurements(stats: LoaderStats) -> list[str]:
         f"{stats.records_per_second:,.0f}",
         f"{stats.megabytes_per_second:,.1f}",
         *(f"{1e6 * seconds / records:.2f} µs" for seconds in spent),
+        f"{stats.cores_used:.1f}",
         f"{share_busy(stats):.0%}",
         f"{stats.wait_share:.0%}",
     ]
@@ -180,6 +196,7 @@ class LoaderDisplay:
                 "mean", progress.stats.records_per_second, 1e6 * progress.stats.megabytes_per_second
             ),
             *self._draw_bars(recent, seconds),
+            f"{'cores':{_LABEL_CHARS}}{recent.cpu_seconds / seconds:.1f} used",
             self._draw_ready(progress.stats.num_ready),
         ]
         spent = _list_stage_seconds(recent)

@@ -333,7 +333,7 @@ class Window(Generic[_K, _T]):
             return self._most_bytes
         # Enough items that all threads have two parts each to do, while the consumer is served.
         num_items = _SPARE_ITEMS + -(-2 * self._num_threads // max(1, self._num_parts))
-        return min(max(_LEAST_BYTES, num_items * self._usual_bytes), _usual_memory() // _MEMORY_SHARE)
+        return min(max(_LEAST_BYTES, num_items * self._usual_bytes), max_window_bytes())
 
     def _is_past_end(self, number: int) -> bool:
         return self._end is not None and number >= self._end
@@ -348,4 +348,7 @@ class Window(Generic[_K, _T]):
         self._space.notify_all()
 
 
-_usual_memory = cache(usable_memory)
+@cache
+def max_window_bytes() -> int:
+    """Return how large all items that wait may be together at most, where the caller sets no limit."""
+    return usable_memory() // _MEMORY_SHARE

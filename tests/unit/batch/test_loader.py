@@ -12,6 +12,7 @@ from loaded_batches import SCHEMA, freeze_all, numbers_of, open_numbers, payload
 from penstock.batch.loader import Loader
 from penstock.columns import Bytes, Ragged
 from penstock.errors import FieldError, OptionError, SchemaError, StateError, UnknownNameError
+from penstock.foundation.process import usable_memory
 from penstock.read.order import SplitOrder
 from penstock.transform import Output
 from raising import containing, raises_with
@@ -404,10 +405,43 @@ def test_figures_count_what_was_taken(split):
     assert (stats.batches, stats.records, stats.num_threads, stats.num_ready) == (7, TOTAL, 2, 0)
     assert stats.bytes_read == sum(len(payload(i)) + 16 for i in range(TOTAL))
     assert stats.seconds > 0
-    assert min(stats.read_seconds, stats.transform_seconds, stats.wait_seconds) > 0
+    assert min(stats.read_seconds, stats.transform_seconds, stats.wait_seconds, stats.cpu_seconds) > 0
+    assert stats.cores_used == stats.cpu_seconds / stats.seconds
     assert stats.bottleneck in {"read", "decode", "transform", "consumer"}
     list(loader.read(0))  # as a bridge does
     assert loader.stats().batches == 14
+
+
+def test_time_of_maps_is_that_of_finishing_batches(split):
+    def double(columns):
+        time.sleep(0.01)
+        return {"twice": 2 * columns["n"].values}
+
+    pipeline = ps.Pipeline.fit(split, s=None, l=None, w=None)
+    pipeline.map(double, fields=["n"], outputs=[Output("twice", "int64", ())])
+    loader = split.loader(pipeline, batch_size=13, num_threads=2)
+    list(loader)
+    stats = loader.stats()
+    assert 2 * 0.01 <= stats.finish_seconds <= stats.transform_seconds
+
+
+@pytest.mark.parametrize(
+    ("choices", "num_slices"),
+    [
+        ({"batch_size": 1}, 1),
+        ({"batch_size": 512}, 1),
+        ({"batch_size": 513}, 2),
+        ({"batch_size": 1536}, 3),
+        ({"batch_size": 1536, "shard": (0, 2)}, 2),
+    ],
+)
+def test_full_batch_has_slices_of_at_most_512_rows(split, choices, num_slices):
+    assert split.loader(**choices).num_slices == num_slices
+
+
+def test_memory_of_the_window_is_the_one_chosen_or_a_share_of_all(split):
+    assert split.loader(prefetch_bytes=1000).window_bytes == 1000
+    assert split.loader().window_bytes == usable_memory() // 8
 
 
 def test_transform_error_names_file_record_and_field(tmp_path):

@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.batch.stats import LoaderStats
 from penstock.cli.bench import print_report
 from penstock.cli.main import main
-from penstock.jobs.bench.advice import Measured
+from penstock.jobs.bench.measured import Measured
 from penstock.jobs.bench.report import BenchReport
 from penstock.transform.pipeline import Pipeline
 from raising import mentions
@@ -27,6 +27,8 @@ FIRST = LoaderStats(
     read_seconds=0.5,
     decode_seconds=2.0,
     transform_seconds=1.0,
+    finish_seconds=0.5,
+    cpu_seconds=3.0,
     wait_seconds=1.9,
     num_threads=2,
     num_ready=0,
@@ -39,6 +41,8 @@ LATER = LoaderStats(
     read_seconds=0.5,
     decode_seconds=2.0,
     transform_seconds=1.0,
+    finish_seconds=0.5,
+    cpu_seconds=3.0,
     wait_seconds=1.9,
     num_threads=2,
     num_ready=0,
@@ -53,7 +57,8 @@ def make_report(later: LoaderStats | None = LATER, **others) -> BenchReport:
         stats=later or FIRST,
         batch_size=128,
         batch_bytes=1000,
-        prefetch_bytes=1 << 20,
+        num_slices=3,
+        num_fitting=9,
         steps_per_epoch=100,
         num_fields=2,
         num_records=12_800,

@@ -21,6 +21,8 @@ NOTHING = LoaderStats(
     read_seconds=0.0,
     decode_seconds=0.0,
     transform_seconds=0.0,
+    finish_seconds=0.0,
+    cpu_seconds=0.0,
     wait_seconds=0.0,
     num_threads=2,
     num_ready=0,
@@ -51,6 +53,7 @@ def progress_after(seconds: float, num_ready: int = 3) -> LoaderProgress:
         read_seconds=0.5 * seconds,
         decode_seconds=1.0 * seconds,
         transform_seconds=0.1 * seconds,
+        cpu_seconds=1.5 * seconds,
         wait_seconds=0.75 * seconds,
         num_ready=num_ready,
     )
@@ -78,6 +81,7 @@ def test_display_shows_rates_a_bar_a_stage_and_what_is_ready() -> None:
         "decode     ████████████████████░░░░░░░░░░░░░░░░░░░░  50%",
         "transform  ██░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░   5%",
         "waiting    ██████████████████████████████░░░░░░░░░░  75%",
+        "cores      1.5 used",
         "ready      ███ 3 batches",
     ]
 
@@ -151,7 +155,7 @@ def test_second_drawing_replaces_the_first() -> None:
     assert screen.lines == ["opening the files"]
     for _ in range(2):
         display.draw("x", progress_after(1.0))
-        assert len(screen.lines) == 8
+        assert len(screen.lines) == 9
         assert screen.lines[0].startswith("x: epoch")
 
 

@@ -567,7 +567,7 @@ def test_one_job_is_begun_at_a_time_while_it_has_parts_for_all_threads():
 
 
 def test_limit_of_bytes_grows_with_the_items_up_to_a_share_of_the_memory(monkeypatch):
-    monkeypatch.setattr(job_window, "_usual_memory", lambda: 8 * 1000 << 20)
+    monkeypatch.setattr(job_window, "max_window_bytes", lambda: 1000 << 20)
 
     def count_ahead(num_bytes):
         feed = feed_of(iter(range(1, 100)), lambda ticket: (ticket, num_bytes), 4, None)

@@ -6,118 +6,14 @@ In: measurements of a loader and its options. Out: the sentence. The same measur
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from penstock.batch.options import Shuffling
-from penstock.batch.stats import STAGES, LoaderStats
 from penstock.foundation.wording import count
+from penstock.jobs.bench.measured import MUCH, Measured
 
 _FEWEST_BATCHES: Final = 5
-_MUCH: Final = 0.5  # of the time
-_LITTLE: Final = 0.1
-# Data in memory is read in less than this time per record, and by each thread faster than this rate.
-_SLOW_SECONDS: Final = 20e-6
-_SLOW_BYTES_PER_SECOND: Final = 1e9
-# Python calls cost about 10 µs per field and batch, whatever the batch size: they matter up to this time.
+# Python calls cost about 10 µs per field and slice, whatever its size: they matter up to this time.
 _SHORT_SECONDS: Final = 1e-3
-_FEW_STEPS: Final = 8  # starting the threads takes as long as several steps
-_GROWTH: Final = 2  # decoded records are larger: a small number takes one byte stored and eight decoded
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """Measurements that the advice is based on.
-
-    Attributes:
-        stats: Statistics of the measured epochs, without batches that were made but not consumed.
-        batch_size: Number of records per batch.
-        batch_bytes: Size of the arrays of one batch.
-        prefetch_bytes: Maximum total size of the batches that are ready.
-        steps_per_epoch: Number of batches per epoch.
-        num_fields: Number of fields that are read.
-        num_records: Number of records of the split.
-        num_cores: Number of threads that can run at the same time.
-        cache_bytes: Maximum size of a cache in memory.
-        pixel_bytes: Size of the decoded images of one record; 0 without images.
-        shuffle: How the records were shuffled.
-        is_cached: Whether a cache was used.
-        is_compressed: Whether any file is compressed.
-        is_first: Whether `stats` describes the first epoch.
-        is_crowded: Whether other programs were using the cores.
-        slowdown: Time of the first epoch divided by that of a later epoch; None without a later epoch.
-        consumer_seconds: Time that the consumer took per batch.
-    """
-
-    stats: LoaderStats
-    batch_size: int
-    batch_bytes: int
-    prefetch_bytes: int | None
-    steps_per_epoch: int
-    num_fields: int
-    num_records: int
-    num_cores: int
-    cache_bytes: int
-    pixel_bytes: int = 0
-    shuffle: bool | Shuffling = False
-    is_cached: bool = False
-    is_compressed: bool = False
-    is_first: bool = False
-    is_crowded: bool = False
-    slowdown: float | None = None
-    consumer_seconds: float = 0.0
-
-    @property
-    def busy_share(self) -> float:
-        """Share of the time in which the threads were working."""
-        return share_busy(self.stats)
-
-    @property
-    def consumer_share(self) -> float:
-        """Share of the time in which the consumer was working."""
-        spent = self.stats.batches * self.consumer_seconds
-        return min(1.0, spent / self.stats.seconds) if self.stats.seconds else 0.0
-
-    @property
-    def bottleneck(self) -> str:
-        """Slowest stage: "read", "decode", "transform" or "consumer".
-
-        A consumer that does no work is never the bottleneck, even if it hardly waits: in that case the time
-        is spent on starting and ending epochs.
-        """
-        if self.stats.wait_share < _LITTLE and self.consumer_share >= _MUCH:
-            return "consumer"
-        spent = (self.stats.read_seconds, self.stats.decode_seconds, self.stats.transform_seconds)
-        return STAGES[spent.index(max(spent))]
-
-    @property
-    def bytes_per_record(self) -> float:
-        """Number of bytes read per record."""
-        return self.stats.bytes_read / max(1, self.stats.records)
-
-    @property
-    def read_seconds(self) -> float:
-        """Time to read one record."""
-        return self.stats.read_seconds / max(1, self.stats.records)
-
-    @property
-    def fits_cache(self) -> bool:
-        """Whether no cache is used, and one would hold the whole split."""
-        # Pixels dominate the size of records with images.
-        per_record = self.pixel_bytes or _GROWTH * self.bytes_per_record
-        return not self.is_cached and per_record * self.num_records <= self.cache_bytes
-
-    @property
-    def is_slow_storage(self) -> bool:
-        """Whether reading waits for storage, that is, is slower than reading from memory."""
-        return self.read_seconds > _SLOW_SECONDS + self.bytes_per_record / _SLOW_BYTES_PER_SECOND
-
-
-def share_busy(stats: LoaderStats) -> float:
-    """Return the share of the time in which the threads were working."""
-    spent = stats.read_seconds + stats.decode_seconds + stats.transform_seconds
-    there = stats.seconds * max(1, stats.num_threads)
-    return min(1.0, spent / there) if there else 0.0
 
 
 def advise(found: Measured) -> str:
@@ -147,9 +43,9 @@ def _advise_consumer(found: Measured) -> str | None:
 
 
 def _advise_threads(found: Measured) -> str | None:
-    threads, cores = found.stats.num_threads, found.num_cores
-    if threads >= cores or found.busy_share < _MUCH:
+    if found.limit != "threads":
         return None
+    threads, cores = found.stats.num_threads, found.num_cores
     if threads == 0:
         return f"Load batches in background threads: num_threads={cores}, one per core."
     return (
@@ -158,21 +54,53 @@ def _advise_threads(found: Measured) -> str | None:
     )
 
 
-def _advise_handover(found: Measured) -> str | None:
-    if found.busy_share >= _MUCH or found.consumer_share >= _MUCH:
+def _advise_programs(found: Measured) -> str | None:
+    if found.limit != "programs":
         return None
-    threads = found.stats.num_threads
-    fitting = 2 if found.prefetch_bytes is None else max(2, found.prefetch_bytes // max(1, found.batch_bytes))
-    if found.prefetch_bytes is not None and fitting < threads:
-        return (
-            f"Prefetch more batches: prefetch_bytes={2 * threads * found.batch_bytes} keeps all {threads} "
-            f"threads busy; now only {fitting} batches fit."
-        )
-    if found.steps_per_epoch < _FEW_STEPS:
-        steps = count(found.steps_per_epoch, "step")
-        return f"Epochs of {steps} are too short: repeat=None iterates over many epochs without a restart."
-    if found.is_crowded:  # a thread that waits for a core is neither working nor waiting for batches
-        return "Other programs are using the cores: measure again when they have finished."
+    return "Other programs are using the cores: measure again when they have finished."
+
+
+def _advise_maps(found: Measured) -> str | None:
+    is_python = found.limit in ("finish", "python") and found.has_maps
+    if not is_python or found.stats.finish_seconds < MUCH * found.stats.transform_seconds:
+        return None
+    seconds = found.stats.finish_seconds / found.stats.batches
+    return (
+        f"The functions of Pipeline.map take {1e3 * seconds:.1f} ms per batch, and Python runs them in one "
+        "thread at a time: write them with NumPy operations on whole columns, or store their results with "
+        "'penstock convert'."
+    )
+
+
+def _advise_python(found: Measured) -> str | None:
+    if found.limit != "python":
+        return None
+    return (
+        "Threads wait for each other, because Python code runs in one thread at a time: larger batches, such "
+        f"as batch_size={4 * found.batch_size}, and fewer fields need less of it per record."
+    )
+
+
+def _advise_window(found: Measured) -> str | None:
+    if found.limit != "memory":
+        return None
+    return (
+        f"Use smaller batches, such as batch_size={max(1, found.batch_size // 2)}, or increase "
+        f"prefetch_bytes: only {found.num_fitting} batches of {found.batch_bytes / 1e6:.1f} MB fit, too few "
+        f"to keep {count(found.stats.num_threads, 'thread')} busy."
+    )
+
+
+def _advise_epochs(found: Measured) -> str | None:
+    if found.limit != "epochs":
+        return None
+    steps = count(found.steps_per_epoch, "step")
+    return f"Epochs of {steps} are too short: repeat=None iterates over many epochs without a restart."
+
+
+def _advise_rows(found: Measured) -> str | None:
+    if found.limit not in ("finish", "rows"):
+        return None
     return (
         "Most of the time is overhead per batch: larger batches, such as batch_size="
         f"{4 * found.batch_size}, take less time per record."
@@ -245,7 +173,7 @@ def _advise_decode(found: Measured) -> str | None:
 
 def _advise_transform(found: Measured) -> str:
     seconds = found.stats.transform_seconds / found.stats.batches
-    if seconds < _SHORT_SECONDS:
+    if seconds < _SHORT_SECONDS and found.num_slices == 1:
         return (
             f"Use larger batches, such as batch_size={4 * found.batch_size}: the pipeline takes "
             f"{1e6 * seconds:.0f} µs per batch, much of it independent of the batch size."
@@ -262,7 +190,12 @@ _RULES: Final[tuple[Callable[[Measured], str | None], ...]] = (
     _advise_consumer,
     _advise_later_epochs,
     _advise_threads,
-    _advise_handover,
+    _advise_programs,
+    _advise_maps,
+    _advise_python,
+    _advise_window,
+    _advise_epochs,
+    _advise_rows,
     _advise_compressed,
     _advise_block,
     _advise_cache,

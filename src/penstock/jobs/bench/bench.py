@@ -23,7 +23,7 @@ from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError
 from penstock.foundation.process import count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.foundation.wording import list_choices
-from penstock.jobs.bench.advice import Measured
+from penstock.jobs.bench.measured import Measured
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, leave_out_ahead, subtract
 from penstock.jobs.stored_data import open_declared
@@ -139,10 +139,10 @@ class Bench:
         """Load epochs until the requested time or number of batches is reached, and return the report."""
         self._is_crowded = is_crowded()
         disk_bytes = count_disk_bytes()
-        began = time.perf_counter()
+        began = time.perf_counter(), time.process_time()
         first: LoaderStats | None = None
         while True:
-            is_over, stats = self._run_epoch(began)
+            is_over, stats = self._run_epoch(*began)
             if first is None:
                 first = stats
                 disk_bytes = None if disk_bytes is None else (count_disk_bytes() or 0) - disk_bytes
@@ -152,15 +152,15 @@ class Bench:
                 is_filling = self.options.cache is not None
                 return self._report(first if is_filling else leave_out_ahead(first), later, disk_bytes)
 
-    def _run_epoch(self, began: float) -> tuple[bool, LoaderStats]:
+    def _run_epoch(self, began: float, cpu_began: float) -> tuple[bool, LoaderStats]:
         """Load one epoch; return whether the measurement is over, and the statistics so far."""
         pause, most = self.options.consumer_seconds, self.options.batches
         loader = self._loader
         num_taken = loader.stats().batches
-        seconds, is_over = 0.0, False
+        seconds, cpu_seconds, is_over = 0.0, 0.0, False
         with iter(loader) as batches:
             for batch in batches:
-                seconds = time.perf_counter() - began
+                seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
                 num_taken += 1
                 self._batch_bytes = self._batch_bytes or _count_bytes(batch)
                 is_over = num_taken == most or seconds >= self.options.most_seconds
@@ -171,7 +171,7 @@ class Bench:
             # Inside the `with` block the batches that are ready can still be counted. The time is measured
             # here, because threads work before the loader starts its clock: a short epoch would seem to take
             # no time.
-            return is_over, dataclasses.replace(loader.stats(), seconds=seconds)
+            return is_over, dataclasses.replace(loader.stats(), seconds=seconds, cpu_seconds=cpu_seconds)
 
     def _report(self, first: LoaderStats, later: LoaderStats | None, disk_bytes: int | None) -> BenchReport:
         pipeline = self._pipeline
@@ -202,7 +202,8 @@ class Bench:
             stats=first if later is None or is_first else later,
             batch_size=options.batch_size,
             batch_bytes=self._batch_bytes,
-            prefetch_bytes=loader.options.prefetch_bytes,
+            num_slices=loader.num_slices,
+            num_fitting=max(2, loader.window_bytes // max(1, self._batch_bytes)),
             steps_per_epoch=loader.steps_per_epoch,
             num_fields=len(self._fields),
             num_records=len(self.split),
@@ -210,6 +211,7 @@ class Bench:
             cache_bytes=usual_cache_bytes(),
             pixel_bytes=_count_pixels(loader),
             shuffle=options.shuffle,
+            has_maps=isinstance(loader.pipeline, Pipeline) and bool(loader.pipeline.maps),
             is_cached=options.cache is not None,
             is_compressed=self._compression != "none",
             is_first=is_first,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.batch.stats import LoaderStats
-from penstock.jobs.bench.advice import Measured, advise, share_busy
+from penstock.jobs.bench.advice import advise
+from penstock.jobs.bench.measured import Limit, Measured, share_busy
 
 # Statistics that include batches that were made but not consumed.
-_MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds")
-_SUMS: Final = ("batches", "records", "seconds", "wait_seconds", *_MADE)
+_MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds", "finish_seconds")
+_SUMS: Final = ("batches", "records", "seconds", "cpu_seconds", "wait_seconds", *_MADE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,11 @@ class BenchReport:
         return self.measured.bottleneck
 
     @property
+    def limit(self) -> Limit:
+        """What keeps the loader from using more cores."""
+        return self.measured.limit
+
+    @property
     def advice(self) -> str:
         """One sentence on what to change."""
         return advise(self.measured)
@@ -82,6 +88,8 @@ class BenchReport:
             "batch_size": measured.batch_size,
             "shuffle": measured.shuffle,
             "threads": self.judged.num_threads,
+            "cores": measured.num_cores,
+            "slices_per_batch": measured.num_slices,
             "consumer_seconds": measured.consumer_seconds,
             "steps_per_epoch": measured.steps_per_epoch,
             "first_epoch": self._describe(self.first),
@@ -90,6 +98,7 @@ class BenchReport:
             "peak_memory_bytes": self.peak_bytes,
             "crowded": measured.is_crowded,
             "bottleneck": self.bottleneck,
+            "limit": self.limit,
             "advice": self.advice,
         }
 
@@ -99,6 +108,7 @@ class BenchReport:
             **{name: getattr(stats, name) for name in _SUMS},
             "records_per_second": stats.records_per_second,
             "megabytes_per_second": stats.megabytes_per_second,
+            "cores_used": stats.cores_used,
             "busy_share": share_busy(stats),
             "wait_share": stats.wait_share,
         }

@@ -1,50 +1,13 @@
 """One sentence of advice, by the figures alone."""
 
-import dataclasses
-
 import pytest
 
-from penstock.batch.stats import LoaderStats
-from penstock.jobs.bench.advice import Measured, advise, share_busy
+from bench_measurements import IDLE, measured, stats
+from penstock.jobs.bench.advice import advise
 from raising import containing
 
-# Two threads that were at work nine tenths of ten seconds; the consumer did nothing but wait.
-BUSY = LoaderStats(
-    batches=1000,
-    records=128_000,
-    bytes_read=128_000_000,
-    seconds=10.0,
-    read_seconds=0.5,
-    decode_seconds=0.5,
-    transform_seconds=0.5,
-    wait_seconds=9.8,
-    num_threads=2,
-    num_ready=0,
-)
-
-
-def stats(read: float = 0.0, decode: float = 0.0, transform: float = 0.0, **others) -> LoaderStats:
-    seconds = {"read_seconds": read, "decode_seconds": decode, "transform_seconds": transform}
-    return dataclasses.replace(BUSY, **seconds, **others)
-
-
-def measured(found: LoaderStats, **others) -> Measured:
-    facts = {
-        "batch_size": 128,
-        "batch_bytes": 100_000,
-        "prefetch_bytes": 64 << 20,
-        "steps_per_epoch": 1000,
-        "num_fields": 40,
-        "num_records": 128_000,
-        "num_cores": 2,
-        "cache_bytes": 1 << 20,
-    }
-    return Measured(stats=found, **{**facts, **others})
-
-
 SLOW_READS = stats(read=16.0)  # 125 µs a record
-QUICK_READS = stats(read=10.0, records=10**7, bytes_read=10**10)  # 1 µs a record of 1000 bytes
-IDLE = stats(decode=2.0)
+QUICK_READS = stats(read=15.0, records=10**7, bytes_read=10**10)  # 1.5 µs per record of 1000 bytes
 
 
 @pytest.mark.parametrize(
@@ -106,9 +69,45 @@ IDLE = stats(decode=2.0)
         ),
         pytest.param(
             stats(decode=20.0, num_threads=8),
-            {"num_cores": 8, "batch_bytes": 30 << 20},
-            containing("prefetch_bytes=503316480", 8, 2),
-            id="window of large batches",
+            {"num_cores": 8, "batch_bytes": 30_000_000, "num_fitting": 2, "num_slices": 7},
+            containing("batch_size=64", "prefetch_bytes", 2, "30.0 MB", 8),
+            id="memory for few batches",
+        ),
+        pytest.param(
+            stats(decode=20.0, num_threads=8),
+            {"num_cores": 8, "batch_bytes": 30_000_000, "num_fitting": 2, "num_slices": 8},
+            containing("batches", "time", "batch_size=512"),
+            id="memory for few batches of many slices",
+        ),
+        pytest.param(
+            stats(transform=15.0, cpu_seconds=10.0),
+            {},
+            containing("Python", "thread", "batch_size=512", "fields"),
+            id="threads that wait for Python",
+        ),
+        pytest.param(
+            stats(transform=15.0, cpu_seconds=10.0, finish_seconds=8.0),
+            {"has_maps": True},
+            containing("Pipeline.map", "8.0 ms", "NumPy", "'penstock convert'"),
+            id="functions of the user that hold the lock",
+        ),
+        pytest.param(
+            stats(transform=6.0, finish_seconds=6.0),
+            {"has_maps": True},
+            containing("Pipeline.map", "6.0 ms"),
+            id="functions of the user at the end of each batch",
+        ),
+        pytest.param(
+            stats(transform=6.0, finish_seconds=6.0),
+            {},
+            containing("batches", "time", "batch_size=512"),
+            id="joining the slices of small batches",
+        ),
+        pytest.param(
+            stats(decode=18.0, cpu_seconds=10.0),
+            {"is_crowded": True},
+            containing("programs", "measure again"),
+            id="busy threads on a crowded machine",
         ),
         pytest.param(
             IDLE,
@@ -245,34 +244,3 @@ def test_advice_on_compressed_files_that_have_a_copy_is_that_on_plain_ones() -> 
     assert advise(measured(stats(decode=18.0), is_compressed=True, slowdown=1.1)) == containing(
         "fields", "Pipeline.fit(data, name=None)"
     )
-
-
-def test_large_records_from_memory_are_no_slow_storage() -> None:
-    # 100 kB a record in 60 µs is 1.7 GB/s; 1 kB in as long is not.
-    large = stats(read=15.0, records=250_000, bytes_read=250_000 * 100_000)
-    small = stats(read=15.0, records=250_000, bytes_read=250_000 * 1000)
-    assert not measured(large).is_slow_storage
-    assert measured(small).is_slow_storage
-
-
-@pytest.mark.parametrize(("cache_bytes", "fits"), [(2 * 128_000_000, True), (2 * 128_000_000 - 1, False)])
-def test_cache_fits_if_it_holds_the_records_twice(cache_bytes, fits) -> None:
-    assert measured(BUSY, cache_bytes=cache_bytes).fits_cache is fits
-
-
-def test_bottleneck_is_the_most_expensive_stage_or_a_busy_consumer() -> None:
-    assert measured(stats(3.0, 2.0, 1.0)).bottleneck == "read"
-    assert measured(stats(2.0, 3.0, 1.0)).bottleneck == "decode"
-    assert measured(stats(1.0, 2.0, 3.0)).bottleneck == "transform"
-    seldom = stats(1.0, 2.0, 3.0, wait_seconds=0.9)
-    assert measured(seldom, consumer_seconds=0.009).bottleneck == "consumer"
-    assert measured(seldom).bottleneck == "transform"
-    often = stats(1.0, 2.0, 3.0, wait_seconds=1.1)
-    assert measured(often, consumer_seconds=0.008).bottleneck == "transform"
-
-
-def test_share_of_busy_threads_is_of_all_their_time() -> None:
-    assert share_busy(stats(1.0, 2.0, 3.0)) == pytest.approx(0.3)
-    assert share_busy(stats(1.0, 2.0, 3.0, num_threads=0)) == pytest.approx(0.6)
-    assert share_busy(stats(30.0)) == 1.0
-    assert share_busy(stats(seconds=0.0)) == 0.0

@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import math
+import os
 import threading
 import time
+from typing import get_args
 
 import pytest
 
@@ -14,6 +16,7 @@ from penstock.errors import NoSuchPathError, OptionError, UnknownNameError
 from penstock.foundation.process import count_disk_bytes, find_peak_bytes
 from penstock.jobs.bench import bench as bench_module
 from penstock.jobs.bench.bench import prepare_bench
+from penstock.jobs.bench.measured import Limit
 from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import leave_out_ahead, subtract
 from penstock.transform.pipeline import Pipeline
@@ -228,9 +231,11 @@ def test_report_for_machines_is_json_and_has_every_figure(zoo) -> None:
     assert form["first_epoch"]["epochs"] == 1
     assert set(form["first_epoch"]) == {
         *("epochs", "batches", "records", "seconds", "wait_seconds", "bytes_read", "read_seconds"),
-        *("decode_seconds", "transform_seconds", "records_per_second", "megabytes_per_second"),
-        *("busy_share", "wait_share"),
+        *("decode_seconds", "transform_seconds", "finish_seconds", "cpu_seconds", "records_per_second"),
+        *("megabytes_per_second", "cores_used", "busy_share", "wait_share"),
     }
+    assert (form["cores"], form["slices_per_batch"]) == (len(os.sched_getaffinity(0)), 1)
+    assert form["limit"] in get_args(Limit)
     assert form["peak_memory_bytes"] > 1 << 20
     assert form["bottleneck"] in ("read", "decode", "transform", "consumer")
     assert form["advice"].endswith(".")
@@ -251,10 +256,25 @@ DONE = LoaderStats(
     read_seconds=0.3,
     decode_seconds=0.6,
     transform_seconds=0.9,
+    finish_seconds=0.45,
+    cpu_seconds=2.7,
     wait_seconds=0.5,
     num_threads=2,
     num_ready=0,
 )
+
+
+def test_cpu_time_is_measured_over_the_same_time_as_the_epochs(zoo, monkeypatch) -> None:
+    now = [0.0]
+
+    def tick() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr(bench_module.time, "perf_counter", tick)
+    monkeypatch.setattr(bench_module.time, "process_time", lambda: 3.0 * now[0])  # three cores
+    report = run(zoo, batch_size=10, batches=4, num_threads=0, is_stored=True)
+    assert (report.first.cores_used, report.later.cores_used) == (3.0, 3.0)
 
 
 def test_batches_that_were_not_consumed_are_left_out_of_the_figures() -> None:
