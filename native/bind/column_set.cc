@@ -157,12 +157,19 @@ nb::tuple ColumnSet::arrays(size_t field) {
   return nb::make_tuple(values(field, column), offsets, mask);
 }
 
+nb::list ColumnSet::all_arrays() {
+  nb::list all;
+  for (size_t field = 0; field < fields_.size(); field++) all.append(arrays(field));
+  return all;
+}
+
 void bind_columns(nb::module_& m) {
   nb::class_<ColumnSet>(m, "ColumnSet")
       .def(nb::init<size_t, nb::sequence>(), "num_rows"_a, "columns"_a)
       .def("__len__", [](const ColumnSet& self) { return self.fields().size(); })
       .def_prop_ro("num_rows", &ColumnSet::num_rows)
-      .def("arrays", &ColumnSet::arrays, "number"_a);
+      .def("arrays", &ColumnSet::arrays, "number"_a)
+      .def("all_arrays", &ColumnSet::all_arrays);
 }
 
 }  // namespace penstock

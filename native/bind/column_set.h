@@ -30,6 +30,8 @@ class ColumnSet {
   // strings that stay where they were read (arena, stops); of several strings per row (arena, offsets); of steps
   // (values or arena, offsets of strings or None, offsets of steps).
   nb::tuple arrays(size_t field);
+  // The arrays of all fields, in their order.
+  nb::list all_arrays();
 
  private:
   struct Shared {

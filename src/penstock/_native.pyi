@@ -73,6 +73,8 @@ class ColumnSet:
     # (values, row offsets, mask) of a decoded column. Values are an array; of large strings (arena, stops),
     # of several strings per row (arena, offsets), of steps (values, offsets of strings, offsets of steps).
     def arrays(self, number: int) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]: ...
+    # The same of all columns.
+    def all_arrays(self) -> list[tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]]: ...
 
 # Lists of some rows whose length in the batch is not known yet.
 class Piece:

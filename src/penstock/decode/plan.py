@@ -77,8 +77,8 @@ class DecodePlan:
         """
         if self._is_coded:
             raise TypeError("a plan with dictionaries gives coded columns: call decode_coded()")
-        columns, faults = self.decode_coded(segments)
-        return cast("Columns", dict(columns)), faults
+        columns, faults = self._decoder.decode(segments)
+        return cast("Columns", DecodedColumns(self._fields, columns).all_columns()), faults
 
     def decode_coded(
         self, segments: Sequence[_native.Segment] | Sequence[_native.MixedSegment]

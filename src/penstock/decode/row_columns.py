@@ -64,6 +64,11 @@ class DecodedColumns:
             raise KeyError(name) from None
         return self._fields.makers[number](*self.native.arrays(number))
 
+    def all_columns(self) -> dict[str, CodedColumn]:
+        """Return all columns, which is faster than one by one."""
+        fields = zip(self.names, self._fields.makers, self.native.all_arrays(), strict=True)
+        return {name: make(*arrays) for name, make, arrays in fields}
+
 
 class PlainColumns:
     """Columns in memory; their arrays must not change."""

@@ -43,6 +43,15 @@ def test_decoded_columns_have_the_order_and_values_of_the_schema():
         columns["x"]
 
 
+def test_all_columns_at_once_are_those_made_one_by_one():
+    columns = decode(4)
+    together = columns.storage.all_columns()
+    assert list(together) == list(columns)
+    for name, column in columns.items():
+        assert type(together[name]) is type(column)
+        assert [list(row) for row in together[name].arrays()] == [list(row) for row in column.arrays()]
+
+
 @pytest.mark.parametrize("num_bytes", [4, 5000])  # large strings stay where they were read
 def test_column_outlives_the_mapping_that_made_it(num_bytes):
     columns = decode(3, num_bytes)
