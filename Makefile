@@ -39,6 +39,7 @@ test: $(VENV)/.test ## Run all tests, with the same examples of property tests i
 
 test-long: $(VENV)/.test ## Run the property tests with new random examples, and the campaigns that take hours
 	$(BIN)/python -m pytest -m 'hypothesis or long' --hypothesis-profile=fresh --timeout=0
+	$(MAKE) tsan
 
 check: lint types sanitize ## Style, types, and the core under the sanitizers
 
@@ -54,7 +55,7 @@ types: $(VENV)/.check
 ATTACKS := tests/unit/native $(wildcard tests/property/test_core_*.py) tests/property/test_dataset_values.py \
   $(wildcard tests/faults/test_wire_*.py) tests/faults/test_framing.py tests/faults/test_between_frames.py \
   tests/faults/test_compression_faults.py tests/faults/test_file_faults.py tests/faults/test_memory.py \
-  tests/faults/test_policy.py tests/property/test_wire_protobuf.py \
+  tests/faults/test_policy.py tests/property/test_wire_protobuf.py tests/property/test_program.py \
   tests/property/test_png.py tests/unit/decode/test_png.py
 
 # The core built with g++'s address and undefined-behaviour sanitizers: its fuzz targets over mutations of known
@@ -77,11 +78,12 @@ $(SANITIZED)/.installed: $(CORE)
 # copy, which the sanitizer makes itself and does not return from. TensorFlow is in none of these: its own threads are
 # not built for the sanitizer.
 THREADED := -k thread --deselect tests/unit/native/test_mapping.py tests/unit/native tests/unit/decode/test_png.py \
-  tests/unit/read/test_scatter.py tests/unit/read/test_shard.py tests/unit/test_dataset.py
+  tests/unit/read/test_scatter.py tests/unit/read/test_shard.py tests/unit/test_dataset.py \
+  tests/unit/batch/test_maker.py tests/faults/test_loader_threads.py
 
 # Without randomized addresses: of those, the runtime of older compilers finds some in the way.
 tsan: $(TSAN)/.installed ## The core built with the thread sanitizer, under the tests that share it between threads
-	LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" \
+	LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" PENSTOCK_SANITIZED=1 \
 	setarch -R $(TSAN)/bin/python -m pytest -m 'not long' $(THREADED)
 
 $(TSAN)/.installed: $(CORE)

@@ -28,7 +28,7 @@ def load(split, pipeline, **options):
 
 
 @SLICES
-@pytest.mark.parametrize("num_threads", [0, 1, 4])
+@pytest.mark.parametrize("num_threads", [0, 1, 8])
 @pytest.mark.parametrize("options", [{}, {"cache": "memory"}, {"last": "pad"}, {"bucket_by": "l"}])
 def test_batches_do_not_depend_on_slices_and_threads(
     split, pipeline, monkeypatch, slice_rows, num_threads, options
@@ -39,7 +39,7 @@ def test_batches_do_not_depend_on_slices_and_threads(
 
 
 @SLICES
-@pytest.mark.parametrize("num_threads", [0, 4])
+@pytest.mark.parametrize("num_threads", [0, 8])
 def test_stored_values_do_not_depend_on_slices(split, monkeypatch, slice_rows, num_threads):
     expected = load(split, None, num_threads=0)
     monkeypatch.setattr(maker, "MAX_SLICE_ROWS", slice_rows)
@@ -71,7 +71,7 @@ def strict(split):
 
 
 @SLICES
-@pytest.mark.parametrize("num_threads", [0, 1, 4])
+@pytest.mark.parametrize("num_threads", [0, 1, 8])
 def test_error_names_the_first_record_of_the_batch(tmp_path, strict, monkeypatch, slice_rows, num_threads):
     monkeypatch.setattr(maker, "MAX_SLICE_ROWS", slice_rows)
     faulty = open_faulty(write_faulty(tmp_path, unknown=(5, 12)))
@@ -81,7 +81,7 @@ def test_error_names_the_first_record_of_the_batch(tmp_path, strict, monkeypatch
 
 
 @SLICES
-@pytest.mark.parametrize("num_threads", [0, 1, 4])
+@pytest.mark.parametrize("num_threads", [0, 1, 8])
 def test_record_that_cannot_be_read_comes_before_values_that_do_not_fit(
     tmp_path, strict, monkeypatch, slice_rows, num_threads
 ):
@@ -93,7 +93,7 @@ def test_record_that_cannot_be_read_comes_before_values_that_do_not_fit(
 
 
 @SLICES
-@pytest.mark.parametrize("num_threads", [0, 4])
+@pytest.mark.parametrize("num_threads", [0, 8])
 def test_skipped_records_leave_no_gaps(tmp_path, strict, monkeypatch, slice_rows, num_threads):
     path = write_faulty(tmp_path, unknown=(2, 11, 19), damaged=(0, 9, 10))
     expected = freeze_all(open_faulty(path, on_error="skip").loader(strict, batch_size=20, num_threads=0))
