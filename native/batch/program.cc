@@ -106,6 +106,8 @@ std::vector<uint32_t> Program::run(const std::vector<const FieldColumn*>& column
     const Step& step = steps_[i];
     PieceLists* const lists = has_piece(step) ? &piece.lists[next_piece++] : nullptr;
     if (lists != nullptr) lists->offsets.push(0);
+    if (i + 2 < steps_.size()) one.prefetch_offsets(*columns[steps_[i + 2].field]);
+    if (i + 1 < steps_.size()) one.prefetch_values(*columns[steps_[i + 1].field]);
     if (!one.run(step, *columns[step.field], lists)) failed.push_back(static_cast<uint32_t>(i));
   }
   return failed;

@@ -221,6 +221,34 @@ bool ProgramRun::run_texts(const Step& step, const FieldColumn& column, PieceLis
   return true;
 }
 
+void ProgramRun::prefetch_offsets(const FieldColumn& column) const {
+  const int64_t* const offsets = column.is_list ? column.starts : column.begins;
+  if (rows_.index == nullptr || offsets == nullptr) return;
+  for (size_t i = 0; i < rows_.count; i++) __builtin_prefetch(offsets + rows_.index[i]);
+}
+
+void ProgramRun::prefetch_values(const FieldColumn& column) const {
+  if (rows_.index == nullptr) return;
+  if (column.is_list) {
+    if (column.form == FieldColumn::Form::kStrings) return;
+    const size_t bytes = column.width * item_bytes(column.dtype);
+    for (size_t i = 0; i < rows_.count; i++) {
+      const auto start = static_cast<uint64_t>(column.starts[rows_.index[i]]);
+      if (start < column.num_items) __builtin_prefetch(column.values + start * bytes);
+    }
+  } else if (column.form == FieldColumn::Form::kStrings) {
+    for (size_t i = 0; i < rows_.count; i++) {
+      const auto begin = static_cast<uint64_t>(column.begins[rows_.index[i]]);
+      if (begin < column.arena_bytes) __builtin_prefetch(column.arena + begin);
+    }
+  } else {
+    const size_t bytes = column.width * item_bytes(column.dtype);
+    for (size_t i = 0; i < rows_.count; i++) {
+      __builtin_prefetch(column.values + static_cast<size_t>(rows_.index[i]) * bytes);
+    }
+  }
+}
+
 bool ProgramRun::run(const Step& step, const FieldColumn& column, PieceLists* lists) {
   if (step.kind == Step::Kind::kTokenize) return run_texts(step, column, lists);
   if (step.is_list) return run_lists(step, column, lists);

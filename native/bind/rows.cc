@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
 using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Identities = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 }  // namespace
 
@@ -123,6 +124,32 @@ struct BoundRowLocations {
     return nb::make_tuple(as_array<uint32_t>(std::move(which), count), nb::cast(files));
   }
 
+  // All at once, if no file of these rows has changed: (which, files, begins, sizes); None if one has. Each file is
+  // given by its descriptor, size, time of modification and inode.
+  nb::object find_unchanged(const Rows& rows, const Identities& identities) const {
+    static_assert(sizeof(RowLocations::FileIdentity) == 4 * sizeof(int64_t));
+    if (identities.shape(0) != locations.num_files() || identities.shape(1) != 4) {
+      throw nb::value_error("expected four numbers for each file");
+    }
+    const auto* const known = reinterpret_cast<const RowLocations::FileIdentity*>(identities.data());
+    const size_t count = rows.shape(0);
+    Buffer which(count * sizeof(uint32_t)), begins(count * sizeof(uint64_t)), sizes(count * sizeof(uint64_t));
+    std::vector<uint32_t> files;
+    bool found, all_there, is_same = true;
+    {
+      nb::gil_scoped_release unlocked;
+      found = locations.find_files(rows.data(), count, which.as<uint32_t>(), files);
+      all_there = found && locations.find_frames(rows.data(), count, which.as<uint32_t>(), files, begins.as<uint64_t>(),
+                                                 sizes.as<uint64_t>());
+      for (const uint32_t file : files) is_same &= known[file].is_unchanged();
+    }
+    if (!found) throw nb::index_error("there is no such row");
+    if (!all_there) throw nb::value_error("the offsets of a file are not known, or fall");
+    if (!is_same) return nb::none();
+    return nb::make_tuple(as_array<uint32_t>(std::move(which), count), nb::cast(files),
+                          as_array<uint64_t>(std::move(begins), count), as_array<uint64_t>(std::move(sizes), count));
+  }
+
   nb::tuple find_frames(const Rows& rows, const SmallNumbers& which, const std::vector<uint32_t>& files) const {
     const size_t count = rows.shape(0);
     if (which.shape(0) != count) throw nb::value_error("rows and files differ in length");
@@ -155,6 +182,7 @@ void bind_rows(nb::module_& m) {
       .def(nb::init<std::vector<int64_t>>(), "starts"_a)
       .def("set", &BoundRowLocations::set, "file"_a, "offsets"_a)
       .def("find_files", &BoundRowLocations::find_files, "rows"_a)
+      .def("find_unchanged", &BoundRowLocations::find_unchanged, "rows"_a, "identities"_a)
       .def("find_frames", &BoundRowLocations::find_frames, "rows"_a, "which"_a, "files"_a);
 }
 

@@ -1,5 +1,7 @@
 #include "record/row_locations.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 namespace penstock {
@@ -18,6 +20,18 @@ bool RowLocations::find_files(const int64_t* rows, size_t count, uint32_t* which
     which[i] = numbers[file];
   }
   return true;
+}
+
+bool RowLocations::FileIdentity::is_unchanged() const {
+  struct stat now;
+  if (fstat(static_cast<int>(fd), &now) != 0) return false;
+#ifdef __APPLE__
+  const timespec& changed = now.st_mtimespec;
+#else
+  const timespec& changed = now.st_mtim;
+#endif
+  return static_cast<int64_t>(now.st_size) == size && static_cast<int64_t>(now.st_ino) == inode &&
+         int64_t{changed.tv_sec} * 1000000000 + int64_t{changed.tv_nsec} == mtime_nanoseconds;
 }
 
 bool RowLocations::find_frames(const int64_t* rows, size_t count, const uint32_t* which,

@@ -24,6 +24,13 @@ class RowLocations {
   // are met. False if there is no such row.
   bool find_files(const int64_t* rows, size_t count, uint32_t* which, std::vector<uint32_t>& files) const;
 
+  // An open file, and what fstat() reports while it has not changed.
+  struct FileIdentity {
+    int64_t fd, size, mtime_nanoseconds, inode;
+
+    bool is_unchanged() const;
+  };
+
   // Finds the frame of each row. False if the offsets of a file were not set, or fall.
   bool find_frames(const int64_t* rows, size_t count, const uint32_t* which, const std::vector<uint32_t>& files,
                    uint64_t* begins, uint64_t* sizes) const;

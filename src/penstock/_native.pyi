@@ -118,6 +118,11 @@ class RowLocations:
     def set(self, file: int, offsets: NDArray[np.uint64]) -> None: ...
     # (number of each row's file in the list, the files met)
     def find_files(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint32], list[int]]: ...
+    # Both at once: (number of each row's file, files met, begins, sizes); None if a file of these rows has
+    # changed. Files are given as rows of (descriptor, size, time of modification in ns, inode).
+    def find_unchanged(
+        self, rows: NDArray[np.int64], identities: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint32], list[int], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
     # (where the frames begin, their sizes)
     def find_frames(
         self, rows: NDArray[np.int64], which: NDArray[np.uint32], files: Sequence[int]

@@ -6,7 +6,7 @@ are in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -88,15 +88,14 @@ def read_scattered(
     errors: dict[int, PenstockError] = {
         int(wanted[index]): damage.error(shard.path) for index, shard, damage in known
     }
-    kept = np.ones(len(wanted), np.bool_)
-    for index, _, _ in known:
-        kept[index] = False
+    left_out = {index for index, _, _ in known}
     while True:
         for index, error in scatter.lost(wanted).items():
             errors[int(wanted[index])] = error
-            kept[index] = False
-        kept_indexes = np.flatnonzero(kept)
-        rows = wanted if len(kept_indexes) == len(wanted) else wanted[kept_indexes]
+            left_out.add(index)
+        # Most batches have no bad rows, and every microsecond here is one in which other threads wait.
+        kept = _keep_rest(len(wanted), left_out) if left_out else None
+        rows = wanted if kept is None else wanted[kept]
         try:
             segments = scatter.segments(rows)
         except (PathError, ChangedFileError) as error:
@@ -107,10 +106,11 @@ def read_scattered(
             columns, faults = plan.decode_coded(segments)
         if not faults and not errors:
             return columns, None
+        indexes = np.arange(len(wanted)) if kept is None else np.flatnonzero(kept)
         bad = set()
         for fault in faults:
             row = int(rows[fault[0]])
-            kept[kept_indexes[fault[0]]] = False
+            left_out.add(int(indexes[fault[0]]))
             if row in bad:
                 continue
             bad.add(row)
@@ -121,6 +121,13 @@ def read_scattered(
                 losses.add(row, errors[row])
         if not bad:
             return columns, kept
+
+
+def _keep_rest(num_rows: int, left_out: Collection[int]) -> NDArray[np.bool_]:
+    """Return a mask of all rows but some."""
+    kept = np.ones(num_rows, np.bool_)
+    kept[list(left_out)] = False
+    return kept
 
 
 def each_block(rows: Rows, losses: Losses, read: Callable[[int, int, Losses], Iterator[_T]]) -> Iterator[_T]:

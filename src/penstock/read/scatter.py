@@ -6,6 +6,7 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,27 @@ from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
-from penstock.storage.open_file import OpenFile
+from penstock.storage.open_file import MOST_FILES, OpenFile
+
+_Source: TypeAlias = "tuple[int, _native.Buffer | _native.Mapping | None, int]"
 
 # A batch that is spread over more files than these reads those beyond them record by record into memory. Each
 # thread may hold as many at the same time: all together, a quarter of what the process may have open.
 _MOST_OPEN = 512
+
+
+class _OpenFiles(NamedTuple):
+    """All files of a split, open.
+
+    Attributes:
+        sources: The files as the core takes them, in the order of the shards.
+        identities: Descriptor, size, modification time and inode of each file.
+        files: The open files.
+    """
+
+    sources: list[_Source]
+    identities: NDArray[np.int64]
+    files: list[OpenFile]
 
 
 class Scatter:
@@ -39,6 +56,8 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
+        self._opened: dict[int, tuple[OpenFile, _Source]] = {}
+        self._all_open: _OpenFiles | None = None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
@@ -50,18 +69,30 @@ class Scatter:
         """
         if len(wanted) == 0:
             return []
+        ready = self._all_open
+        if ready is not None:
+            found = self._places.find_unchanged(wanted, ready.identities)
+            if found is not None:
+                which, numbers, begins, sizes = found
+                return [([ready.sources[number] for number in numbers], which, begins, sizes, ready.files)]
+            self._forget_open()
+        return self._find_segments(wanted)
+
+    def _find_segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
+        """Return the locations of the frames of rows, file by file."""
         which, numbers = self._places.find_files(wanted)
         shards = [self.rows.shards[number] for number in numbers]
         if not self._known.issuperset(numbers):
             self._learn(numbers)
         begins, sizes = self._places.find_frames(wanted, which, numbers)
-        sources: list[tuple[int, _native.Buffer | _native.Mapping | None, int]] = []
+        sources: list[_Source] = []
         files: list[OpenFile] = []
         for i, shard in enumerate(shards):
             file = shard.file() if len(files) < self._most_open else None
             if file is not None:
                 files.append(file)
                 sources.append((file.fd, self._mapping(numbers[i], file) if self.rows.is_mapped else None, 0))
+                self._note_open(numbers[i], file, sources[-1])
                 continue
             mine = np.flatnonzero(which == i)
             frames = _load(shard, wanted[mine] - self.rows.starts[numbers[i]])
@@ -84,6 +115,7 @@ class Scatter:
             try:
                 shard.check()
             except (PathError, ChangedFileError) as error:
+                self._forget_open()
                 if is_strict:
                     raise
                 self._lost[number] = error
@@ -129,6 +161,34 @@ class Scatter:
             mapping = self._mappings[number] = file.map()
             mapping.read_ahead()  # all of it will be read, in some order
         return mapping
+
+    def _note_open(self, number: int, file: OpenFile, source: _Source) -> None:
+        """Note an open file; once all are open, the core checks in one call that they have not changed."""
+        shards = self.rows.shards
+        if number in self._opened or len(shards) > min(self._most_open, MOST_FILES):
+            return  # more files are not kept open
+        if type(shards[number]) is not Shard:
+            return  # a decompressed copy has another identity than its shard
+        with self._lock:
+            self._opened[number] = (file, source)
+            if len(self._opened) < len(shards) or self._all_open is not None:
+                return
+            opened = [self._opened[i] for i in range(len(shards))]
+            identities = np.array(
+                [
+                    (each.fd, *shard.index.identity[:3])
+                    for (each, _), shard in zip(opened, shards, strict=True)
+                ],
+                np.int64,
+            )
+            self._all_open = _OpenFiles(
+                [source for _, source in opened], identities, [each for each, _ in opened]
+            )
+
+    def _forget_open(self) -> None:
+        with self._lock:
+            self._all_open = None
+            self._opened.clear()
 
     def _learn(self, numbers: list[int]) -> None:
         with self._lock:

@@ -1,5 +1,6 @@
 """Rows of a split in any order: from open files, from mappings, from inflated copies, from memory."""
 
+import os
 import resource
 import threading
 
@@ -258,3 +259,27 @@ def test_split_opened_by_a_data_set_is_the_same_rows(shards):
     split = open_numbers(shards[0].parent)
     assert read(Scatter(split._rows), [3, 24, 0]) == [3, 24, 0]
     assert isinstance(Scatter(split._rows)._places, _native.RowLocations)
+
+
+def test_files_that_are_all_open_are_checked_for_changes_by_the_core(shards):
+    scatter = scatter_of(shards)
+    everything = np.arange(TOTAL, dtype=np.int64)
+    first = scatter.segments(everything)
+    assert scatter._all_open is not None
+    again = scatter.segments(everything)
+    for one, other in zip(first[0][1:4], again[0][1:4], strict=True):
+        assert one.tolist() == other.tolist()
+    assert [source[0] for source in first[0][0]] == [source[0] for source in again[0][0]]
+    changed = shards[1]
+    os.utime(changed, ns=(1, 1))
+    with raises_with(ChangedFileError, path=str(changed)):
+        scatter.segments(everything)
+    assert scatter._all_open is None
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 3), (5, 4)])
+def test_identities_of_another_number_of_files_are_refused(shards, shape):
+    scatter = scatter_of(shards)
+    scatter.segments(np.arange(TOTAL, dtype=np.int64))
+    with pytest.raises(ValueError, match="each file"):
+        scatter._places.find_unchanged(np.zeros(1, np.int64), np.zeros(shape, np.int64))
