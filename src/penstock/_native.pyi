@@ -1,6 +1,6 @@
 """The compiled core. Bytes and arrays in, arrays and numbers out; decode/ and read/ give them meaning."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -425,9 +425,8 @@ ImageRules = tuple[int, int, int, bool, int, int, int, bool, bool, NDArray[np.ui
 # seed, epoch, a number for each purpose, records
 DrawKeys = tuple[int, int, tuple[int, ...], NDArray[np.int64]]
 
-# row, start, stop, height, width, denominator, number of bytes of the pixels, whether it is progressive, and
-# whether its pixels can be decoded into the slot
-PlannedJpeg = tuple[int, int, int, int, int, int, int, bool, bool]
+# row, start, stop, format, height and width of the decoded pixels, denominator, whether it is progressive
+PlannedImage = tuple[int, int, int, int, int, int, int, bool]
 
 # Draws of one purpose, and least and greatest area and aspect ratio
 RandomCrops = tuple[DrawKeys, tuple[float, float, float, float]]
@@ -456,13 +455,14 @@ class ImagePlan:
     def frame(self, row: int) -> tuple[tuple[float, float, float, float], tuple[int, int, int, int], int]: ...
     # height and width; None for a row without an image, or with a fault
     def slot_size(self, row: int) -> tuple[int, int] | None: ...
-    # Sets where the pixels go. Returns what is decoded outside the core: JPEGs; and row, start, stop, format,
-    # height and width of others
-    def bind(
-        self, slots: ImageSlots
-    ) -> tuple[list[PlannedJpeg], list[tuple[int, int, int, int, int, int]]]: ...
-    # Fills the slots of cached images, of rows without an image, and of PNGs; (row, fault) of damaged PNGs
-    def draw(self) -> list[tuple[int, str]]: ...
+    @property
+    def has_jpegs(self) -> bool: ...
+    # Fills all slots that it can: those of cached and missing images, of PNGs, and of JPEGs by calls of
+    # decode(data, space, fastdct, fastupsample, height, width, denominator, buffer, strict). Returns (row,
+    # fault) of damaged PNGs; JPEGs for which `decode` raised a ValueError; and images of other formats
+    def decode(
+        self, slots: ImageSlots, decode: Callable[..., NDArray[np.uint8]] | None, space: str
+    ) -> tuple[list[tuple[int, str]], list[PlannedImage], list[PlannedImage]]: ...
     # Brings decoded pixels to their slot; False if they do not have the size in the header
     def place(self, row: int, pixels: NDArray[np.uint8]) -> bool: ...
 

@@ -130,34 +130,52 @@ class SliceImages:
         Args:
             slots: Array (rows, height, width, channels); or one array for each row, None for rows to skip.
         """
-        jpegs, others = self._plan.bind(slots)
-        damaged = {row: ("png", fault) for row, fault in self._plan.draw()}
-        # Imported late, so that their packages are needed only for such images.
-        try:
-            if jpegs and self._data is not None:
-                from penstock.decode.jpeg import decode_jpegs  # noqa: PLC0415
-
-                found = decode_jpegs(jpegs, self._data, self._rules.channels, slots, self._plan.place)
-                damaged.update((row, ("jpeg", fault)) for row, fault in found.items())
-        except ModuleNotFoundError as error:
-            raise MissingPackageError.from_import(error, "decoding jpeg", "images") from error
-        for row, start, stop, number, height, width in others:
-            format = FORMATS[number - 1]
+        decode, space = None, ""
+        if self._plan.has_jpegs:
+            # Imported late, so that the package is needed only for such images.
             try:
-                self._decode_raster(row, start, stop, format, (height, width))
+                from penstock.decode.jpeg import SPACES, decode_jpeg  # noqa: PLC0415
             except ModuleNotFoundError as error:
-                raise MissingPackageError.from_import(error, f"decoding {format}", "images") from error
-            except ValueError as error:
-                damaged[row] = (format, str(error))
-        for row, (format, fault) in damaged.items():
-            self.faults[row] = PixelError(f"a complete {format}", f"a damaged one ({fault})")
+                raise MissingPackageError.from_import(error, "decoding jpeg", "images") from error
+            decode, space = decode_jpeg, SPACES[self._rules.channels]
+        damaged, refused, others = self._plan.decode(slots, decode, space)
+        for row, fault in damaged:
+            self.faults[row] = _damage("png", fault)
+        for image in (*refused, *others):
+            self._decode_apart(*image)
 
-    def _decode_raster(self, row: int, start: int, stop: int, format: str, size: Size) -> None:
-        from penstock.decode.raster import read_raster  # noqa: PLC0415
+    def _decode_apart(
+        self,
+        row: int,
+        start: int,
+        stop: int,
+        number: int,
+        height: int,
+        width: int,
+        denominator: int,
+        is_progressive: bool,
+    ) -> None:
+        """Decode an image of a rare format, or a JPEG that a strict decoder refused."""
+        format, channels = FORMATS[number - 1], self._rules.channels
+        data = memoryview(b"") if self._data is None else self._data[start:stop]
+        try:
+            if format == "jpeg":
+                from penstock.decode.jpeg import read_jpeg  # noqa: PLC0415
 
-        if self._data is not None:
-            pixels = read_raster(self._data[start:stop], format, size, self._rules.channels)
-            self._plan.place(row, pixels)
+                size = (height, width)
+                pixels = read_jpeg(data, size, channels, denominator, is_progressive=is_progressive)
+            else:
+                from penstock.decode.raster import read_raster  # noqa: PLC0415
+
+                pixels = read_raster(data, format, (height, width), channels)
+        except ModuleNotFoundError as error:
+            raise MissingPackageError.from_import(error, f"decoding {format}", "images") from error
+        except ValueError as error:
+            self.faults[row] = _damage(format, str(error))
+            return
+        if not self._plan.place(row, pixels):
+            size_text = f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+            self.faults[row] = _damage(format, f"{size_text} differ from the size in its header")
 
     def _refuse(self, row: int, fault: int) -> PixelError:
         number, height, width, scans, start, stop = self._plan.header(row)
@@ -182,6 +200,10 @@ class SliceImages:
             return PixelError(f"an image ({wanted})", got)
         advice = f"Use Image(formats=({', '.join(map(repr, (*self._rules.formats, format)))}))."
         return PixelError(wanted, f"a {format}", advice)
+
+
+def _damage(format: str, fault: str) -> PixelError:
+    return PixelError(f"a complete {format}", f"a damaged one ({fault})")
 
 
 def has_turned(column: Column) -> bool:

@@ -70,7 +70,7 @@ def decode_draft(data, denominator, channels=3):
     """Return the pixels of a JPEG at a reduced size."""
     header = _native.read_image_header(data)
     size = (-(-header.height // denominator), -(-header.width // denominator))
-    pixels = read_jpeg(data, size, channels, denominator, None, is_progressive=False)
+    pixels = read_jpeg(data, size, channels, denominator, is_progressive=False)
     assert pixels.shape == (*size, channels)
     return pixels
 

@@ -63,21 +63,81 @@ def test_plan_refuses_arguments_that_do_not_fit(case):
         plan(**arguments)
 
 
-def test_plan_names_the_faults_of_headers_and_draws_the_rest():
+def gray(*calls):
+    """Return a decoder that makes gray pixels, and notes the buffers that it gets."""
+
+    def decode(data, space, *options):
+        fastdct, fastupsample, height, width, _, buffer, strict = options
+        assert (space, fastdct, fastupsample, strict) == ("RGB", False, False, True)
+        for call in calls:
+            call(bytes(data), buffer)
+        pixels = np.frombuffer(buffer, np.uint8, height * width * 3).reshape(height, width, 3)
+        pixels[:] = 9
+        return pixels
+
+    return decode
+
+
+def refuse(*_):
+    raise ValueError("damaged")
+
+
+def test_plan_names_the_faults_of_headers_and_decodes_the_rest():
     made = plan()
     assert len(made) == 5
+    assert made.has_jpegs
     assert made.faults() == [(2, 1)]
     assert made.header(0) == (1, 20, 30, 0, int(SPANS[1][0]), int(SPANS[2][0]))
     assert [made.slot_size(row) for row in range(5)] == [(8, 9), (8, 9), None, (8, 9), (8, 9)]
     out = np.zeros((5, 8, 9, 3), np.uint8)
-    jpegs, others = made.bind(out)
-    assert [each[0] for each in jpegs] == [0, 4]
-    assert jpegs[0][3:] == (20, 30, 1, 1800, False, False)
-    assert others == []
-    ((row, fault),) = made.draw()
+    files = []
+    damaged, refused, others = made.decode(out, gray(lambda data, _: files.append(data)), "RGB")
+    assert (refused, others) == ([], [])
+    assert files == [FILES[0], FILES[4]]
+    ((row, fault),) = damaged
     assert (row, "IDAT" in fault) == (3, True)
     assert np.array_equal(out[1], scene(8, 9))
-    assert not out[[0, 2]].any()
+    assert (out[[0, 4]] == 9).all()
+    assert not out[2].any()
+
+
+def test_jpegs_that_the_decoder_refuses_are_returned():
+    made = plan()
+    out = np.zeros((5, 8, 9, 3), np.uint8)
+    _, refused, _ = made.decode(out, refuse, "RGB")
+    starts, stops = (each.tolist() for each in SPANS[1:])
+    # As stored: the second one is turned.
+    assert refused == [
+        (0, starts[0], stops[0], 1, 20, 30, 1, False),
+        (4, starts[4], stops[4], 1, 8, 9, 1, False),
+    ]
+    smaller = gray()
+    _, refused, _ = made.decode(out, lambda *rest: smaller(*rest)[:-1], "RGB")
+    assert [each[0] for each in refused] == [0, 4]
+
+    def fail(*_):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        made.decode(out, fail, "RGB")
+    with pytest.raises(TypeError):
+        made.decode(out, None, "RGB")
+
+
+def test_jpeg_of_the_size_of_its_slot_is_decoded_there():
+    def find(height, width):
+        buffers = []
+        made = plan(
+            rules=(*RULES[:4], height, width, *RULES[6:]),
+            encoded=strings([jpeg(scene(height, width))]).spans(),
+        )
+        out = np.zeros((1, height, width, 3), np.uint8)
+        made.decode(out, gray(lambda _, buffer: buffers.append(buffer)), "RGB")
+        assert (out == 9).all()
+        return [np.shares_memory(buffer, out) for buffer in buffers]
+
+    assert find(8, 9) == [True]
+    assert find(8, 32) == [False]  # rows of whole vectors, for which the decoder bypasses the cache
 
 
 def test_plan_places_pixels_of_the_size_in_the_header_alone():
@@ -87,7 +147,8 @@ def test_plan_places_pixels_of_the_size_in_the_header_alone():
     for row in (0, 1, 2, 5):
         with raises_with(ValueError, "row"):  # there are no slots yet, or never
             made.place(row, pixels)
-    made.bind(out)
+    made.decode(out, refuse, "RGB")
+    out[:] = 0
     assert not made.place(0, pixels[:19])
     assert not out.any()
     with raises_with(ValueError, "pixels channels"):
@@ -96,13 +157,9 @@ def test_plan_places_pixels_of_the_size_in_the_header_alone():
         made.place(0, pixels[:, ::-1])
     assert made.place(0, pixels)
     assert (out[0] == 9).all()
-    whole = plan(is_whole=True)
-    slots = [np.zeros((20, 30, 3), np.uint8), *[None] * 4]
-    assert whole.bind(slots)[0][0][-1]  # it may be decoded there
+    base = np.zeros(5 * 8 * 9 * 3 + 1800, np.uint8)
+    made.decode(base[: 5 * 8 * 9 * 3].reshape(5, 8, 9, 3), refuse, "RGB")
     with raises_with(ValueError, "pixels overlap"):
-        made.bind(np.zeros((7, 8, 9, 3), np.uint8)[:5])
-        base = np.zeros(5 * 8 * 9 * 3 + 1800, np.uint8)
-        made.bind(base[: 5 * 8 * 9 * 3].reshape(5, 8, 9, 3))
         made.place(0, base[100 : 100 + 1800].reshape(20, 30, 3))
 
 
@@ -110,9 +167,9 @@ def test_slots_that_cannot_be_written_are_refused():
     frozen = np.zeros((5, 8, 9, 3), np.uint8)
     frozen.flags.writeable = False
     with raises_with(ValueError, "slots"):
-        plan().bind(frozen)
+        plan().decode(frozen, refuse, "RGB")
     with raises_with(ValueError, "slots 8 9 pixels"):
-        plan().bind(np.zeros((5, 9, 8, 3), np.uint8))
+        plan().decode(np.zeros((5, 9, 8, 3), np.uint8), refuse, "RGB")
 
 
 def test_row_without_an_image_is_filled():
@@ -120,8 +177,7 @@ def test_row_without_an_image_is_filled():
     made = plan(present=present)
     assert made.faults() == []
     out = np.zeros((5, 8, 9, 3), np.uint8)
-    made.bind(out)
-    assert made.draw() == []
+    assert made.decode(out, gray(), "RGB") == ([], [], [])
     assert (out[2:4] == FILL).all()
 
 
@@ -129,14 +185,13 @@ def test_cached_images_are_copied_or_cropped():
     images = [scene(8, 9, seed) for seed in range(5)]
     out = np.zeros((5, 8, 9, 3), np.uint8)
     made = plan(images=images, encoded=None)
-    assert made.bind(out) == ([], [])
-    assert made.draw() == []
+    assert not made.has_jpegs
+    assert made.decode(out, None, "") == ([], [], [])
     assert np.array_equal(out, np.stack(images))
     whole = (CROP[0], (1.0, 1.0, 9 / 8, 9 / 8))
     out[:] = 0
     made = plan(images=images, encoded=None, crop=whole)
-    made.bind(out)
-    made.draw()
+    made.decode(out, None, "")
     assert np.array_equal(out, np.stack(images))
 
 
@@ -182,8 +237,7 @@ def test_threads_fill_the_rows_of_one_array():
         spans = (arena, starts[first:last], starts[first + 1 : last + 1])
         rows = records[first:last]
         made = plan(encoded=spans, crop=((7, 0, (3,), rows), CROP[1]))
-        made.bind(out[first:last])
-        assert made.draw() == []
+        assert made.decode(out[first:last], None, "") == ([], [], [])
         _native.augment(out[first:last], CHANGES, FILL, (*KEYS[:3], rows))
 
     whole, parts = (np.zeros((24, 8, 9, 3), np.uint8) for _ in range(2))
