@@ -9,6 +9,7 @@
 #include "bind/arguments.h"
 #include "write/compose.h"
 #include "write/digest.h"
+#include "write/digest_lanes.h"
 #include "write/encode.h"
 #include "write/hash.h"
 #include "write/moments.h"
@@ -289,6 +290,8 @@ nb::object hash_rows(const Encoder& encoder, nb::sequence given, size_t num_rows
   return as_hashes(sums);
 }
 
+constexpr size_t kFingerprints = 4;
+
 // The digest of a byte string, as bytes.
 nb::bytes digest_of(nb::handle data) {
   const BytesView view(data);
@@ -298,6 +301,33 @@ nb::bytes digest_of(nb::handle data) {
     digest = digest_bytes(view.span());
   }
   return nb::bytes(reinterpret_cast<const char*>(digest.words), kDigestBytes);
+}
+
+// The hash of each value, and its digest as two words.
+nb::tuple fingerprint(nb::sequence given) {
+  std::vector<std::unique_ptr<BytesView>> views;
+  std::vector<Span> values;
+  for (nb::handle each : given) {
+    views.push_back(std::make_unique<BytesView>(each));
+    values.push_back(views.back()->span());
+  }
+  GrowableArray<uint64_t> hashes, digests;
+  auto* const hash_words = hashes.room(values.size());
+  auto* const digest_words = digests.room(2 * values.size());
+  {
+    nb::gil_scoped_release unlocked;
+    std::vector<Digest> found(kFingerprints);
+    // A few at a time: what was hashed is still in the cache when its digest is computed.
+    for (size_t first = 0; first < values.size(); first += kFingerprints) {
+      const size_t count = std::min(kFingerprints, values.size() - first);
+      for (size_t i = 0; i < count; i++) hash_words[first + i] = hash_bytes(values[first + i]);
+      digest_values(values.data() + first, count, found.data());
+      std::memcpy(digest_words + 2 * first, found.data(), count * kDigestBytes);
+    }
+  }
+  hashes.advance(values.size());
+  digests.advance(2 * values.size());
+  return nb::make_tuple(as_array<uint64_t>(hashes), as_array<uint64_t>(digests));
 }
 
 // `wanted` has (number, whether its strings go in by their own digests) of each field.
@@ -430,6 +460,7 @@ nb::object gather(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
 void bind_writing(nb::module_& m) {
   m.def("hash_bytes", [](nb::object data) { return hash_bytes(BytesView(data).span()); }, "data"_a);
   m.def("digest_bytes", &digest_of, "data"_a);
+  m.def("fingerprint", &fingerprint, "values"_a);
   m.def("hash_strings", &hash_strings, "arena"_a, "starts"_a, "stops"_a);
   m.def("mix_rows", &mix_rows, "seed"_a, "first_row"_a, "num_rows"_a);
   m.def("mix_hashes", &mix_hashes, "seed"_a, "hashes"_a);

@@ -15,6 +15,7 @@
 
 #if defined(__x86_64__)
 #define PENSTOCK_AVX2 __attribute__((target("avx2")))
+#define PENSTOCK_AVX512 __attribute__((target("avx512f,avx512vl")))
 #define PENSTOCK_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
 namespace penstock {
@@ -24,6 +25,9 @@ inline bool has_sse41() { return __builtin_cpu_init(), __builtin_cpu_supports("s
 inline bool has_sse42() { return __builtin_cpu_init(), __builtin_cpu_supports("sse4.2") != 0; }
 inline bool has_pclmul() { return has_sse41() && __builtin_cpu_supports("pclmul") != 0; }
 inline bool has_avx2() { return __builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0; }
+inline bool has_avx512() {
+  return __builtin_cpu_init(), __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
 inline bool has_bmi2() { return __builtin_cpu_init(), __builtin_cpu_supports("bmi2") != 0; }
 
 // The first two generations of Zen have the instruction in microcode, slower than shifts.

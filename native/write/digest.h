@@ -79,7 +79,8 @@ namespace detail {
 // Compresses `num_stripes` times one block of each leaf; none of them is a last one.
 using CompressStripes = void (*)(uint64_t* states, const uint8_t* stripes, size_t num_stripes);
 void compress_stripes(uint64_t* states, const uint8_t* stripes, size_t num_stripes);
-extern const CompressStripes compress_stripes_avx2;  // null where it cannot be used
+extern const CompressStripes compress_stripes_avx2;    // null where the processor lacks AVX2
+extern const CompressStripes compress_stripes_avx512;  // null where the processor lacks AVX-512 F or VL
 
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "write/digest.h"
+#include "write/digest_lanes.h"
 #include "write/encode.h"
 
 namespace penstock {
@@ -23,7 +24,47 @@ char letter_of(const EncodeField& field, const EncodeColumn& column, bool is_lar
   }
 }
 
-void add_string(Span value, Blake2b& out) {
+// The bytes of some rows, which are hashed together. Rows are hashed when they fill a part of the second-level cache;
+// large rows, when there are enough for all lanes.
+class Messages {
+ public:
+  void add(Span bytes) {
+    if (PENSTOCK_UNLIKELY(bytes.size > bytes_.size() - size_)) bytes_.resize(2 * (size_ + bytes.size) + kFullBytes);
+    if (bytes.size != 0) std::memcpy(bytes_.data() + size_, bytes.data, bytes.size);
+    size_ += bytes.size;
+  }
+  template <typename T>
+  void add_value(T value) {
+    add({reinterpret_cast<const uint8_t*>(&value), sizeof value});
+  }
+
+  void end_row() { ends_.push_back(size_); }
+  bool is_full() const { return size_ >= kFullBytes && (ends_.size() >= kFullRows || size_ >= kMostBytes); }
+
+  // Sets the digest of each row; returns how many there were.
+  size_t digest(Digest* out) {
+    std::vector<Span> rows;
+    rows.reserve(ends_.size());
+    size_t begin = 0;
+    for (size_t end : ends_) {
+      rows.push_back({bytes_.data() + begin, end - begin});
+      begin = end;
+    }
+    digest_messages(rows.data(), rows.size(), out);
+    size_ = 0;
+    ends_.clear();
+    return rows.size();
+  }
+
+ private:
+  static constexpr size_t kFullBytes = 256 << 10, kMostBytes = 8 << 20, kFullRows = 64;
+
+  std::vector<uint8_t> bytes_;
+  size_t size_ = 0;
+  std::vector<size_t> ends_;
+};
+
+void add_string(Span value, Messages& out) {
   out.add_value(static_cast<uint64_t>(value.size));
   out.add(value);
 }
@@ -31,7 +72,7 @@ void add_string(Span value, Blake2b& out) {
 // The zeros are equal, and so is every NaN, as in the hash of a row. Numbers in lists are taken as they lie in memory,
 // which is how the hash takes them.
 template <typename T>
-void add_number(T value, Blake2b& out) {
+void add_number(T value, Messages& out) {
   out.add_value(std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value + T{0});
 }
 
@@ -40,7 +81,7 @@ class RowBytes {
   RowBytes(const EncodeField& field, const EncodeColumn& column, char letter)
       : field_(field), column_(column), letter_(letter) {}
 
-  void add(int64_t row, Blake2b& out) const {
+  void add(int64_t row, Messages& out) const {
     switch (letter_) {
       case 'i':
         out.add_value(column_.ints[row]);
@@ -72,7 +113,7 @@ class RowBytes {
 
  private:
   // By its digest, which is all that is known of a deferred value.
-  void add_large(int64_t row, Blake2b& out) const {
+  void add_large(int64_t row, Messages& out) const {
     if (field_.source == Source::kDeferred) {
       out.add_value(column_.content_digests[2 * row]);
       out.add_value(column_.content_digests[2 * row + 1]);
@@ -81,7 +122,7 @@ class RowBytes {
     }
   }
 
-  void add_list(std::pair<int64_t, int64_t> range, Blake2b& out) const {
+  void add_list(std::pair<int64_t, int64_t> range, Messages& out) const {
     const auto [first, last] = range;
     const auto count = static_cast<uint64_t>(last - first);
     out.add_value(count);
@@ -94,7 +135,7 @@ class RowBytes {
     }
   }
 
-  void add_steps(int64_t row, Blake2b& out) const {
+  void add_steps(int64_t row, Messages& out) const {
     const auto [first, last] = column_.values_of(row);
     out.add_value(static_cast<uint64_t>(last - first));
     for (int64_t step = first; step < last; step++) add_list(column_.values_of_step(step), out);
@@ -121,28 +162,31 @@ void Encoder::digest_rows(const std::vector<DigestField>& wanted, const std::vec
   // Which fields a row has comes first, as one digest, which is the same for most rows in turn.
   std::vector<bool> present(wanted.size(), true), previous;
   Digest layout;
+  Messages messages;
   for (int64_t row = 0; row < num_rows; row++) {
     if (!is_complete) {
       for (size_t i = 0; i < wanted.size(); i++) present[i] = columns[wanted[i].number].has(row);
     }
     if (row == 0 || (!is_complete && present != previous)) {
-      Blake2b names;
+      Messages names;
       for (size_t i = 0; i < wanted.size(); i++) {
         if (!present[i]) continue;
         const std::string& key = fields_[wanted[i].number].key;
         if (is_named) add_string({reinterpret_cast<const uint8_t*>(key.data()), key.size()}, names);
         names.add_value(letters[i]);
       }
-      layout = names.finish();
+      names.end_row();
+      names.digest(&layout);
       previous = present;
     }
-    Blake2b digest;
-    digest.add_value(layout);
+    messages.add_value(layout);
     for (size_t i = 0; i < wanted.size(); i++) {
-      if (present[i]) values[i].add(row, digest);
+      if (present[i]) values[i].add(row, messages);
     }
-    out[row] = digest.finish();
+    messages.end_row();
+    if (messages.is_full()) out += messages.digest(out);
   }
+  messages.digest(out);
 }
 
 }  // namespace penstock

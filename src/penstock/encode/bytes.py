@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,10 @@ def read_file(path: str) -> bytes:
         os.close(descriptor)
 
 
-def fingerprint(values: Iterable[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def fingerprint(values: Sequence[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the hash and the digest of each value, as `penstock.storage.deferred.Deferred` stores them."""
-    pairs = [(_native.hash_bytes(value), _native.digest_bytes(value)) for value in values]
-    hashes = np.array([each for each, _ in pairs], np.uint64)
-    digests = np.frombuffer(b"".join(each for _, each in pairs), np.uint64)
-    return hashes, digests.reshape(len(pairs), 2)
+    hashes, digests = _native.fingerprint(values)
+    return hashes, digests.reshape(-1, 2)
 
 
 def explain(error: OSError) -> str:

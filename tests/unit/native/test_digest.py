@@ -71,6 +71,23 @@ def test_digest_bytes_in_many_threads_gives_the_same_digests():
     assert [found[number] for number in range(8)] == list(map(expected, data))
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [],
+        [0],
+        [40_960] * 7,
+        [5000, 1 << 20, 4096, 7, 4097, 300_000, 0, 4608],
+        list(range(4000, 6000, 37)),
+    ],
+)
+def test_fingerprint_gives_the_hash_and_digest_of_each_value_by_itself(sizes):
+    values = [np.random.default_rng(number).bytes(size) for number, size in enumerate(sizes)]
+    hashes, digests = _native.fingerprint(values)
+    assert hashes.tolist() == list(map(_native.hash_bytes, values))
+    assert digests.tobytes() == b"".join(map(expected, values))
+
+
 def strings(*values: bytes, present: list[bool] | None = None) -> Bytes:
     offsets = np.cumsum([0, *map(len, values)])
     mask = None if present is None else np.array(present)
@@ -169,6 +186,26 @@ def test_row_digest_of_one_unnamed_number_is_stable():
     wanted = expected(layout + np.int64(5).tobytes())
     found = digest({"a": f.Number("int64")}, {"a": Dense(np.array([5]))}, is_named=False)
     assert np.array(found[0], np.uint64).tobytes() == wanted
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [3],
+        [0, 1, 2],
+        np.random.default_rng(1).integers(0, 70, 20_000).tolist(),  # of one block and of several
+        [20_000, 5, 0, *[40_000] * 30, 1, 150_000, *range(300)],
+    ],
+)
+def test_row_digests_of_many_lists_are_those_of_each_list_by_itself(lengths):
+    offsets = np.cumsum([0, *lengths])
+    values = np.random.default_rng(len(lengths)).integers(-(2**60), 2**60, int(offsets[-1]))
+    found = digest({"a": f.Sequence("int64")}, {"a": Ragged(values, offsets)}, is_named=False)
+    layout = hashlib.blake2b(b"I", digest_size=16).digest()
+    for row, words in enumerate(found):
+        part = values[offsets[row] : offsets[row + 1]]
+        message = layout + np.int64(len(part)).tobytes() + part.tobytes()
+        assert np.array(words, np.uint64).tobytes() == hashlib.blake2b(message, digest_size=16).digest()
 
 
 def test_digest_of_a_deferred_column_without_digests_is_refused():
