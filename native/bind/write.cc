@@ -13,6 +13,7 @@
 #include "write/encode.h"
 #include "write/hash.h"
 #include "write/moments.h"
+#include "write/sha256.h"
 #include "write/value_counter.h"
 
 using namespace nb::literals;
@@ -433,6 +434,26 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
   return nb::make_tuple(as_array<uint8_t>(out), as_array<int64_t>(frame_sizes), fault_list);
 }
 
+void add_to_hash(Sha256& hash, nb::handle data) {
+  const BytesView view(data);
+  nb::gil_scoped_release unlocked;
+  hash.add(view.span());
+}
+
+// Adds to two different hashes at once.
+void add_to_two(Sha256& one, nb::handle data, Sha256& other, nb::handle other_data) {
+  need(&one != &other, "expected two different hashes");
+  const BytesView view(data), other_view(other_data);
+  nb::gil_scoped_release unlocked;
+  Sha256::add_two(one, view.span(), other, other_view.span());
+}
+
+nb::bytes digest_of_hash(const Sha256& hash) {
+  uint8_t out[Sha256::kDigestBytes];
+  hash.digest(out);
+  return nb::bytes(reinterpret_cast<const char*>(out), sizeof out);
+}
+
 // Byte strings from any arenas, concatenated.
 nb::object gather(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes) {
   const auto blocks = arenas_of(arenas);
@@ -469,6 +490,13 @@ void bind_writing(nb::module_& m) {
   m.def("measure_doubles", &measure<double>, "values"_a, "keep"_a.none());
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
+
+  m.def("has_sha256_instructions", &has_sha256_instructions);
+  nb::class_<Sha256>(m, "Sha256")
+      .def(nb::init<>())
+      .def("update", &add_to_hash, "data"_a)
+      .def("update_with", &add_to_two, "data"_a, "other"_a, "other_data"_a)
+      .def("digest", &digest_of_hash);
 
   nb::class_<ValueCounter>(m, "ValueCounter")
       .def(nb::init<size_t>(), "max_values"_a)

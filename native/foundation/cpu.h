@@ -14,8 +14,11 @@
 #pragma once
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+
 #define PENSTOCK_AVX2 __attribute__((target("avx2")))
 #define PENSTOCK_AVX512 __attribute__((target("avx512f,avx512vl")))
+#define PENSTOCK_SHA __attribute__((target("sha,sse4.1")))
 #define PENSTOCK_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
 namespace penstock {
@@ -27,6 +30,11 @@ inline bool has_pclmul() { return has_sse41() && __builtin_cpu_supports("pclmul"
 inline bool has_avx2() { return __builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0; }
 inline bool has_avx512() {
   return __builtin_cpu_init(), __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+// Not among the names that __builtin_cpu_supports knows: bit 29 of EBX of leaf 7.
+inline bool has_sha() {
+  unsigned a, b, c, d;
+  return has_sse41() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 29 & 1) != 0;
 }
 inline bool has_bmi2() { return __builtin_cpu_init(), __builtin_cpu_supports("bmi2") != 0; }
 

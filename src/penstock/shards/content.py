@@ -20,9 +20,10 @@ from penstock.foundation.thread_pool import OrderedResults
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
+from penstock.shards.sha256 import digest_pieces, make_sha256
 
 _PIECE_BYTES: Final = 1 << 20
-_MAX_PIECES: Final = 64  # in flight: they keep the block alive that they are cut from
+_MAX_PENDING: Final = 32  # pairs of pieces in flight: they keep the block alive that they are cut from
 
 
 @dataclass(frozen=True)
@@ -79,47 +80,50 @@ class ContentDigest:
 
 
 class _StreamHash:
-    """SHA-256 of the SHA-256 digests of pieces of equal size, which several threads can hash at once.
+    """SHA-256 of the SHA-256 digests of pieces of equal size, which are hashed in pairs, by any thread.
 
     Pieces are cut by their offset in the stream, independently of the sizes of updates.
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
-        self._pieces = None if pool is None else OrderedResults[bytes](pool, _MAX_PIECES)
+        self._pairs = None if pool is None else OrderedResults[bytes](pool, _MAX_PENDING)
         self._outer = hashlib.sha256()
-        self._open = hashlib.sha256()
+        self._open = make_sha256()
         self._num_open_bytes = 0
 
     def update(self, data: memoryview) -> None:
         """Add bytes."""
-        start = 0
-        while start < len(data):
-            stop = min(len(data), start + _PIECE_BYTES - self._num_open_bytes)
-            piece = data[start:stop]
-            if len(piece) == _PIECE_BYTES and self._pieces is not None:
-                for digest in self._pieces.submit(_hash_piece, piece):
-                    self._outer.update(digest)
-            else:
-                self._open.update(piece)
-                self._num_open_bytes += len(piece)
-                if self._num_open_bytes == _PIECE_BYTES:
-                    self._close_piece()
-            start = stop
+        start = min(len(data), -self._num_open_bytes % _PIECE_BYTES)
+        self._add_open(data[:start])
+        stop = start + (len(data) - start) // _PIECE_BYTES * _PIECE_BYTES
+        for first in range(start, stop, 2 * _PIECE_BYTES):
+            ends = range(first + _PIECE_BYTES, min(first + 2 * _PIECE_BYTES, stop) + 1, _PIECE_BYTES)
+            self._add_pieces([data[end - _PIECE_BYTES : end] for end in ends])
+        self._add_open(data[stop:])
 
     def finish(self) -> str:
         """Return the digest in hex; no bytes can be added afterwards."""
         self._close_piece()
         return self._outer.hexdigest()
 
+    def _add_pieces(self, pieces: list[memoryview]) -> None:
+        found = [digest_pieces(pieces)] if self._pairs is None else self._pairs.submit(digest_pieces, pieces)
+        for digests in found:
+            self._outer.update(digests)
+
+    def _add_open(self, part: memoryview) -> None:
+        """Add bytes to the piece that is not complete."""
+        if len(part):
+            self._open.update(part)
+            self._num_open_bytes += len(part)
+            if self._num_open_bytes == _PIECE_BYTES:
+                self._close_piece()
+
     def _close_piece(self) -> None:
-        for digest in self._pieces.drain() if self._pieces is not None else ():
-            self._outer.update(digest)
+        for digests in self._pairs.drain() if self._pairs is not None else ():
+            self._outer.update(digests)
         self._outer.update(self._open.digest())
-        self._open, self._num_open_bytes = hashlib.sha256(), 0
-
-
-def _hash_piece(piece: memoryview) -> bytes:
-    return hashlib.sha256(piece).digest()
+        self._open, self._num_open_bytes = make_sha256(), 0
 
 
 def read_content(
