@@ -7,11 +7,12 @@ folder gets its final name. The number of threads does not affect the output.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, Final, TypeAlias
@@ -36,7 +37,7 @@ from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
-from penstock.shards.shard_work import ResidentValues, ShardWork, plan_shards
+from penstock.shards.shard_work import ResidentValues, ShardWork, pair_shards, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
@@ -75,6 +76,7 @@ _MANY_SPLITS = 10
 # Shards that are written at the same time where rows are on disk: each takes about 60 MB of memory. All
 # workers compose their frames.
 _MAX_WRITERS = 6
+_MAX_FINISHING = 2  # groups of shards that wait for the disk at the same time
 _BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
 
 OnProgress: TypeAlias = Callable[[ConversionProgress], None]
@@ -129,6 +131,9 @@ class Conversion:
         self._on_progress = on_progress
         self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
         self._helpers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-ahead")
+        self._hashers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-hash")
+        self._finishers = ThreadPoolExecutor(_MAX_FINISHING, thread_name_prefix="penstock-sync")
+        self._finishing: deque[Future[None]] = deque()
         # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
         self._results = OrderedResults[WorkedRows](self._pool, options.num_workers + 1)
         self._names = SplitNames()
@@ -289,15 +294,23 @@ class Conversion:
             self._work.encoder.is_sequence,
             self._staging,
             self._options.compression,
+            self._hashers,
+            self._finishers,
+            BoundedSemaphore(
+                _MAX_WRITERS if self._store.is_on_disk else 2 * (self._options.num_workers + _MAX_FINISHING)
+            ),
             self._helpers if self._options.num_workers > 1 else None,
-            BoundedSemaphore(_MAX_WRITERS) if self._store.is_on_disk else nullcontext(),
         )
+        # A pair needs the memory of two shards.
+        num_workers = len(tasks) if self._store.is_on_disk else self._options.num_workers
         shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
         written = 0
         totals = dict(zip(assignment.names, counts, strict=True))
-        for task, entry in zip(tasks, self._pool.map(write, tasks), strict=True):
-            shards[task.split].append(entry)
-            written += entry.num_bytes
+        for each in chain.from_iterable(self._pool.map(write, pair_shards(tasks, num_workers))):
+            shards[each.task.split].append(each.entry)
+            written += each.entry.num_bytes
+            if each.finishing is not None:
+                self._finish_later(each.finishing)
             if self._store.is_on_disk:
                 _release_memory()
             self._report_progress("writing", written, max(written, self._record_bytes), totals)
@@ -310,6 +323,21 @@ class Conversion:
             for name, entries in zip(assignment.names, shards, strict=True)
             if entries
         }
+
+    def _finish_later(self, finishing: Future[None]) -> None:
+        """Keep the future of a file that another thread syncs; raise errors of those that are done."""
+        self._finishing.append(finishing)
+        while self._finishing and self._finishing[0].done():
+            self._finishing.popleft().result()
+
+    def _wait_for_disk(self) -> None:
+        """Wait until all files are on the disk under their names.
+
+        Raises:
+            WriteError: The disk is full or fails.
+        """
+        while self._finishing:
+            self._finishing.popleft().result()
 
     def _measure(
         self, assignment: Assignment, schema: Schema, splits: Mapping[str, SplitEntry]
@@ -332,6 +360,7 @@ class Conversion:
                 statistics.merge(worked.measurable.measure(schema, is_wanted[start:stop]))
                 start = stop
             return statistics.to_json()
+        self._wait_for_disk()  # before that, shards do not have their names
         return self._measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
 
     def _describe_split(self, assignment: Assignment) -> dict[str, Any]:
@@ -349,15 +378,20 @@ class Conversion:
         }
 
     def _write_metadata(self, manifest: Manifest) -> None:
+        """Write the other files while shards are synced, and the manifest when all else is on the disk."""
         if self.rejects.has_file:
-            self._staging.write(REJECTS_NAME, self.rejects.lines())
+            self._finish_later(
+                self._finishers.submit(self._staging.write, REJECTS_NAME, self.rejects.lines())
+            )
         described = describe_tfds(manifest.schema, manifest)
         if isinstance(described, str):
             self.notes.append(f"{' and '.join(TFDS_NAMES)} are not written: {described}")
         else:
             for name, data in zip(TFDS_NAMES, described, strict=True):
-                self._staging.write(name, data)
-        self._staging.write(MANIFEST_NAME, dump(manifest))
+                self._finish_later(self._finishers.submit(self._staging.write, name, data))
+        content = dump(manifest)
+        self._wait_for_disk()
+        self._staging.write(MANIFEST_NAME, content)
 
     def _report_progress(
         self, stage: str, num_bytes: int, total: int | None, splits: Mapping[str, int] | None = None
@@ -376,8 +410,9 @@ class Conversion:
 
     def close(self) -> None:
         """Stop the threads and release the rows."""
-        for pool in (self._pool, self._helpers):
+        for pool in (self._pool, self._helpers, self._hashers):
             pool.shutdown(wait=True, cancel_futures=True)
+        self._finishers.shutdown(wait=True)  # shards that are complete are kept for a resumed run
         self._store.close()
         self._ledger.close()
 

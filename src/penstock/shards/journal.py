@@ -1,7 +1,7 @@
 """The journal of an unfinished data set, by which a conversion can be resumed.
 
 In: the request, the number of rows, each complete shard, and the failure. Out: one line of JSON for each in
-`journal.jsonl`, on disk before the call returns; a resumed run reads them.
+`journal.jsonl`, which a resumed run reads. The call that adds a shard returns when all lines are on disk.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Journal:
                 advice="Use the same options, or remove --resume (in Python resume=True) to start again.",
             )
             return
-        self._append({"begin": request})
+        self._append({"begin": request}, syncs=False)
         self.begun = request
 
     def add_rows(self, num_rows: int, digest: str) -> None:
@@ -116,7 +116,7 @@ class Journal:
                     advice="Remove --resume (in Python resume=True) to start again.",
                 )
             return
-        self._append({"rows": num_rows, "digest": digest})
+        self._append({"rows": num_rows, "digest": digest}, syncs=False)
         self._rows = (num_rows, digest)
 
     def add_shard(self, shard: ShardEntry) -> None:
@@ -137,7 +137,8 @@ class Journal:
             fd, self._fd = self._fd, -1
             os.close(fd)
 
-    def _append(self, form: Mapping[str, Any]) -> None:
+    def _append(self, form: Mapping[str, Any], *, syncs: bool = True) -> None:
+        """Add a line. Without a shard there is nothing to resume, so only lines of shards are waited for."""
         line = json.dumps(form).encode() + b"\n"
         with self._lock:
             rest = line
@@ -147,7 +148,8 @@ class Journal:
                     if not num_written:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     rest = rest[num_written:]
-                os.fsync(self._fd)
+                if syncs:
+                    os.fsync(self._fd)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._fd, self._num_bytes)  # so that the next entry starts a line

@@ -1,6 +1,6 @@
 """SHA-256 of shards and of sources, of two streams at a time where the processor has instructions for it.
 
-In: pieces of bytes. Out: the digests of FIPS 180-4, the same on every machine. One thread of an AMD EPYC (Zen)
+In: pieces of bytes. Out: the digests of FIPS 180-4, the same on every machine. One thread of an AMD EPYC
 hashes 1.8 GB/s of one stream with OpenSSL or the core, and 3.5 GB/s of two streams with the core.
 """
 

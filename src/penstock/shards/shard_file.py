@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,16 @@ from penstock.shards.index import (
     tfindex_name,
 )
 from penstock.shards.manifest import ManifestCompression
+from penstock.shards.sha256 import make_sha256, update_all
 from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
 _GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31  # the largest, in a gzip stream; its header has no name, and 0 for the time
 _READ_BYTES = 1 << 20
 _ANY_SIZE = 1 << 62
+
+Frames: TypeAlias = tuple["memoryview | bytes | NDArray[np.uint8]", NDArray[Any]]
+"""Concatenated frames, and the size of each."""
 
 
 class ShardFile:
@@ -64,10 +69,11 @@ class ShardFile:
         self.name = name
         self.num_records = 0
         self._entry: ShardEntry | None = None
+        self._is_committed = False
         self._folder = folder
         self._compression = compression
         self._sizes: list[NDArray[Any]] = []
-        self._hash = hashlib.sha256()
+        self._hash = make_sha256()
         self._deflate = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
         planned = planned_bytes if compression == "none" else 0
         self._file = AtomicFile(folder / name, planned_bytes=planned, syncs_folder=False)
@@ -82,23 +88,42 @@ class ShardFile:
         Raises:
             WriteError: The disk is full or fails, the sizes do not add up, or the shard is closed.
         """
+        write_frames([self], [(frames, sizes)])
+
+    def _take(self, frames: Frames) -> bytes | memoryview:
+        """Note the sizes of frames; return the bytes to append to the file."""
         self._refuse_closed()
-        data = frames.data if isinstance(frames, np.ndarray) else memoryview(frames)
+        frame_bytes, sizes = frames
+        data = frame_bytes.data if isinstance(frame_bytes, np.ndarray) else memoryview(frame_bytes)
         if int(sizes.sum()) != data.nbytes:
             raise WriteError("sum of sizes", path=self._file.path, expected=data.nbytes, got=sizes.sum())
-        self._append(data if self._compression == "none" else self._deflate.compress(data))
         # A copy, because the array may be a view of a larger one; narrow, because there may be millions.
         is_narrow = not len(sizes) or int(sizes.max()) < 1 << 32
         self._sizes.append(np.array(sizes, np.uint32 if is_narrow else np.int64))
         self.num_records += len(sizes)
+        return data if self._compression == "none" else self._deflate.compress(data)
 
     def _refuse_closed(self) -> None:
-        if self._file.is_closed:
+        if self._file.is_closed or self._entry is not None:
             raise WriteError("is already closed", path=self._file.path)
 
-    def _append(self, data: bytes | memoryview) -> None:
-        self._file.write(data)
-        self._hash.update(data)
+    def seal(self) -> ShardEntry:
+        """End the shard, and return its entry for the manifest; `commit` writes the indexes and the names.
+
+        A second call only returns the same entry.
+
+        Raises:
+            WriteError: The disk is full or fails, or the shard was discarded.
+        """
+        if self._entry is None:
+            self._refuse_closed()
+            if self._compression == "gzip":
+                data = self._deflate.flush()
+                self._hash.update(data)
+                self._file.write(data)
+            sha256 = self._hash.digest().hex()
+            self._entry = ShardEntry(self.name, self.num_records, self._file.num_bytes, sha256)
+        return self._entry
 
     def commit(self) -> ShardEntry:
         """Give the shard and its indexes their names, and return the entry for the manifest.
@@ -108,13 +133,12 @@ class ShardFile:
         Raises:
             WriteError: The disk is full or fails, or the shard was discarded.
         """
-        if self._entry is not None:
-            return self._entry
-        self._refuse_closed()
-        if self._compression == "gzip":
-            self._append(self._deflate.flush())
+        entry = self.seal()
+        if self._file.is_closed:
+            if self._is_committed:
+                return entry
+            raise WriteError("is already closed", path=self._file.path)
         self._file.commit()
-        entry = ShardEntry(self.name, self.num_records, self._file.num_bytes, self._hash.hexdigest())
         sizes = np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
         self._sizes.clear()
         for name, parts in _encode_indexes(entry, self._compression, sizes).items():
@@ -126,7 +150,7 @@ class ShardFile:
                 sync_folder(folder)
             except OSError as error:
                 raise write_failure(folder, error) from error
-        self._entry = entry
+        self._is_committed = True
         return entry
 
     def discard(self) -> None:
@@ -140,6 +164,33 @@ class ShardFile:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.discard()
+
+
+def write_frames(
+    shards: Sequence[ShardFile], frames: Sequence[Frames], hashers: Executor | None = None
+) -> None:
+    """Append frames to each of several shards.
+
+    Args:
+        shards: The shards, at most one time each. Two of them are hashed in the time of one.
+        frames: Frames for each shard.
+        hashers: Threads that compute the SHA-256 while the calling thread writes; None hashes in the calling
+            thread.
+
+    Raises:
+        WriteError: The disk is full or fails, the sizes do not add up, or a shard is closed.
+    """
+    hashes = [shard._hash for shard in shards]
+    pieces = [shard._take(each) for shard, each in zip(shards, frames, strict=True)]
+    hashing = None if hashers is None else hashers.submit(update_all, hashes, pieces)
+    try:
+        for shard, piece in zip(shards, pieces, strict=True):
+            shard._file.write(piece)
+    finally:
+        if hashing is None:
+            update_all(hashes, pieces)
+        else:
+            hashing.result()
 
 
 def _encode_indexes(

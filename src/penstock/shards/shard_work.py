@@ -1,6 +1,7 @@
 """Divides the rows of each split into shards, and writes them, on any thread.
 
-In: a finished store of rows. Out: complete shards. The rows of a shard depend only on the rows of the source.
+In: a finished store of rows. Out: shards; other threads hash them while they are written, and sync and name
+them while the next ones are written. The rows of a shard depend only on the rows of the source.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
+from threading import BoundedSemaphore
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,7 @@ from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.shards.row_store import RowStore
+from penstock.shards.shard_file import Frames, ShardFile, write_frames
 from penstock.shards.staging import Staging
 
 _PIECE_BYTES: Final = 4 << 20
@@ -31,9 +35,6 @@ _PIECE_BYTES: Final = 4 << 20
 
 
 _PIECES_AHEAD: Final = 2
-
-Frames: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
-"""Concatenated frames, and the size of each."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,21 @@ def plan_shards(
     return tasks
 
 
+def pair_shards(tasks: Sequence[ShardTask], num_workers: int) -> list[tuple[ShardTask, ...]]:
+    """Group shards of the same split, and so of the same size, into pairs that one thread writes together.
+
+    Two shards are hashed in the time of one. With less than two shards per worker there are no pairs, because
+    some workers would have nothing to do.
+    """
+    if len(tasks) < 2 * num_workers:
+        return [(task,) for task in tasks]
+    groups: list[tuple[ShardTask, ...]] = []
+    for _, same_split in groupby(tasks, lambda task: task.split):
+        shards = list(same_split)
+        groups += [tuple(shards[first : first + 2]) for first in range(0, len(shards), 2)]
+    return groups
+
+
 class _Piece(NamedTuple):
     """Rows of a shard: their indices, their bodies, and the references of their deferred fields."""
 
@@ -111,6 +127,26 @@ class ResidentValues:
         return values[offset] if values is not None and offset < len(values) else None
 
 
+class WrittenShard(NamedTuple):
+    """A shard with its bytes in the file, and the future that is done when it is on the disk.
+
+    Attributes:
+        task: Rows of the shard.
+        entry: Entry for the manifest.
+        finishing: Future of the thread that syncs and names the shard; None if an earlier run completed it.
+    """
+
+    task: ShardTask
+    entry: ShardEntry
+    finishing: Future[None] | None
+
+
+def _note_complete(task: ShardTask, entry: ShardEntry | None) -> WrittenShard:
+    if entry is None:
+        raise ValueError(f"{task.name} is neither written nor complete")
+    return WrittenShard(task, entry, None)
+
+
 @dataclass(frozen=True)
 class ShardWork:
     """Writes shards; any number of threads can call it.
@@ -122,8 +158,10 @@ class ShardWork:
         is_message: Whether a body is a complete message.
         staging: Staging folder of the data set.
         compression: Compression of the shards.
+        hashers: Threads that compute the SHA-256 of shards, one per thread that writes.
+        finishers: Threads that sync complete shards to the disk and name them.
+        slots: Limits the number of shards that are open, and thus the memory that they take.
         helpers: Threads that compose frames in advance; None composes them in the writing thread.
-        turns: Semaphore that limits the number of shards in memory.
     """
 
     store: RowStore
@@ -132,22 +170,51 @@ class ShardWork:
     is_message: bool
     staging: Staging
     compression: ManifestCompression
+    hashers: ThreadPoolExecutor
+    finishers: ThreadPoolExecutor
+    slots: BoundedSemaphore
     helpers: ThreadPoolExecutor | None = None
-    turns: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
-    def __call__(self, task: ShardTask) -> ShardEntry:
-        """Write a shard, unless an earlier run completed it."""
-        name = f"{task.name}.gz" if self.compression == "gzip" else task.name
-        done = self.staging.journal.shards.get(name)
-        if done is not None:
-            return done
-        with (
-            self.turns,
-            self.staging.shard(name, self.compression, planned_bytes=task.num_bytes) as file,
-        ):
-            for frames, sizes in self._frames(task):
-                file.write(frames, sizes)
-            return self.staging.finish(file)
+    def __call__(self, tasks: Sequence[ShardTask]) -> list[WrittenShard]:
+        """Write shards together, except those that an earlier run completed.
+
+        A shard is on the disk under its name when the future of its entry is done.
+        """
+        done = {task.name: self.staging.journal.shards.get(self._name_file(task)) for task in tasks}
+        missing = [task for task in tasks if done[task.name] is None]
+        written = self._write(missing) if missing else {}
+        return [written.get(task.name) or _note_complete(task, done[task.name]) for task in tasks]
+
+    def _name_file(self, task: ShardTask) -> str:
+        return f"{task.name}.gz" if self.compression == "gzip" else task.name
+
+    def _write(self, tasks: Sequence[ShardTask]) -> dict[str, WrittenShard]:
+        with ExitStack() as stack:
+            files: list[ShardFile] = []
+            for task in tasks:
+                self.slots.acquire()
+                stack.callback(self.slots.release)
+                name = self._name_file(task)
+                file = self.staging.shard(name, self.compression, planned_bytes=task.num_bytes)
+                files.append(stack.enter_context(file))
+            rest = [(file, self._frames(task)) for file, task in zip(files, tasks, strict=True)]
+            while rest:
+                heads = [(file, frames, next(frames, None)) for file, frames in rest]
+                rest = [(file, frames) for file, frames, head in heads if head is not None]
+                found = [head for _, _, head in heads if head is not None]
+                write_frames([file for file, _ in rest], found, self.hashers)
+            entries = [file.seal() for file in files]
+            finishing = self.finishers.submit(self._finish, files, stack.pop_all())
+        return {
+            task.name: WrittenShard(task, entry, finishing)
+            for task, entry in zip(tasks, entries, strict=True)
+        }
+
+    def _finish(self, files: Sequence[ShardFile], stack: ExitStack) -> None:
+        """Sync complete shards, and record them; without a name, they are removed."""
+        with stack:
+            for file in files:
+                self.staging.finish(file)
 
     def _frames(self, task: ShardTask) -> Iterator[Frames]:
         """Yield the frames of a shard; while the caller writes them, the next ones are composed."""

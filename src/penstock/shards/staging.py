@@ -218,7 +218,7 @@ class Staging:
             file.write(data)
 
     def commit(self) -> None:
-        """Flush all files to disk and give the data set its final name. A second call does nothing.
+        """Flush all names to disk and give the data set its final name. A second call does nothing.
 
         Raises:
             PathError: The output folder was created by another process.
@@ -338,16 +338,6 @@ def _clear(folder: Path, keep: Collection[str]) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    """Flush all files below a folder to disk."""
-    for where, _, files in os.walk(folder):
-        for name in files:
-            _sync_file(Path(where) / name)
+    """Flush the names of all files below a folder to disk; each file was flushed before it got its name."""
+    for where, _, _ in os.walk(folder):
         sync_folder(Path(where))
-
-
-def _sync_file(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -45,5 +45,7 @@ def test_any_number_of_pieces_is_hashed_piece_by_piece(monkeypatch, in_core, cou
     hashes = [make_sha256() for _ in pieces]
     update_all(hashes, pieces)
     update_all(hashes, pieces[::-1])
-    wanted = [hashlib.sha256(one.tobytes() + two.tobytes()) for one, two in zip(pieces, pieces[::-1])]
+    wanted = [
+        hashlib.sha256(one.tobytes() + two.tobytes()) for one, two in zip(pieces, pieces[::-1], strict=True)
+    ]
     assert [each.digest() for each in hashes] == [each.digest() for each in wanted]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.shards.shard_work import ResidentValues, plan_shards
+from penstock.shards.shard_work import ResidentValues, pair_shards, plan_shards
 
 
 def test_shards_of_a_split_cover_its_rows_once_in_order():
@@ -43,3 +43,20 @@ def test_residents_are_found_by_the_number_of_their_row():
         *(None, b"ten", b"eleven", None, b"twenty", None)
     ]
     assert residents.get("sound", 10) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "num_workers", "expected"),
+    [
+        ((50, 10, 10), 1, [2, 2, 1, 1, 1]),
+        ((50, 10, 10), 3, [2, 2, 1, 1, 1]),
+        ((50, 10, 10), 4, [1] * 7),
+        ((10, 0, 0), 1, [1]),
+    ],
+)
+def test_pairs_are_of_one_split_and_leave_no_worker_without_a_shard(counts, num_workers, expected):
+    tasks = plan_shards(("a", "b", "c"), counts, sum(counts), 10, None)
+    groups = pair_shards(tasks, num_workers)
+    assert [task for group in groups for task in group] == tasks
+    assert [len(group) for group in groups] == expected
+    assert all(len({task.split for task in group}) == 1 for group in groups)
