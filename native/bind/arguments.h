@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bind/buffers.h"
 
@@ -49,5 +50,50 @@ inline nb::tuple tuple_of(nb::handle given, size_t least, size_t most, const cha
   return parts;
 }
 inline nb::tuple tuple_of(nb::handle given, size_t size, const char* what) { return tuple_of(given, size, size, what); }
+
+// An array argument that may be None, with what keeps it alive.
+template <typename T>
+const T* data_or_null(nb::handle given, size_t count, std::vector<nb::object>& kept, const char* what) {
+  if (given.is_none()) return nullptr;
+  const auto array = array_of<T>(given, what);
+  if (array.shape(0) != count) throw nb::value_error((std::string(what) + " has another length than rows").c_str());
+  kept.push_back(nb::borrow(given));
+  return array.data();
+}
+
+// The positions of strings in an arena, checked.
+struct Strings {
+  Array<uint8_t> arena;
+  Array<int64_t> starts, stops;
+
+  Strings(nb::handle bytes, nb::handle begins, nb::handle ends)
+      : arena(array_of<uint8_t>(bytes, "arena")),
+        starts(array_of<int64_t>(begins, "starts")),
+        stops(array_of<int64_t>(ends, "stops")) {
+    need(starts.shape(0) == stops.shape(0), "starts and stops differ in length");
+    const auto size = static_cast<int64_t>(arena.shape(0));
+    for (size_t i = 0; i < starts.shape(0); i++) {
+      const int64_t a = starts.data()[i], b = stops.data()[i];
+      need(0 <= a && a <= b && b <= size, "a string is not inside its arena");
+    }
+  }
+  size_t size() const { return starts.shape(0); }
+  Span operator[](size_t i) const {
+    return Span{arena.data() + starts.data()[i], static_cast<size_t>(stops.data()[i] - starts.data()[i])};
+  }
+};
+
+// Offsets of `count` items, checked: monotone, from 0 or above, to at most `limit`. Null for None.
+inline const int64_t* offsets_of(nb::handle given, size_t count, int64_t limit, std::vector<nb::object>& kept) {
+  if (given.is_none()) return nullptr;
+  const auto array = array_of<int64_t>(given, "offsets");
+  need(array.shape(0) != 0 && array.shape(0) - 1 == count,
+       "offsets have another length than what they divide, plus one");
+  const int64_t* const offsets = array.data();
+  need(offsets[0] >= 0 && offsets[count] <= limit, "offsets are not inside the values");
+  for (size_t i = 0; i < count; i++) need(offsets[i] <= offsets[i + 1], "offsets decrease");
+  kept.push_back(nb::borrow(given));
+  return offsets;
+}
 
 }  // namespace penstock

@@ -55,7 +55,8 @@ nb::object as_array(GrowableArray<T>& values) {
 // Each adds the functions and classes of one file in bind/ to the module.
 void bind_reading(nb::module_& m);     // read.cc: records into columns
 void bind_scanning(nb::module_& m);    // scan.cc: indexes, checks, repair
-void bind_writing(nb::module_& m);     // write.cc: hashes, counts, the encoder, frames
+void bind_writing(nb::module_& m);     // write.cc: hashes, the encoder, frames
+void bind_statistics(nb::module_& m);  // statistics.cc: moments, counts, samples of lists
 void bind_rows(nb::module_& m);        // rows.cc: rows of many files
 void bind_batching(nb::module_& m);    // batch.cc: arrays of a batch
 void bind_columns(nb::module_& m);     // column_set.cc: columns as programs read them

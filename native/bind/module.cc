@@ -19,6 +19,7 @@ NB_MODULE(_native, m) {
   bind_reading(m);
   bind_scanning(m);
   bind_writing(m);
+  bind_statistics(m);
   bind_rows(m);
   bind_batching(m);
   bind_columns(m);

@@ -1,4 +1,4 @@
-// What Python sees of writing: hashes, counts, the encoder, frames. See src/penstock/_native.pyi.
+// What Python sees of writing: hashes, the encoder, frames. See src/penstock/_native.pyi.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -12,46 +12,12 @@
 #include "write/digest_lanes.h"
 #include "write/encode.h"
 #include "write/hash.h"
-#include "write/moments.h"
 #include "write/sha256.h"
-#include "write/value_counter.h"
 
 using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-// An array argument that may be None, with what keeps it alive.
-template <typename T>
-const T* data_or_null(nb::handle given, size_t count, std::vector<nb::object>& kept, const char* what) {
-  if (given.is_none()) return nullptr;
-  const auto array = array_of<T>(given, what);
-  if (array.shape(0) != count) throw nb::value_error((std::string(what) + " has another length than rows").c_str());
-  kept.push_back(nb::borrow(given));
-  return array.data();
-}
-
-// The positions of strings in an arena, checked.
-struct Strings {
-  Array<uint8_t> arena;
-  Array<int64_t> starts, stops;
-
-  Strings(nb::handle bytes, nb::handle begins, nb::handle ends)
-      : arena(array_of<uint8_t>(bytes, "arena")),
-        starts(array_of<int64_t>(begins, "starts")),
-        stops(array_of<int64_t>(ends, "stops")) {
-    need(starts.shape(0) == stops.shape(0), "starts and stops differ in length");
-    const auto size = static_cast<int64_t>(arena.shape(0));
-    for (size_t i = 0; i < starts.shape(0); i++) {
-      const int64_t a = starts.data()[i], b = stops.data()[i];
-      need(0 <= a && a <= b && b <= size, "a string is not inside its arena");
-    }
-  }
-  size_t size() const { return starts.shape(0); }
-  Span operator[](size_t i) const {
-    return Span{arena.data() + starts.data()[i], static_cast<size_t>(stops.data()[i] - starts.data()[i])};
-  }
-};
 
 nb::object as_hashes(std::vector<uint64_t>& values) {
   GrowableArray<uint64_t> out;
@@ -80,79 +46,6 @@ nb::object mix_hashes(uint64_t seed, nb::handle given) {
   const uint64_t key = key_of(seed);
   for (size_t i = 0; i < keys.size(); i++) keys[i] = mix_keyed(key, hashes.data()[i]);
   return as_hashes(keys);
-}
-
-void count_strings(ValueCounter& counter, nb::handle arena, nb::handle starts, nb::handle stops, nb::handle keep) {
-  const Strings strings(arena, starts, stops);
-  std::vector<nb::object> kept;
-  const bool* const wanted = data_or_null<bool>(keep, strings.size(), kept, "keep");
-  need(counter.ints.empty(), "a counter counts strings or integers, not both");
-  nb::gil_scoped_release unlocked;
-  for (size_t i = 0; i < strings.size(); i++) {
-    if (wanted == nullptr || wanted[i]) counter.add(strings[i]);
-  }
-}
-
-void count_ints(ValueCounter& counter, nb::handle given, nb::handle keep) {
-  const auto values = array_of<int64_t>(given, "values");
-  std::vector<nb::object> kept;
-  const bool* const wanted = data_or_null<bool>(keep, values.shape(0), kept, "keep");
-  need(counter.ints.size() == counter.size(), "a counter counts strings or integers, not both");
-  nb::gil_scoped_release unlocked;
-  for (size_t i = 0; i < values.shape(0); i++) {
-    if (wanted == nullptr || wanted[i]) counter.add(values.data()[i]);
-  }
-}
-
-// (values, NaN, infinite, zero, least, greatest, mean, squares); the extremes mean nothing where none is finite
-template <typename T>
-nb::tuple measure(nb::handle given, nb::handle keep) {
-  const auto values = array_of<T>(given, "values");
-  std::vector<nb::object> kept;
-  const bool* const wanted = data_or_null<bool>(keep, values.shape(0), kept, "keep");
-  Moments<T> moments;
-  {
-    nb::gil_scoped_release unlocked;
-    moments = measure_numbers(values.data(), wanted, values.shape(0));
-  }
-  return nb::make_tuple(moments.num_values, moments.num_nan, moments.num_inf, moments.num_zero, moments.least,
-                        moments.greatest, moments.mean, moments.squares);
-}
-
-template <typename T>
-nb::object copy_of(const std::vector<T>& values) {
-  GrowableArray<T> out;
-  if (!values.empty()) std::memcpy(out.room(values.size()), values.data(), values.size() * sizeof(T));
-  out.advance(values.size());
-  return as_array<T>(out);
-}
-
-nb::tuple counter_result(const ValueCounter& counter) {
-  nb::object values;
-  if (counter.ints.empty()) {
-    nb::list strings;
-    for (size_t i = 0; i < counter.size(); i++) {
-      const Span value = counter.string(i);
-      strings.append(nb::bytes(reinterpret_cast<const char*>(value.data), value.size));
-    }
-    values = strings;
-  } else {
-    values = copy_of(counter.ints);
-  }
-  return nb::make_tuple(values, copy_of(counter.counts), counter.num_overflowed);
-}
-
-// Offsets of `count` items, checked: monotone, from 0 or above, to at most `limit`. Null for None.
-const int64_t* offsets_of(nb::handle given, size_t count, int64_t limit, std::vector<nb::object>& kept) {
-  if (given.is_none()) return nullptr;
-  const auto array = array_of<int64_t>(given, "offsets");
-  need(array.shape(0) != 0 && array.shape(0) - 1 == count,
-       "offsets have another length than what they divide, plus one");
-  const int64_t* const offsets = array.data();
-  need(offsets[0] >= 0 && offsets[count] <= limit, "offsets are not inside the values");
-  for (size_t i = 0; i < count; i++) need(offsets[i] <= offsets[i + 1], "offsets decrease");
-  kept.push_back(nb::borrow(given));
-  return offsets;
 }
 
 // The arguments of one call as columns, with what keeps them alive.
@@ -485,9 +378,6 @@ void bind_writing(nb::module_& m) {
   m.def("hash_strings", &hash_strings, "arena"_a, "starts"_a, "stops"_a);
   m.def("mix_rows", &mix_rows, "seed"_a, "first_row"_a, "num_rows"_a);
   m.def("mix_hashes", &mix_hashes, "seed"_a, "hashes"_a);
-  m.def("measure_ints", &measure<int64_t>, "values"_a, "keep"_a.none());
-  m.def("measure_floats", &measure<float>, "values"_a, "keep"_a.none());
-  m.def("measure_doubles", &measure<double>, "values"_a, "keep"_a.none());
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
 
@@ -497,12 +387,6 @@ void bind_writing(nb::module_& m) {
       .def("update", &add_to_hash, "data"_a)
       .def("update_with", &add_to_two, "data"_a, "other"_a, "other_data"_a)
       .def("digest", &digest_of_hash);
-
-  nb::class_<ValueCounter>(m, "ValueCounter")
-      .def(nb::init<size_t>(), "max_values"_a)
-      .def("add_strings", &count_strings, "arena"_a, "starts"_a, "stops"_a, "keep"_a.none())
-      .def("add_ints", &count_ints, "values"_a, "keep"_a.none())
-      .def("take", &counter_result);
 
   nb::class_<Encoder>(m, "Encoder")
       .def(

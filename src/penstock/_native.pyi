@@ -187,6 +187,40 @@ def measure_ints(values: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> M
 def measure_floats(values: NDArray[np.float32], keep: NDArray[np.bool_] | None) -> Measured: ...
 def measure_doubles(values: NDArray[np.float64], keep: NDArray[np.bool_] | None) -> Measured: ...
 
+# (how many rows; how many NaN, infinite, zero; least, greatest of all; of each column count, mean, squares)
+MeasuredRows: TypeAlias = tuple[
+    int, int, int, int, float, float, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]
+]
+
+def measure_rows_of_ints(
+    values: NDArray[np.int64], width: int, keep: NDArray[np.bool_] | None
+) -> MeasuredRows: ...
+def measure_rows_of_floats(
+    values: NDArray[np.float32], width: int, keep: NDArray[np.bool_] | None
+) -> MeasuredRows: ...
+def measure_rows_of_doubles(
+    values: NDArray[np.float64], width: int, keep: NDArray[np.bool_] | None
+) -> MeasuredRows: ...
+
+# (how many integers, the least that is counted, counts); no counts where they lie `max_range` apart or wider
+def count_list_ints(
+    values: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    keep: NDArray[np.bool_] | None,
+    max_range: int,
+) -> tuple[int, int, NDArray[np.int64]]: ...
+
+# `most` values of each list at even distances, in turn; NaN after the last value of a list
+def sample_lists_of_ints(
+    values: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+) -> NDArray[np.float64]: ...
+def sample_lists_of_floats(
+    values: NDArray[np.float32], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+) -> NDArray[np.float64]: ...
+def sample_lists_of_doubles(
+    values: NDArray[np.float64], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+) -> NDArray[np.float64]: ...
+
 # (key, source, whether it is a feature list); sources are numbered in native/write/encode.h
 EncodeField: TypeAlias = tuple[str, int, bool]
 # (values, starts, stops, row offsets, step offsets or a mark of doubles, count, present); None for nothing. A

@@ -38,6 +38,16 @@ class Histogram:
             return cls(0, np.bincount(values))  # as most are, and no copy of them is made
         return cls(low, np.bincount(values - low))
 
+    @classmethod
+    def of_lists(
+        cls, values: NDArray[np.int64], offsets: NDArray[np.int64], keep: Mask | None
+    ) -> Histogram | None:
+        """Count the integers of lists where `keep` is True; None if there are none, or too wide apart."""
+        _, low, counts = _native.count_list_ints(
+            np.ascontiguousarray(values), np.ascontiguousarray(offsets), keep, MAX_RANGE
+        )
+        return cls(low, counts) if len(counts) else None
+
     def merge(self, other: Histogram) -> Histogram | None:
         """Return the counts of both; None if they lie too wide apart."""
         low = min(self.low, other.low)
@@ -86,6 +96,13 @@ class Frequency:
                 tally = _native.ValueCounter(max_values)
                 tally.add_ints(np.ascontiguousarray(values), None)
                 frequency._take(tally)
+        return frequency
+
+    @classmethod
+    def of_histogram(cls, histogram: Histogram, max_values: int) -> Frequency:
+        """Take ints that were counted."""
+        frequency = cls(max_values)
+        frequency.histogram = histogram
         return frequency
 
     @classmethod

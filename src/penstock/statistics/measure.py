@@ -18,8 +18,8 @@ from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, ImageFormat, Number, Text
-from penstock.statistics.frequency import Frequency
-from penstock.statistics.moments import ElementMoments, Moments
+from penstock.statistics.frequency import Frequency, Histogram
+from penstock.statistics.moments import ElementMoments, Moments, measure_rows
 from penstock.statistics.quantiles import RowSample, Selection, find_quantiles, take_evenly
 from penstock.statistics.summary import Distribution
 from penstock.storage.deferred import Deferred
@@ -144,19 +144,20 @@ def _measure_numbers(
         matrix = values.reshape(len(values), -1)
         starts = rows.sampled * matrix.shape[1]
         sampled = take_evenly(matrix.reshape(-1), starts, np.full_like(starts, matrix.shape[1]))
-        _measure_vectors(measure, rows.take(matrix), rows.keys, sampled)
+        _measure_vectors(measure, matrix, rows.keep, RowSample(rows.keys, sampled))
 
 
 def _measure_vectors(
-    measure: FieldMeasure, vectors: NDArray[Any], keys: NDArray[np.uint64], sampled: NDArray[np.float64]
+    measure: FieldMeasure, vectors: NDArray[Any], keep: Mask | None, sample: RowSample
 ) -> None:
     """Measure arrays of one size as a whole, and if they are small, each element by itself."""
     if vectors.shape[1] > MAX_ELEMENTS:
-        measure.parts["values"] = Spread.of(vectors, keys, sampled)
+        wanted = vectors if keep is None else vectors[keep]
+        measure.parts["values"] = Spread(Moments.of(wanted), sample)
     else:
-        elements = ElementMoments.of(vectors)
+        moments, elements = measure_rows(vectors, keep)
         measure.parts["elements"] = elements
-        measure.parts["values"] = Spread(Moments.of_elements(vectors, elements), RowSample(keys, sampled))
+        measure.parts["values"] = Spread(moments, sample)
 
 
 def _measure_lists(
@@ -179,21 +180,25 @@ def _measure_lists(
             wanted = sizes[whole] if keep is None else sizes[whole][keep]
             measure.parts["bytes"] = Spread.of(wanted, rows.keys, sampled)
         return
-    numbers = values[whole] if keep is None else values[whole][keep]
     width = values.shape[1] if values.ndim > 1 else 1  # steps of one length come as the rows of a matrix
     starts, counts = offsets[rows.sampled] * width, lengths[rows.sampled] * width
     sampled = take_evenly(values.reshape(-1), starts, counts)
+    sample = RowSample(rows.keys, sampled)
     if values.ndim > 1:
-        _measure_vectors(measure, numbers, rows.keys, sampled)
+        _measure_vectors(measure, values[whole], keep, sample)
         return
     if values.dtype != np.int64:
-        measure.parts["values"] = Spread.of(numbers, rows.keys, sampled)
+        measure.parts["values"] = Spread(Moments.of(values[whole], keep), sample)
         return
-    frequency = Frequency.of_ints(numbers, max_values)
-    # Counts tell all that the numbers do, and are fewer.
-    counted = None if frequency.histogram is None else Moments.of_counts(*frequency.histogram.entries())
-    measure.parts["values"] = Spread(counted or Moments.of(numbers), RowSample(rows.keys, sampled))
-    measure.parts["frequencies"] = frequency
+    histogram = Histogram.of_lists(values, offsets, rows.keep)
+    if histogram is not None:
+        # Counts describe all that the numbers do, and are fewer.
+        measure.parts["values"] = Spread(Moments.of_counts(*histogram.entries()), sample)
+        measure.parts["frequencies"] = Frequency.of_histogram(histogram, max_values)
+        return
+    numbers = values[whole] if keep is None else values[whole][keep]
+    measure.parts["values"] = Spread(Moments.of(numbers), sample)
+    measure.parts["frequencies"] = Frequency.of_ints(numbers, max_values)
 
 
 def _measure_bytes(

@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Mask
 
-# Doubles of one piece stay in the cache while they are passed over several times.
-_PIECE_VALUES = 1 << 15
-
 
 class Moments:
     """What is known of many numbers; the mean, the spread and the extremes are those of the finite ones.
@@ -65,18 +62,6 @@ class Moments:
         moments._add(num_values, mean, _add_up(distances * distances * counts))
         return moments
 
-    @classmethod
-    def of_elements(cls, rows: NDArray[Any], elements: ElementMoments) -> Moments:
-        """Measure the rows of a matrix, of which each column was measured already."""
-        flat = _as_numbers(rows).reshape(-1)
-        moments = cls()
-        for start in range(0, len(flat), _PIECE_VALUES):
-            piece = flat[start : start + _PIECE_VALUES]
-            moments._note(piece if elements.is_finite else moments._drop_others(piece))
-        with np.errstate(over="ignore", invalid="ignore"):
-            moments._add(*elements.whole())
-        return moments
-
     @property
     def num_finite(self) -> int:
         """How many numbers the mean and the spread are of."""
@@ -97,17 +82,6 @@ class Moments:
         self.num_values += other.num_values - num_finite
         self.num_nan += other.num_nan
         self.num_inf += other.num_inf
-
-    def _drop_others(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Count what is not finite; return the rest."""
-        is_finite = np.isfinite(values)
-        num_others = len(values) - int(np.count_nonzero(is_finite))
-        num_nan = int(np.count_nonzero(np.isnan(values)))
-        self.num_values += num_others
-        self.num_nan += num_nan
-        self.num_inf += num_others - num_nan
-        finite: NDArray[Any] = values[is_finite]
-        return finite
 
     def _note(self, values: NDArray[Any]) -> None:
         """Note the zeros and the extremes of finite numbers."""
@@ -138,36 +112,17 @@ class ElementMoments:
     """Mean and spread of each element of many arrays of one shape, over the finite ones.
 
     Attributes:
-        num_rows: How many arrays were measured.
         counts: How many finite numbers each element is of.
         means: 0 where there is none.
         squares: Sums of squared distances from the mean.
     """
 
-    __slots__ = ("counts", "means", "num_rows", "squares")
+    __slots__ = ("counts", "means", "squares")
 
     def __init__(self, size: int) -> None:
-        self.num_rows = 0
         self.counts = np.zeros(size, np.int64)
         self.means = np.zeros(size)
         self.squares = np.zeros(size)
-
-    @classmethod
-    def of(cls, rows: NDArray[Any]) -> ElementMoments:
-        """Measure arrays that are given as the rows of a matrix."""
-        numbers = _as_numbers(rows)
-        size = rows.shape[1]
-        moments = cls(size)
-        step = max(1, _PIECE_VALUES // max(1, size))
-        for start in range(0, len(numbers), step):
-            moments._add(*_measure_columns(numbers[start : start + step].astype(np.float64)))
-        moments.num_rows = len(rows)
-        return moments
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether all numbers are finite."""
-        return bool((self.counts == self.num_rows).all())
 
     def whole(self) -> tuple[int, float, float]:
         """Return the count, the mean and the squares of all finite numbers together."""
@@ -189,7 +144,6 @@ class ElementMoments:
     def merge(self, other: ElementMoments) -> None:
         """Add arrays that were measured apart."""
         self._add(other.counts, other.means, other.squares)
-        self.num_rows += other.num_rows
 
     def _add(
         self, counts: NDArray[np.int64], means: NDArray[np.float64], squares: NDArray[np.float64]
@@ -226,21 +180,29 @@ def _add_up(values: NDArray[np.float64]) -> float:
     return float(np.add.reduce(values))
 
 
-def _measure_columns(
-    rows: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return counts, means and squares of each column of a matrix, of which `rows` is overwritten."""
+def measure_rows(rows: NDArray[Any], keep: Mask | None) -> tuple[Moments, ElementMoments]:
+    """Measure arrays that are the rows of a matrix, where `keep` is True: all numbers, and each element."""
+    if not rows.shape[1]:
+        return Moments(), ElementMoments(0)
+    if rows.dtype not in _ROW_MEASURES:
+        rows, keep = _as_numbers(rows if keep is None else rows[keep]), None
+    flat = np.ascontiguousarray(rows).reshape(-1)
+    measured = _ROW_MEASURES[rows.dtype](flat, rows.shape[1], keep)
+    _, num_nan, num_inf, num_zero, least, greatest, counts, means, squares = measured
+    elements = ElementMoments(rows.shape[1])
+    elements.counts, elements.means, elements.squares = counts, means, squares
+    moments = Moments()
     with np.errstate(over="ignore", invalid="ignore"):
-        totals = np.add.reduce(rows, axis=0)
-        if np.isfinite(totals).all():
-            counts = np.full(rows.shape[1], len(rows), np.int64)
-            means = totals / len(rows)
-            np.subtract(rows, means, out=rows)
-        else:
-            is_finite = np.isfinite(rows)
-            counts = np.count_nonzero(is_finite, axis=0)
-            rows[~is_finite] = 0.0
-            means = np.add.reduce(rows / np.maximum(counts, 1), axis=0)
-            np.subtract(rows, means, out=rows, where=is_finite)
-        np.multiply(rows, rows, out=rows)
-        return counts, means, np.add.reduce(rows, axis=0)
+        moments._add(*elements.whole())
+    if moments.num_values:
+        moments.minimum, moments.maximum = least, greatest
+    moments.num_zero, moments.num_nan, moments.num_inf = num_zero, num_nan, num_inf
+    moments.num_values += num_nan + num_inf
+    return moments, elements
+
+
+_ROW_MEASURES: dict[np.dtype[Any], Callable[[NDArray[Any], int, Mask | None], _native.MeasuredRows]] = {
+    np.dtype(np.int64): _native.measure_rows_of_ints,
+    np.dtype(np.float32): _native.measure_rows_of_floats,
+    np.dtype(np.float64): _native.measure_rows_of_doubles,
+}

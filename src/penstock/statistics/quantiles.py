@@ -6,11 +6,13 @@ are depends on the keys alone: not on blocks, workers or the order in which rows
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock import _native
 from penstock.columns import Mask
 
 SAMPLE_ROWS: Final = 10_000
@@ -81,12 +83,23 @@ class RowSample:
             self._num_rows = len(keys)
 
 
+_SAMPLES: Final[dict[np.dtype[Any], Callable[..., NDArray[np.float64]]]] = {
+    np.dtype(np.int64): _native.sample_lists_of_ints,
+    np.dtype(np.float32): _native.sample_lists_of_floats,
+    np.dtype(np.float64): _native.sample_lists_of_doubles,
+}
+
+
 def take_evenly(
     values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return up to `LIST_VALUES` values of each list, one row of a matrix per list, padded with NaN."""
     if not len(values):
         return np.full((len(starts), LIST_VALUES), np.nan)
+    sample = _SAMPLES.get(values.dtype)
+    if sample is not None and values.flags.c_contiguous:
+        taken = sample(values, np.ascontiguousarray(starts), np.ascontiguousarray(lengths), LIST_VALUES)
+        return taken.reshape(-1, LIST_VALUES)
     numbers = np.arange(LIST_VALUES)
     # The i-th of a list of n is at i * n / 16; of a shorter list, at i.
     places = numbers * np.maximum(lengths, LIST_VALUES)[:, None] // LIST_VALUES + starts[:, None]

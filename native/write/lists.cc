@@ -1,0 +1,81 @@
+#include "write/lists.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace penstock {
+namespace {
+
+// Calls `take` with the first value and the exclusive end of each run of lists that are kept.
+template <typename Take>
+void for_runs(const int64_t* offsets, size_t num_lists, const bool* keep, const Take& take) {
+  size_t list = 0;
+  while (list < num_lists) {
+    if (keep != nullptr && !keep[list]) {
+      list++;
+      continue;
+    }
+    const size_t first = list;
+    while (list < num_lists && (keep == nullptr || keep[list])) list++;
+    if (offsets[first] != offsets[list]) take(offsets[first], offsets[list]);
+  }
+}
+
+}  // namespace
+
+IntCounts count_list_ints(const int64_t* values, const int64_t* offsets, size_t num_lists, const bool* keep,
+                          int64_t max_range) {
+  IntCounts found;
+  int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  for_runs(offsets, num_lists, keep, [&](int64_t first, int64_t end) {
+    found.num_values += end - first;
+    for (int64_t i = first; i < end; i++) {
+      low = std::min(low, values[i]);
+      high = std::max(high, values[i]);
+    }
+  });
+  if (found.num_values == 0) return found;
+  if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) >= static_cast<uint64_t>(max_range)) return found;
+  found.low = low >= 0 && high < max_range ? 0 : low;
+  // Counters of 32 bits are half as large, and those of most vocabularies stay in the second-level cache.
+  std::vector<uint32_t> counters(static_cast<size_t>(high - found.low) + 1);
+  found.counts.resize(counters.size());
+  uint64_t num_counted = 0;
+  const auto flush = [&] {
+    for (size_t i = 0; i < counters.size(); i++) found.counts[i] += counters[i];
+    std::fill(counters.begin(), counters.end(), 0);
+    num_counted = 0;
+  };
+  for_runs(offsets, num_lists, keep, [&](int64_t first, int64_t end) {
+    constexpr int64_t kStep = 1 << 30;
+    for (; first < end; first += kStep) {
+      const int64_t stop = std::min(end, end - first > kStep ? first + kStep : end);
+      if (num_counted + kStep > std::numeric_limits<uint32_t>::max()) flush();
+      num_counted += static_cast<uint64_t>(stop - first);
+      uint32_t* const table = counters.data();
+      for (int64_t i = first; i < stop; i++) table[values[i] - found.low]++;
+    }
+  });
+  flush();
+  return found;
+}
+
+template <typename T>
+void take_evenly(const T* values, const int64_t* starts, const int64_t* lengths, size_t num_lists, size_t most,
+                 double* out) {
+  for (size_t list = 0; list < num_lists; list++, out += most) {
+    const auto length = static_cast<size_t>(lengths[list]);
+    const T* const from = values + starts[list];
+    // Value i of a list of n is at i * n / most; of a shorter list, at i.
+    const size_t spread = std::max(length, most);
+    for (size_t i = 0; i < most; i++) {
+      out[i] = i < length ? static_cast<double>(from[i * spread / most]) : std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+}
+
+template void take_evenly(const int64_t*, const int64_t*, const int64_t*, size_t, size_t, double*);
+template void take_evenly(const float*, const int64_t*, const int64_t*, size_t, size_t, double*);
+template void take_evenly(const double*, const int64_t*, const int64_t*, size_t, size_t, double*);
+
+}  // namespace penstock
