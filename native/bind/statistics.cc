@@ -110,14 +110,13 @@ nb::tuple count_lists(nb::handle given, nb::handle given_offsets, nb::handle kee
   return nb::make_tuple(found.num_values, found.low, copy_of(found.counts));
 }
 
-// `most` numbers of each list, in turn
+// kListValues numbers of each list, in turn
 template <typename T>
-nb::object sample_lists(nb::handle given, nb::handle given_starts, nb::handle given_lengths, size_t most) {
+nb::object sample_lists(nb::handle given, nb::handle given_starts, nb::handle given_lengths) {
   const auto values = array_of<T>(given, "values");
   const auto starts = array_of<int64_t>(given_starts, "starts");
   const auto lengths = array_of<int64_t>(given_lengths, "lengths");
   need(starts.shape(0) == lengths.shape(0), "starts and lengths differ in length");
-  need(0 < most && most <= 1024, "expected 1 to 1024 values of a list");
   const auto size = static_cast<int64_t>(values.shape(0));
   for (size_t i = 0; i < starts.shape(0); i++) {
     const int64_t start = starts.data()[i], length = lengths.data()[i];
@@ -125,12 +124,12 @@ nb::object sample_lists(nb::handle given, nb::handle given_starts, nb::handle gi
          "a list is not inside the values");
   }
   GrowableArray<double> out;
-  double* const room = out.room(starts.shape(0) * most);
+  double* const room = out.room(starts.shape(0) * kListValues);
   {
     nb::gil_scoped_release unlocked;
-    take_evenly(values.data(), starts.data(), lengths.data(), starts.shape(0), most, room);
+    take_evenly(values.data(), starts.data(), lengths.data(), starts.shape(0), room);
   }
-  out.advance(starts.shape(0) * most);
+  out.advance(starts.shape(0) * kListValues);
   return as_array<double>(out);
 }
 
@@ -144,9 +143,9 @@ void bind_statistics(nb::module_& m) {
   m.def("measure_rows_of_floats", &measure_rows<float>, "values"_a, "width"_a, "keep"_a.none());
   m.def("measure_rows_of_doubles", &measure_rows<double>, "values"_a, "width"_a, "keep"_a.none());
   m.def("count_list_ints", &count_lists, "values"_a, "offsets"_a, "keep"_a.none(), "max_range"_a);
-  m.def("sample_lists_of_ints", &sample_lists<int64_t>, "values"_a, "starts"_a, "lengths"_a, "most"_a);
-  m.def("sample_lists_of_floats", &sample_lists<float>, "values"_a, "starts"_a, "lengths"_a, "most"_a);
-  m.def("sample_lists_of_doubles", &sample_lists<double>, "values"_a, "starts"_a, "lengths"_a, "most"_a);
+  m.def("sample_lists_of_ints", &sample_lists<int64_t>, "values"_a, "starts"_a, "lengths"_a);
+  m.def("sample_lists_of_floats", &sample_lists<float>, "values"_a, "starts"_a, "lengths"_a);
+  m.def("sample_lists_of_doubles", &sample_lists<double>, "values"_a, "starts"_a, "lengths"_a);
 
   nb::class_<ValueCounter>(m, "ValueCounter")
       .def(nb::init<size_t>(), "max_values"_a)

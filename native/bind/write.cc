@@ -13,6 +13,7 @@
 #include "write/encode.h"
 #include "write/hash.h"
 #include "write/sha256.h"
+#include "write/text_index.h"
 
 using namespace nb::literals;
 
@@ -327,6 +328,19 @@ nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, n
   return nb::make_tuple(as_array<uint8_t>(out), as_array<int64_t>(frame_sizes), fault_list);
 }
 
+// (the lines of frames of these sizes, the end of the last frame)
+nb::tuple text_index(nb::handle given, uint64_t offset) {
+  const auto sizes = array_of<int64_t>(given, "sizes");
+  for (size_t i = 0; i < sizes.shape(0); i++) need(sizes.data()[i] >= 0, "a size is negative");
+  GrowableArray<uint8_t> out;
+  uint64_t end;
+  {
+    nb::gil_scoped_release unlocked;
+    end = write_text_index(sizes.data(), sizes.shape(0), offset, out);
+  }
+  return nb::make_tuple(as_array<uint8_t>(out), end);
+}
+
 void add_to_hash(Sha256& hash, nb::handle data) {
   const BytesView view(data);
   nb::gil_scoped_release unlocked;
@@ -381,6 +395,7 @@ void bind_writing(nb::module_& m) {
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
 
+  m.def("text_index", &text_index, "sizes"_a, "offset"_a);
   m.def("has_sha256_instructions", &has_sha256_instructions);
   nb::class_<Sha256>(m, "Sha256")
       .def(nb::init<>())

@@ -16,23 +16,61 @@ struct Columns {
   std::vector<double> means, squares;
 };
 
-// Adds each column up, from the first row to the last.
-__attribute__((always_inline)) inline void add_up(const double* piece, size_t num_rows, size_t width, double* totals) {
-  std::fill(totals, totals + width, 0.0);
-  for (size_t row = 0; row < num_rows; row++) {
-    for (size_t i = 0; i < width; i++) totals[i] += piece[row * width + i];
+// What is known of the numbers of a piece; the extremes mean nothing if a number is not finite.
+struct Whole {
+  double least, greatest;
+  int64_t num_zero = 0;
+};
+
+constexpr size_t kBlock = 8;  // columns whose sums stay in registers
+
+// Adds up `count` columns of kBlock from the first row to the last, and finds their extremes.
+__attribute__((always_inline)) inline void add_block(const double* piece, size_t num_rows, size_t width, size_t count,
+                                                     double* totals, Whole& whole) {
+  double sums[kBlock] = {}, least[kBlock], greatest[kBlock];
+  int64_t zeros[kBlock] = {};
+  for (size_t i = 0; i < kBlock; i++) least[i] = greatest[i] = piece[i < count ? i : 0];
+  for (size_t row = 0; row < num_rows; row++, piece += width) {
+    for (size_t i = 0; i < count; i++) {
+      const double value = piece[i];
+      sums[i] += value;
+      least[i] = value < least[i] ? value : least[i];
+      greatest[i] = value > greatest[i] ? value : greatest[i];
+      zeros[i] += value == 0;
+    }
   }
+  for (size_t i = 0; i < count; i++) {
+    totals[i] = sums[i];
+    whole.least = least[i] < whole.least ? least[i] : whole.least;
+    whole.greatest = greatest[i] > whole.greatest ? greatest[i] : whole.greatest;
+    whole.num_zero += zeros[i];
+  }
+}
+
+__attribute__((always_inline)) inline void add_up(const double* piece, size_t num_rows, size_t width, double* totals,
+                                                  Whole& whole) {
+  size_t i = 0;
+  for (; i + kBlock <= width; i += kBlock) add_block(piece + i, num_rows, width, kBlock, totals + i, whole);
+  if (i < width) add_block(piece + i, num_rows, width, width - i, totals + i, whole);
+}
+
+__attribute__((always_inline)) inline void add_squares_of_block(const double* piece, size_t num_rows, size_t width,
+                                                                size_t count, const double* means, double* squares) {
+  double sums[kBlock] = {}, centers[kBlock] = {};
+  for (size_t i = 0; i < count; i++) centers[i] = means[i];
+  for (size_t row = 0; row < num_rows; row++, piece += width) {
+    for (size_t i = 0; i < count; i++) sums[i] += (piece[i] - centers[i]) * (piece[i] - centers[i]);
+  }
+  for (size_t i = 0; i < count; i++) squares[i] = sums[i];
 }
 
 __attribute__((always_inline)) inline void add_squares(const double* piece, size_t num_rows, size_t width,
                                                        const double* means, double* squares) {
-  std::fill(squares, squares + width, 0.0);
-  for (size_t row = 0; row < num_rows; row++) {
-    for (size_t i = 0; i < width; i++) {
-      const double distance = piece[row * width + i] - means[i];
-      squares[i] += distance * distance;
-    }
+  size_t i = 0;
+  for (; i + kBlock <= width; i += kBlock) {
+    add_squares_of_block(piece + i, num_rows, width, kBlock, means + i, squares + i);
   }
+  if (i < width) add_squares_of_block(piece + i, num_rows, width, width - i, means + i, squares + i);
 }
 
 // Adds numbers up in pairs of halves, in the order in which NumPy adds up the numbers of one column: statistics of data
@@ -58,11 +96,11 @@ double add_pairwise(size_t first, size_t count, const Term& term) {
   return sum;
 }
 
-using AddUp = void (*)(const double*, size_t, size_t, double*);
+using AddUp = void (*)(const double*, size_t, size_t, double*, Whole&);
 using AddSquares = void (*)(const double*, size_t, size_t, const double*, double*);
 
-void add_up_plainly(const double* piece, size_t num_rows, size_t width, double* totals) {
-  add_up(piece, num_rows, width, totals);
+void add_up_plainly(const double* piece, size_t num_rows, size_t width, double* totals, Whole& whole) {
+  add_up(piece, num_rows, width, totals, whole);
 }
 void add_squares_plainly(const double* piece, size_t num_rows, size_t width, const double* means, double* squares) {
   add_squares(piece, num_rows, width, means, squares);
@@ -70,8 +108,8 @@ void add_squares_plainly(const double* piece, size_t num_rows, size_t width, con
 
 #if defined(__x86_64__)
 // Columns do not depend on each other: wider vectors give the same bits.
-PENSTOCK_AVX2 void add_up_by_avx2(const double* piece, size_t num_rows, size_t width, double* totals) {
-  add_up(piece, num_rows, width, totals);
+PENSTOCK_AVX2 void add_up_by_avx2(const double* piece, size_t num_rows, size_t width, double* totals, Whole& whole) {
+  add_up(piece, num_rows, width, totals, whole);
 }
 PENSTOCK_AVX2 void add_squares_by_avx2(const double* piece, size_t num_rows, size_t width, const double* means,
                                        double* squares) {
@@ -93,16 +131,14 @@ class Piece {
   }
 
   const Columns& measure(const double* piece, size_t num_rows) {
+    whole_ = {piece[0], piece[0]};
     const AddUp sum = add_up_avx2 != nullptr ? add_up_avx2 : add_up_plainly;
     const AddSquares sum_squares = add_squares_avx2 != nullptr ? add_squares_avx2 : add_squares_plainly;
     double* const means = columns_.means.data();
-    if (width_ == 1) {
-      means[0] = 0.0 + add_pairwise(0, num_rows, [&](size_t i) { return piece[i]; });
-    } else {
-      sum(piece, num_rows, width_, means);
-    }
-    const bool is_finite = std::all_of(means, means + width_, [](double total) { return std::isfinite(total); });
-    if (is_finite) {
+    sum(piece, num_rows, width_, means, whole_);
+    if (width_ == 1) means[0] = 0.0 + add_pairwise(0, num_rows, [&](size_t i) { return piece[i]; });
+    is_finite_ = std::all_of(means, means + width_, [](double total) { return std::isfinite(total); });
+    if (is_finite_) {
       std::fill(columns_.counts.begin(), columns_.counts.end(), static_cast<int64_t>(num_rows));
       for (size_t i = 0; i < width_; i++) means[i] /= static_cast<double>(num_rows);
       if (width_ == 1) {
@@ -116,6 +152,9 @@ class Piece {
     }
     return columns_;
   }
+  // Of the piece that was measured last.
+  bool is_finite() const { return is_finite_; }
+  const Whole& whole() const { return whole_; }
 
  private:
   // The same over the finite numbers alone, divided before they are added up: their sum may be out of range.
@@ -147,6 +186,8 @@ class Piece {
   }
 
   size_t width_;
+  bool is_finite_ = true;
+  Whole whole_ = {};
   Columns columns_;
 };
 
@@ -167,38 +208,37 @@ void merge(const Columns& piece, ElementMoments<T>& moments) {
 template <typename T>
 class Extremes {
  public:
-  void add(const T* row, size_t width) {
-    for (size_t i = 0; i < width; i++) {
-      const T value = row[i];
+  explicit Extremes(ElementMoments<T>& out) : out_(out) {}
+
+  void add(const T* values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+      const T value = values[i];
       if constexpr (!std::is_integral_v<T>) {
-        if (PENSTOCK_UNLIKELY(!std::isfinite(value))) {
-          std::isnan(value) ? num_nan++ : num_inf++;
+        if (!std::isfinite(value)) {
+          std::isnan(value) ? out_.num_nan++ : out_.num_inf++;
           continue;
         }
       }
-      num_zero += value == 0;
-      least = value < least ? value : least;
-      greatest = value > greatest ? value : greatest;
+      out_.num_zero += value == 0;
+      note(value, value);
     }
   }
-  void begin(T value) { least = greatest = value; }
+  // The same of finite numbers.
+  void add(const Whole& whole) {
+    out_.num_zero += whole.num_zero;
+    note(static_cast<T>(whole.least), static_cast<T>(whole.greatest));
+  }
 
-  int64_t num_nan = 0, num_inf = 0, num_zero = 0;
-  T least = 0, greatest = 0;
+ private:
+  void note(T least, T greatest) {
+    out_.least = is_first_ || least < out_.least ? least : out_.least;
+    out_.greatest = is_first_ || greatest > out_.greatest ? greatest : out_.greatest;
+    is_first_ = false;
+  }
+
+  ElementMoments<T>& out_;
+  bool is_first_ = true;
 };
-
-// The first finite number of the rows that are kept; 0 without one.
-template <typename T>
-T find_finite(const T* values, size_t num_rows, size_t width, const bool* keep) {
-  for (size_t row = 0; row < num_rows; row++) {
-    if (keep != nullptr && !keep[row]) continue;
-    for (size_t i = 0; i < width; i++) {
-      if constexpr (std::is_integral_v<T>) return values[row * width + i];
-      if (std::isfinite(static_cast<double>(values[row * width + i]))) return values[row * width + i];
-    }
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -215,27 +255,33 @@ ElementMoments<T> measure_elements(const T* values, size_t num_rows, size_t widt
   const size_t step = std::max<size_t>(1, kElementPiece / width);
   std::vector<double> numbers(std::min(step, num_rows) * width);
   Piece piece(width);
-  Extremes<T> extremes;
-  extremes.begin(find_finite(values, num_rows, width, keep));
+  Extremes<T> extremes(moments);
   size_t in_piece = 0;
+  const auto end_piece = [&] {
+    if (in_piece == 0) return;
+    merge(piece.measure(numbers.data(), in_piece), moments);
+    if constexpr (!std::is_integral_v<T>) {
+      if (piece.is_finite()) {
+        extremes.add(piece.whole());
+      } else {
+        // Every float is a double: those of the piece are the numbers themselves.
+        const std::vector<T> exact(numbers.begin(), numbers.begin() + static_cast<ptrdiff_t>(in_piece * width));
+        extremes.add(exact.data(), exact.size());
+      }
+    }
+    in_piece = 0;
+  };
   for (size_t row = 0; row < num_rows; row++) {
     if (keep != nullptr && !keep[row]) continue;
     const T* const from = values + row * width;
     double* const to = numbers.data() + in_piece * width;
     for (size_t i = 0; i < width; i++) to[i] = static_cast<double>(from[i]);
-    extremes.add(from, width);
+    // Doubles do not hold every integer.
+    if constexpr (std::is_integral_v<T>) extremes.add(from, width);
     moments.num_rows++;
-    if (++in_piece == step) {
-      merge(piece.measure(numbers.data(), in_piece), moments);
-      in_piece = 0;
-    }
+    if (++in_piece == step) end_piece();
   }
-  if (in_piece != 0) merge(piece.measure(numbers.data(), in_piece), moments);
-  moments.num_nan = extremes.num_nan;
-  moments.num_inf = extremes.num_inf;
-  moments.num_zero = extremes.num_zero;
-  moments.least = extremes.least;
-  moments.greatest = extremes.greatest;
+  end_piece();
   return moments;
 }
 

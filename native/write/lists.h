@@ -19,10 +19,10 @@ struct IntCounts {
 IntCounts count_list_ints(const int64_t* values, const int64_t* offsets, size_t num_lists, const bool* keep,
                           int64_t max_range);
 
-// Up to `most` values of each list at even distances, and NaN after the last: `most` numbers per list. The values of
-// list i are the lengths[i] from starts[i] on.
+// Up to kListValues values of each list at even distances, and NaN after the last: kListValues numbers per list. The
+// values of list i are the lengths[i] from starts[i] on.
+inline constexpr size_t kListValues = 16;
 template <typename T>
-void take_evenly(const T* values, const int64_t* starts, const int64_t* lengths, size_t num_lists, size_t most,
-                 double* out);
+void take_evenly(const T* values, const int64_t* starts, const int64_t* lengths, size_t num_lists, double* out);
 
 }  // namespace penstock

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,121 +25,154 @@ char letter_of(const EncodeField& field, const EncodeColumn& column, bool is_lar
   }
 }
 
-// The bytes of some rows, which are hashed together. Rows are hashed when they fill a part of the second-level cache;
-// large rows, when there are enough for all lanes.
-class Messages {
- public:
-  void add(Span bytes) {
-    if (PENSTOCK_UNLIKELY(bytes.size > bytes_.size() - size_)) bytes_.resize(2 * (size_ + bytes.size) + kFullBytes);
-    if (bytes.size != 0) std::memcpy(bytes_.data() + size_, bytes.data, bytes.size);
-    size_ += bytes.size;
-  }
-  template <typename T>
-  void add_value(T value) {
-    add({reinterpret_cast<const uint8_t*>(&value), sizeof value});
-  }
-
-  void end_row() { ends_.push_back(size_); }
-  bool is_full() const { return size_ >= kFullBytes && (ends_.size() >= kFullRows || size_ >= kMostBytes); }
-
-  // Sets the digest of each row; returns how many there were.
-  size_t digest(Digest* out) {
-    std::vector<Span> rows;
-    rows.reserve(ends_.size());
-    size_t begin = 0;
-    for (size_t end : ends_) {
-      rows.push_back({bytes_.data() + begin, end - begin});
-      begin = end;
+uint8_t* put_bytes(uint8_t* out, Span bytes) {
+  const uint8_t* const from = bytes.data;
+  const size_t size = bytes.size;
+  // Most strings are short: two loads that overlap are faster than a call.
+  if (PENSTOCK_LIKELY(size - 4 <= 12)) {
+    if (size >= 8) {
+      const uint64_t first = load64(from), last = load64(from + size - 8);
+      std::memcpy(out, &first, 8);
+      std::memcpy(out + size - 8, &last, 8);
+    } else {
+      const uint32_t first = load32(from), last = load32(from + size - 4);
+      std::memcpy(out, &first, 4);
+      std::memcpy(out + size - 4, &last, 4);
     }
-    digest_messages(rows.data(), rows.size(), out);
-    size_ = 0;
-    ends_.clear();
-    return rows.size();
+  } else if (size != 0) {
+    std::memcpy(out, from, size);
   }
+  return out + size;
+}
 
- private:
-  static constexpr size_t kFullBytes = 256 << 10, kMostBytes = 8 << 20, kFullRows = 64;
+template <typename T>
+uint8_t* put_value(uint8_t* out, T value) {
+  std::memcpy(out, &value, sizeof value);
+  return out + sizeof value;
+}
 
-  std::vector<uint8_t> bytes_;
-  size_t size_ = 0;
-  std::vector<size_t> ends_;
-};
+constexpr size_t kLengthBytes = sizeof(uint64_t);
 
-void add_string(Span value, Messages& out) {
-  out.add_value(static_cast<uint64_t>(value.size));
-  out.add(value);
+uint8_t* put_string(uint8_t* out, Span value) {
+  return put_bytes(put_value(out, static_cast<uint64_t>(value.size)), value);
 }
 
 // The zeros are equal, and so is every NaN, as in the hash of a row. Numbers in lists are taken as they lie in memory,
 // which is how the hash takes them.
 template <typename T>
-void add_number(T value, Messages& out) {
-  out.add_value(std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value + T{0});
+uint8_t* put_number(uint8_t* out, T value) {
+  return put_value(out, std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value + T{0});
 }
 
-class RowBytes {
+// The bytes of one field in the messages of some rows, which are digested together.
+class FieldBytes {
  public:
-  RowBytes(const EncodeField& field, const EncodeColumn& column, char letter)
+  FieldBytes(const EncodeField& field, const EncodeColumn& column, char letter)
       : field_(field), column_(column), letter_(letter) {}
 
-  void add(int64_t row, Messages& out) const {
+  // Adds to sizes[i] how many bytes row first + i has.
+  void add_sizes(int64_t first, size_t count, size_t* sizes) const {
+    const auto add = [&](const auto& size_of) {
+      for_rows(first, count, [&](size_t i, int64_t row) { sizes[i] += size_of(row); });
+    };
     switch (letter_) {
       case 'i':
-        out.add_value(column_.ints[row]);
-        return;
-      case 'f':
-        add_number(column_.floats[row], out);
-        return;
       case 'd':
-        add_number(column_.doubles[row], out);
-        return;
-      case 's':
-        add_string(column_.string(row), out);
-        return;
-      case 'r':
-        add_string(column_.raw(row), out);
-        return;
+        return add([](int64_t) { return sizeof(int64_t); });
+      case 'f':
+        return add([](int64_t) { return sizeof(float); });
       case 'L':
-        add_large(row, out);
-        return;
+        return add([](int64_t) { return kDigestBytes; });
+      case 's':
+        return add([&](int64_t row) { return kLengthBytes + column_.string(row).size; });
+      case 'r':
+        return add([&](int64_t row) { return kLengthBytes + column_.raw(row).size; });
       case 'I':
       case 'F':
       case 'S':
-        add_list(column_.values_of(row), out);
-        return;
+        return add([&](int64_t row) { return list_size(column_.values_of(row)); });
       default:
-        add_steps(row, out);
+        return add([&](int64_t row) { return steps_size(row); });
+    }
+  }
+
+  // Writes the bytes of row first + i to ends[i], and moves that.
+  void put(int64_t first, size_t count, uint8_t** ends) const {
+    const auto write = [&](const auto& put_row) {
+      for_rows(first, count, [&](size_t i, int64_t row) { ends[i] = put_row(ends[i], row); });
+    };
+    switch (letter_) {
+      case 'i':
+        return write([&](uint8_t* out, int64_t row) { return put_value(out, column_.ints[row]); });
+      case 'f':
+        return write([&](uint8_t* out, int64_t row) { return put_number(out, column_.floats[row]); });
+      case 'd':
+        return write([&](uint8_t* out, int64_t row) { return put_number(out, column_.doubles[row]); });
+      case 's':
+        return write([&](uint8_t* out, int64_t row) { return put_string(out, column_.string(row)); });
+      case 'r':
+        return write([&](uint8_t* out, int64_t row) { return put_string(out, column_.raw(row)); });
+      case 'L':
+        return write([&](uint8_t* out, int64_t row) { return put_large(out, row); });
+      case 'I':
+      case 'F':
+      case 'S':
+        return write([&](uint8_t* out, int64_t row) { return put_list(out, column_.values_of(row)); });
+      default:
+        return write([&](uint8_t* out, int64_t row) { return put_steps(out, row); });
     }
   }
 
  private:
-  // By its digest, which is all that is known of a deferred value.
-  void add_large(int64_t row, Messages& out) const {
-    if (field_.source == Source::kDeferred) {
-      out.add_value(column_.content_digests[2 * row]);
-      out.add_value(column_.content_digests[2 * row + 1]);
-    } else {
-      out.add_value(digest_bytes(column_.string(row)));
+  template <typename Each>
+  void for_rows(int64_t first, size_t count, const Each& each) const {
+    for (size_t i = 0; i < count; i++) {
+      const int64_t row = first + static_cast<int64_t>(i);
+      if (column_.has(row)) each(i, row);
     }
   }
 
-  void add_list(std::pair<int64_t, int64_t> range, Messages& out) const {
+  // By its digest, which is all that is known of a deferred value.
+  uint8_t* put_large(uint8_t* out, int64_t row) const {
+    if (field_.source != Source::kDeferred) return put_value(out, digest_bytes(column_.string(row)));
+    return put_value(put_value(out, column_.content_digests[2 * row]), column_.content_digests[2 * row + 1]);
+  }
+
+  size_t list_size(std::pair<int64_t, int64_t> range) const {
+    const auto count = static_cast<size_t>(range.second - range.first);
+    if (field_.source == Source::kFloats) return kLengthBytes + count * sizeof(float);
+    if (field_.source == Source::kInts) return kLengthBytes + count * sizeof(int64_t);
+    size_t size = kLengthBytes * (1 + count);
+    for (int64_t i = range.first; i < range.second; i++) size += column_.string(i).size;
+    return size;
+  }
+
+  uint8_t* put_list(uint8_t* out, std::pair<int64_t, int64_t> range) const {
     const auto [first, last] = range;
     const auto count = static_cast<uint64_t>(last - first);
-    out.add_value(count);
+    out = put_value(out, count);
     if (field_.source == Source::kFloats) {
-      out.add({reinterpret_cast<const uint8_t*>(column_.floats + first), count * sizeof(float)});
-    } else if (field_.source == Source::kInts) {
-      out.add({reinterpret_cast<const uint8_t*>(column_.ints + first), count * sizeof(int64_t)});
-    } else {
-      for (int64_t i = first; i < last; i++) add_string(column_.string(i), out);
+      return put_bytes(out, {reinterpret_cast<const uint8_t*>(column_.floats + first), count * sizeof(float)});
     }
+    if (field_.source == Source::kInts) {
+      return put_bytes(out, {reinterpret_cast<const uint8_t*>(column_.ints + first), count * sizeof(int64_t)});
+    }
+    for (int64_t i = first; i < last; i++) out = put_string(out, column_.string(i));
+    return out;
   }
 
-  void add_steps(int64_t row, Messages& out) const {
+  size_t steps_size(int64_t row) const {
     const auto [first, last] = column_.values_of(row);
-    out.add_value(static_cast<uint64_t>(last - first));
-    for (int64_t step = first; step < last; step++) add_list(column_.values_of_step(step), out);
+    size_t size = kLengthBytes;
+    for (int64_t step = first; step < last; step++) size += list_size(column_.values_of_step(step));
+    return size;
+  }
+
+  uint8_t* put_steps(uint8_t* out, int64_t row) const {
+    const auto [first, last] = column_.values_of(row);
+    out = put_value(out, static_cast<uint64_t>(last - first));
+    for (int64_t step = first; step < last; step++) out = put_list(out, column_.values_of_step(step));
+    return out;
   }
 
   const EncodeField& field_;
@@ -146,11 +180,21 @@ class RowBytes {
   char letter_;
 };
 
+// How many of `count` rows of these sizes are digested at once: those that fill a part of the second-level cache; of
+// large rows, enough for all lanes.
+size_t count_together(const size_t* sizes, size_t count) {
+  constexpr size_t kEnoughBytes = 256 << 10, kMostBytes = 8 << 20, kEnoughRows = 64;
+  size_t num_bytes = 0, i = 0;
+  while (i < count && (num_bytes < kEnoughBytes || (i < kEnoughRows && num_bytes < kMostBytes))) num_bytes += sizes[i++];
+  return i;
+}
+
 }  // namespace
 
 void Encoder::digest_rows(const std::vector<DigestField>& wanted, const std::vector<EncodeColumn>& columns,
                           int64_t num_rows, bool is_named, Digest* out) const {
-  std::vector<RowBytes> values;
+  constexpr size_t kStep = 1024;  // rows whose sizes are known at once
+  std::vector<FieldBytes> values;
   std::vector<char> letters;
   bool is_complete = true;  // no row lacks a field
   for (const DigestField& each : wanted) {
@@ -162,31 +206,53 @@ void Encoder::digest_rows(const std::vector<DigestField>& wanted, const std::vec
   // Which fields a row has comes first, as one digest, which is the same for most rows in turn.
   std::vector<bool> present(wanted.size(), true), previous;
   Digest layout;
-  Messages messages;
-  for (int64_t row = 0; row < num_rows; row++) {
+  const auto find_layout = [&](int64_t row) {
     if (!is_complete) {
       for (size_t i = 0; i < wanted.size(); i++) present[i] = columns[wanted[i].number].has(row);
     }
-    if (row == 0 || (!is_complete && present != previous)) {
-      Messages names;
-      for (size_t i = 0; i < wanted.size(); i++) {
-        if (!present[i]) continue;
-        const std::string& key = fields_[wanted[i].number].key;
-        if (is_named) add_string({reinterpret_cast<const uint8_t*>(key.data()), key.size()}, names);
-        names.add_value(letters[i]);
-      }
-      names.end_row();
-      names.digest(&layout);
-      previous = present;
-    }
-    messages.add_value(layout);
+    if (row != 0 && (is_complete || present == previous)) return;
+    Blake2b names;
     for (size_t i = 0; i < wanted.size(); i++) {
-      if (present[i]) values[i].add(row, messages);
+      if (!present[i]) continue;
+      const std::string& key = fields_[wanted[i].number].key;
+      if (is_named) {
+        names.add_value(static_cast<uint64_t>(key.size()));
+        names.add({reinterpret_cast<const uint8_t*>(key.data()), key.size()});
+      }
+      names.add_value(letters[i]);
     }
-    messages.end_row();
-    if (messages.is_full()) out += messages.digest(out);
+    layout = names.finish();
+    previous = present;
+  };
+  std::vector<size_t> sizes;
+  std::vector<uint8_t> bytes;
+  std::vector<Span> messages;
+  std::vector<uint8_t*> ends;
+  for (int64_t first = 0; first < num_rows;) {
+    const size_t most = std::min(kStep, static_cast<size_t>(num_rows - first));
+    sizes.assign(most, sizeof layout);
+    for (const FieldBytes& each : values) each.add_sizes(first, most, sizes.data());
+    for (size_t done = 0; done < most;) {
+      const size_t count = count_together(sizes.data() + done, most - done);
+      size_t num_bytes = 0;
+      for (size_t i = 0; i < count; i++) num_bytes += sizes[done + i];
+      if (bytes.size() < num_bytes) bytes.resize(num_bytes);
+      messages.clear();
+      ends.clear();
+      uint8_t* at = bytes.data();
+      for (size_t i = 0; i < count; i++) {
+        messages.push_back({at, sizes[done + i]});
+        find_layout(first + static_cast<int64_t>(i));
+        ends.push_back(put_value(at, layout));
+        at += sizes[done + i];
+      }
+      for (const FieldBytes& each : values) each.put(first, count, ends.data());
+      digest_messages(messages.data(), count, out);
+      out += count;
+      done += count;
+      first += static_cast<int64_t>(count);
+    }
   }
-  messages.digest(out);
 }
 
 }  // namespace penstock

@@ -210,15 +210,15 @@ def count_list_ints(
     max_range: int,
 ) -> tuple[int, int, NDArray[np.int64]]: ...
 
-# `most` values of each list at even distances, in turn; NaN after the last value of a list
+# 16 values of each list at even distances, in turn; NaN after the last value of a list
 def sample_lists_of_ints(
-    values: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    values: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
 def sample_lists_of_floats(
-    values: NDArray[np.float32], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    values: NDArray[np.float32], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
 def sample_lists_of_doubles(
-    values: NDArray[np.float64], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    values: NDArray[np.float64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
 
 # (key, source, whether it is a feature list); sources are numbered in native/write/encode.h
@@ -274,6 +274,9 @@ def compose(
     late: Sequence[tuple[str, Sequence[LateValue]]],
     is_message: bool,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, int]]]: ...
+
+# The lines of a text index as bytes, and the end of the last frame; `offset` is where the first one begins
+def text_index(sizes: NDArray[np.int64], offset: int) -> tuple[NDArray[np.uint8], int]: ...
 def has_sha256_instructions() -> bool: ...
 
 class Sha256:

@@ -98,7 +98,7 @@ def take_evenly(
         return np.full((len(starts), LIST_VALUES), np.nan)
     sample = _SAMPLES.get(values.dtype)
     if sample is not None and values.flags.c_contiguous:
-        taken = sample(values, np.ascontiguousarray(starts), np.ascontiguousarray(lengths), LIST_VALUES)
+        taken = sample(values, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
         return taken.reshape(-1, LIST_VALUES)
     numbers = np.arange(LIST_VALUES)
     # The i-th of a list of n is at i * n / 16; of a shorter list, at i.
