@@ -461,6 +461,44 @@ def test_p11_conversion_syncs_every_file_before_it_is_named_and_all_before_the_d
     check_order(read_trace(tmp_path / "trace"), out)
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_p11_sync_that_fails_at_any_call_is_an_error_and_resumes_to_the_same_bytes(
+    tmp_path, monkeypatch, workers
+):
+    table = {"row": list(range(300)), "word": [f"word {row * 7919 % 101}" for row in range(300)]}
+    options = {"num_shards": 4, "workers": workers}
+    ps.convert(table, tmp_path / "whole", **options)
+    wanted = fingerprint(tmp_path / "whole")
+    sync, lock = os.fsync, threading.Lock()
+    num_failures = 0
+    while True:
+        num_calls = 0
+
+        def fail(fd: int) -> None:
+            nonlocal num_calls
+            with lock:
+                num_calls += 1
+                if num_calls == num_failures + 1:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+            sync(fd)
+
+        out = tmp_path / f"out-{num_failures}"
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            try:
+                ps.convert(table, out, **options)
+            except (WriteError, PathError) as error:
+                assert os.strerror(errno.EIO) in str(error)
+            else:
+                assert num_calls <= num_failures  # no call was left to fail
+                break
+        ps.convert(table, out, **options, resume=True)
+        assert fingerprint(out) == wanted
+        assert not out.with_name(f".{out.name}.partial").exists()
+        num_failures += 1
+    assert num_failures > 20
+
+
 def test_p12_few_open_files_are_enough_for_many_shards(tmp_path):
     source = write_csv(tmp_path / "pets.csv", 500)
     command = (*COMMAND, "convert", source, tmp_path / "pets", "--shard-size", "400", "--workers", "2")

@@ -235,11 +235,14 @@ class Staging:
                 exchange(self.folder, self.out, self._hidden / _ASIDE)
             else:
                 self.folder.rename(self.out)  # also replaces an empty folder
-            for folder in (self.out.parent, self._hidden):
-                sync_folder(folder)
         except OSError as error:
             if not replaces:
                 refuse_existing(self.out)
+            raise write_failure(self.out, error) from error
+        try:
+            for folder in (self.out.parent, self._hidden):
+                sync_folder(folder)
+        except OSError as error:
             raise write_failure(self.out, error) from error
         self._is_committed = True
         self.close()
