@@ -1,6 +1,7 @@
 """Part P of the fault matrix over whole conversions: kills, full disks, two at once, bad rows, workers."""
 
 import base64
+import contextlib
 import errno
 import functools
 import gc
@@ -461,6 +462,22 @@ def test_p11_conversion_syncs_every_file_before_it_is_named_and_all_before_the_d
     check_order(read_trace(tmp_path / "trace"), out)
 
 
+class FailingSync:
+    """An `os.fsync` of which one call fails, as on a disk that cannot be read or written."""
+
+    def __init__(self, failing_call: int) -> None:
+        self.num_calls = 0
+        self._failing_call = failing_call
+        self._sync, self._lock = os.fsync, threading.Lock()
+
+    def __call__(self, fd: int) -> None:
+        with self._lock:
+            self.num_calls += 1
+            if self.num_calls == self._failing_call + 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._sync(fd)
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_p11_sync_that_fails_at_any_call_is_an_error_and_resumes_to_the_same_bytes(
     tmp_path, monkeypatch, workers
@@ -469,34 +486,22 @@ def test_p11_sync_that_fails_at_any_call_is_an_error_and_resumes_to_the_same_byt
     options = {"num_shards": 4, "workers": workers}
     ps.convert(table, tmp_path / "whole", **options)
     wanted = fingerprint(tmp_path / "whole")
-    sync, lock = os.fsync, threading.Lock()
-    num_failures = 0
-    while True:
-        num_calls = 0
-
-        def fail(fd: int) -> None:
-            nonlocal num_calls
-            with lock:
-                num_calls += 1
-                if num_calls == num_failures + 1:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-            sync(fd)
-
-        out = tmp_path / f"out-{num_failures}"
+    is_done, number = False, 0
+    while not is_done:
+        out = tmp_path / f"out-{number}"
+        sync = FailingSync(number)
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fail)
-            try:
+            patch.setattr(os, "fsync", sync)
+            with contextlib.suppress(WriteError, PathError):
                 ps.convert(table, out, **options)
-            except (WriteError, PathError) as error:
-                assert os.strerror(errno.EIO) in str(error)
-            else:
-                assert num_calls <= num_failures  # no call was left to fail
-                break
-        ps.convert(table, out, **options, resume=True)
+                is_done = True
+        assert is_done == (sync.num_calls <= number)  # every failure is an error
+        if not is_done:
+            ps.convert(table, out, **options, resume=True)
         assert fingerprint(out) == wanted
         assert not out.with_name(f".{out.name}.partial").exists()
-        num_failures += 1
-    assert num_failures > 20
+        number += 1
+    assert number > 20
 
 
 def test_p12_few_open_files_are_enough_for_many_shards(tmp_path):
