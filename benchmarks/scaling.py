@@ -210,8 +210,17 @@ def describe_run(arguments: argparse.Namespace) -> dict[str, Any]:
     values = {
         name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()
     }
-    command = " ".join(["python", "benchmarks/scaling.py", *sys.argv[1:]])
-    return {"machine": describe_machine(), "arguments": values, "command": command}
+    return {"machine": describe_machine(), "arguments": values, "command": _name_command(sys.argv[1:])}
+
+
+def _name_command(given: Sequence[str]) -> str:
+    """Return the command of a run without the folders, which mean nothing on another machine."""
+    kept, is_folder = [], False
+    for word in given:
+        if not is_folder and not word.startswith(("--data", "--out")):
+            kept.append(word)
+        is_folder = word in ("--data", "--out")
+    return " ".join(["python", "benchmarks/scaling.py", *kept])
 
 
 def main() -> int:

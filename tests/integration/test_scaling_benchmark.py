@@ -77,6 +77,7 @@ def test_kept_figures_hold_each_turn_with_its_cpu_time(folder: Path) -> None:
     }
     assert all(turn["num_records"] > 0 and turn["timed_cpu_seconds"] > 0 for turn in turns.values())
     assert kept["failures"] == []
+    assert kept["command"].endswith("--quick --rounds 1 --seconds 0.02")
 
 
 def test_plot_has_a_line_per_feed_in_the_panel_of_each_part(folder: Path) -> None:
