@@ -289,6 +289,15 @@ class BatchJob(Generic[_K]):
     def finish(self) -> tuple[MadeRows[_K], int]:
         """Return the batch, and the size of its arrays in bytes."""
         slices = [each for each in self._slices if each is not None]
+        try:
+            return self._finish_slices(slices)
+        finally:
+            # The traceback of an error holds its slice: a ring, which only the garbage collector would undo.
+            for each in slices:
+                each.error = None
+                each.refused.clear()
+
+    def _finish_slices(self, slices: Sequence[_Slice]) -> tuple[MadeRows[_K], int]:
         self._raise_first(slices, is_read=False)
         picks = join_picks([each.stored[0] for each in slices])
         num_rows = len(picks.rows)

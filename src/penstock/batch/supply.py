@@ -299,7 +299,7 @@ class PlannedRows:
             source.losses.add(row, error)
         if len(faults) == len(picks.rows) and num_rows >= _MANY_ROWS:
             # All of many records are bad: the cause is the pipeline.
-            raise error from faults[at].__cause__
+            raise error.with_traceback(faults[at].__traceback__) from faults[at].__cause__
 
     def name_error(self, error: Exception, ticket: Ticket, picks: Picks | None, batch: Picks) -> Exception:
         """Return an error that names its record; a note names the batch, if no file is known."""

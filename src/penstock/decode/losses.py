@@ -38,7 +38,8 @@ class Losses:
             # The record beyond the limit is not added, so that reading it again raises again.
             count = len(self._errors) + 1
             if count <= self._max_skipped:
-                self._errors[row] = error
+                # Without the traceback, whose frames hold the batch that the record was read for.
+                self._errors[row] = error.with_traceback(None)
         if count > self._max_skipped:
             raise TooManySkippedError(
                 f"{count} bad records were skipped",

@@ -1,11 +1,13 @@
 """Slices of a batch: the same batches and the same errors, however a batch is cut and whoever works on it."""
 
+import gc
+
 import pytest
 
 import penstock as ps
 from loaded_batches import SCHEMA, freeze_all, open_numbers, payload, write_shards
 from penstock.batch import maker
-from penstock.batch.maker import fit_slice
+from penstock.batch.maker import BatchJob, fit_slice
 from penstock.errors import CorruptRecordError, FieldError
 from record_files import write_plain
 
@@ -101,6 +103,21 @@ def test_skipped_records_leave_no_gaps(tmp_path, strict, monkeypatch, slice_rows
     faulty = open_faulty(path, on_error="collect")
     assert freeze_all(faulty.loader(strict, batch_size=20, num_threads=num_threads)) == expected
     assert [error.record for error in faulty.rejected] == [0, 2, 9, 10, 11, 19]
+
+
+@pytest.mark.parametrize("num_threads", [0, 2])
+def test_skipped_records_keep_no_batch_in_memory(tmp_path, strict, monkeypatch, num_threads):
+    monkeypatch.setattr(maker, "MAX_SLICE_ROWS", 3)
+    faulty = open_faulty(write_faulty(tmp_path, unknown=(0, 5, 12)), on_error="collect")
+    gc.collect()
+    gc.disable()
+    try:
+        assert sum(len(batch[0]["n"]) for batch in faulty.loader(strict, num_threads=num_threads)) == 17
+        jobs = [each for each in gc.get_objects() if isinstance(each, BatchJob)]
+    finally:
+        gc.enable()
+    assert jobs == []
+    assert [each.record for each in faulty.rejected] == [0, 5, 12]
 
 
 def test_slices_have_a_few_images_or_a_few_hundred_rows():
