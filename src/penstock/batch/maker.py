@@ -197,19 +197,17 @@ class _Slice:
 
     Attributes:
         picks: Rows that are in the arrays.
-        stored: Errors of rows that a store found, with the rows of the slice at that time.
-        prepared: Errors of rows that could not be prepared, likewise.
+        prepared: Rows that were read, and the errors of those that could not be prepared, by a cache or here.
         refused: Rows that a transform refused, each with its error, in the order in which they were found.
         error: Error that ended the work on the slice, or None.
         is_read: Whether its rows could be read, so that the error is that of a transform.
         is_whole: Whether all its rows were transformed or refused.
     """
 
-    __slots__ = ("error", "is_read", "is_whole", "picks", "prepared", "refused", "stored")
+    __slots__ = ("error", "is_read", "is_whole", "picks", "prepared", "refused")
 
     def __init__(self, picks: Picks) -> None:
         self.picks = picks
-        self.stored: _Found = (picks, {})
         self.prepared: _Found = (picks, {})
         self.refused: list[tuple[Picks, FieldError]] = []
         self.error: Exception | None = None
@@ -255,13 +253,16 @@ class BatchJob(Generic[_K]):
     def _transform(self, part: int, made: _Slice, columns: CodedColumns, faults: Faults) -> None:
         """Write the arrays of the rows of a slice without those that a transform rejects."""
         first = self._bounds[part]
-        made.stored = (made.picks, faults)
-        columns = self._leave_out(made, columns, faults)
+        whole = made.picks
+        made.prepared = (whole, faults)
+        rows, columns = _leave_out(made, columns, faults)
         draws = self._maker.draws(made.picks, self._ticket)
-        columns, faults = self._builder.prepare(first, columns, draws)
-        made.prepared = (made.picks, faults)
-        if faults:
-            columns = self._leave_out(made, columns, faults)
+        columns, more = self._builder.prepare(first, columns, draws)
+        # How much a cache prepares depends on the threads; the first error of a batch must not.
+        made.prepared = (whole, {**faults, **{int(rows[at]): error for at, error in more.items()}})
+        self._check_faults(made)
+        if more:
+            _, columns = _leave_out(made, columns, more)
             draws = self._maker.draws(made.picks, self._ticket)
         while True:
             try:
@@ -270,21 +271,17 @@ class BatchJob(Generic[_K]):
                 if not _is_of_row(error, made.picks):
                     raise
                 made.refused.append((made.picks, error))
-                columns = self._leave_out(made, columns, {error.record: error})  # type: ignore[dict-item]
+                self._check_faults(made)
+                _, columns = _leave_out(made, columns, {error.record: error})  # type: ignore[dict-item]
                 draws = self._maker.draws(made.picks, self._ticket)
             else:
                 return
 
-    def _leave_out(self, made: _Slice, columns: CodedColumns, faults: Faults) -> CodedColumns:
-        if not faults:
-            return columns
-        num_faults = len(made.stored[1]) + len(made.prepared[1]) + len(made.refused)
-        if not self._maker.source.tolerates(num_faults):
+    def _check_faults(self, made: _Slice) -> None:
+        """End the work on a slice that has more faults than its batch may have."""
+        if not self._maker.source.tolerates(len(made.prepared[1]) + len(made.refused)):
             made.is_whole = False  # the batch is lost: the faults that were found say why
             raise _EnoughFaults
-        rest = np.delete(np.arange(len(made.picks.rows), dtype=np.int64), sorted(faults))
-        made.picks = cut_picks(made.picks, rest)
-        return take_rows(columns, rest)
 
     def finish(self) -> tuple[MadeRows[_K], int]:
         """Return the batch, and the size of its arrays in bytes."""
@@ -299,9 +296,7 @@ class BatchJob(Generic[_K]):
 
     def _finish_slices(self, slices: Sequence[_Slice]) -> tuple[MadeRows[_K], int]:
         self._raise_first(slices, is_read=False)
-        picks = join_picks([each.stored[0] for each in slices])
-        num_rows = len(picks.rows)
-        self._refuse([each.stored for each in slices], num_rows)
+        num_rows = sum(len(each.prepared[0].rows) for each in slices)
         self._refuse([each.prepared for each in slices], num_rows)
         self._raise_first(slices, is_read=True)
         self._refuse([_join_refused(each) for each in slices], num_rows)
@@ -357,6 +352,16 @@ class BatchJob(Generic[_K]):
 
     def _name(self, error: Exception, picks: Picks | None) -> Exception:
         return self._maker.source.name_error(error, self._ticket, picks, self._picks)
+
+
+def _leave_out(made: _Slice, columns: CodedColumns, faults: Faults) -> tuple[NDArray[np.int64], CodedColumns]:
+    """Remove rows from a slice; return the numbers of those that are left, and their columns."""
+    rows = np.arange(len(made.picks.rows), dtype=np.int64)
+    if not faults:
+        return rows, columns
+    rest = np.delete(rows, sorted(faults))
+    made.picks = cut_picks(made.picks, rest)
+    return rest, take_rows(columns, rest)
 
 
 def _join_refused(made: _Slice) -> _Found:

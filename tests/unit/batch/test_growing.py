@@ -22,7 +22,7 @@ from image_files import jpeg, scene
 from loaded_batches import freeze, freeze_all
 from penstock.columns import Pictures
 from penstock.decode.pixels import SliceImages
-from penstock.errors import FieldError, OptionError, WriteError
+from penstock.errors import FieldError, OptionError, TooManySkippedError, WriteError
 from penstock.transform import Output
 from penstock.transform.image_pixels import ImageResizer
 from raising import containing, mentions, raises_with
@@ -186,6 +186,21 @@ def test_bad_image_is_raised_in_every_epoch(tmp_path, place):
                 list(loader)
             assert (caught.value.record, caught.value.field) == (6, "image")
             assert caught.value.path == str(folder / "train-00000-of-00001.tfrecord")
+
+
+@pytest.mark.parametrize("on_error", ["raise", "collect"])
+def test_first_error_does_not_depend_on_how_much_is_kept(tmp_path, place, on_error):
+    """Junk is recognized by its header; a truncated image only when it is decoded, which needs room."""
+    images = [image[:-200] if n == 1 else b"junk" if n == 2 else image for n, image in enumerate(IMAGES)]
+    folder = write_photos(tmp_path / "photos", images)
+    for cache_bytes in (0, 1, 10_000_000):
+        split = open_photos(folder, on_error=on_error, options=ps.options.ReadOptions(max_skipped=1))
+        loader = split.loader(
+            fit_photos(split), batch_size=4, num_threads=0, cache=place, cache_bytes=cache_bytes
+        )
+        with pytest.raises((FieldError, TooManySkippedError)) as caught:
+            list(loader)
+        assert caught.value.record == (1 if on_error == "raise" else 2)
 
 
 def test_batch_of_bad_images_alone_is_as_without_a_cache(tmp_path, place):
