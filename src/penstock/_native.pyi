@@ -9,90 +9,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._native_writing import (
-    Buffer as Buffer,
-)
-from penstock._native_writing import (
-    EncodeColumn as EncodeColumn,
-)
-from penstock._native_writing import (
-    EncodeField as EncodeField,
-)
-from penstock._native_writing import (
-    Encoder as Encoder,
-)
-from penstock._native_writing import (
-    LateValue as LateValue,
-)
-from penstock._native_writing import (
-    Measured as Measured,
-)
-from penstock._native_writing import (
-    MeasuredRows as MeasuredRows,
-)
-from penstock._native_writing import (
-    Sha256 as Sha256,
-)
-from penstock._native_writing import (
-    ValueCounter as ValueCounter,
-)
-from penstock._native_writing import (
-    compose as compose,
-)
-from penstock._native_writing import (
-    count_list_ints as count_list_ints,
-)
-from penstock._native_writing import (
-    digest_bytes as digest_bytes,
-)
-from penstock._native_writing import (
-    fingerprint as fingerprint,
-)
-from penstock._native_writing import (
-    gather as gather,
-)
-from penstock._native_writing import (
-    has_sha256_instructions as has_sha256_instructions,
-)
-from penstock._native_writing import (
-    hash_bytes as hash_bytes,
-)
-from penstock._native_writing import (
-    measure_doubles as measure_doubles,
-)
-from penstock._native_writing import (
-    measure_floats as measure_floats,
-)
-from penstock._native_writing import (
-    measure_ints as measure_ints,
-)
-from penstock._native_writing import (
-    measure_rows_of_doubles as measure_rows_of_doubles,
-)
-from penstock._native_writing import (
-    measure_rows_of_floats as measure_rows_of_floats,
-)
-from penstock._native_writing import (
-    measure_rows_of_ints as measure_rows_of_ints,
-)
-from penstock._native_writing import (
-    mix_hashes as mix_hashes,
-)
-from penstock._native_writing import (
-    mix_rows as mix_rows,
-)
-from penstock._native_writing import (
-    sample_lists_of_doubles as sample_lists_of_doubles,
-)
-from penstock._native_writing import (
-    sample_lists_of_floats as sample_lists_of_floats,
-)
-from penstock._native_writing import (
-    sample_lists_of_ints as sample_lists_of_ints,
-)
-from penstock._native_writing import (
-    text_index as text_index,
-)
+from penstock._native_writing import *  # noqa: F403
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # (descriptor or -1, bytes or a mapping of the file or None, offset of those bytes in the file, where frames
 # begin, sizes of whole frames), and optionally the owner that keeps the descriptor open
