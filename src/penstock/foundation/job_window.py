@@ -197,6 +197,8 @@ class Window(Generic[_K, _T]):
     def open(self, making: Making[_K, _T], job: Job[_T]) -> None:
         """Let threads take the parts of a job that has begun."""
         with self._lock:
+            if self._is_stopped:
+                return
             making.job = job
             making.num_left = self._num_parts = job.num_parts
             self._num_beginning -= 1

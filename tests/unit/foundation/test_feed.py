@@ -581,3 +581,20 @@ def test_limit_of_bytes_grows_with_the_items_up_to_a_share_of_the_memory(monkeyp
     assert count_ahead(1) == 32
     assert 8 <= count_ahead(50 << 20) <= 12  # enough for four threads, whatever the items take
     assert 2 <= count_ahead(400 << 20) <= 3  # but no more than an eighth of the memory
+
+
+def test_closed_feed_keeps_no_job_that_was_beginning():
+    is_begun, jobs = threading.Event(), []
+
+    def begin(ticket):
+        is_begun.set()
+        wait_until(lambda: job_window._here.window.is_stopped)
+        job = Parts(ticket, 2, lambda *_: None)
+        jobs.append(weakref.ref(job))
+        return job
+
+    feed = Feed(iter([1]), begin, 1, PLENTY)
+    assert is_begun.wait(10)
+    feed.close()
+    assert [job() for job in jobs] == [None]
+    assert feed.take() is None
