@@ -108,7 +108,11 @@ std::vector<uint32_t> Program::run(const std::vector<const FieldColumn*>& column
     if (lists != nullptr) lists->offsets.push(0);
     if (i + 2 < steps_.size()) one.prefetch_offsets(*columns[steps_[i + 2].field]);
     if (i + 1 < steps_.size()) one.prefetch_values(*columns[steps_[i + 1].field]);
-    if (!one.run(step, *columns[step.field], lists)) failed.push_back(static_cast<uint32_t>(i));
+    if (one.run(step, *columns[step.field], lists)) continue;
+    failed.push_back(static_cast<uint32_t>(i));
+    if (lists == nullptr) continue;
+    lists->values.truncate(0);  // offsets may have run ahead of the values
+    lists->offsets.truncate(1);
   }
   return failed;
 }

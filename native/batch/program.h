@@ -111,7 +111,8 @@ class Program {
 
   // Runs all steps for some rows of the columns, one column per field; row i becomes row first + i of the arrays. The
   // caller has checked that the index and the arrays have these rows. Returns the steps that failed: a value has no
-  // code, does not fit, or a column is of a form that the step does not read. Their outputs are undefined.
+  // code, does not fit, or a column is of a form that the step does not read. Their outputs are undefined; a piece has
+  // no rows of them.
   std::vector<uint32_t> run(const std::vector<const FieldColumn*>& columns, const RowChoice& rows,
                             const std::vector<ProgramArray>& arrays, size_t first, Piece& piece) const;
 

@@ -193,6 +193,7 @@ class BoundProgram {
     }
     nb::list joined;
     for (size_t number = 0; number < program_.piece_steps().size(); number++) {
+      check_pieces(number, pieces);
       joined.append(join_one(number, pieces));
     }
     return joined;
@@ -235,6 +236,16 @@ class BoundProgram {
       need(!__builtin_mul_overflow(size, each, &size), "shape", "more elements than any memory has");
     }
     return size;
+  }
+
+  void check_pieces(size_t number, const std::vector<const Piece*>& pieces) const {
+    const Step& step = program_.steps()[program_.piece_steps()[number]];
+    const size_t item = step.width * item_bytes(step.out);
+    for (const Piece* piece : pieces) {
+      const PieceLists& lists = piece->lists[number];
+      const auto num_items = static_cast<size_t>(lists.offsets.data()[lists.offsets.size() - 1]);
+      need(lists.values.size() == num_items * item, "pieces", "one is of another program");
+    }
   }
 
   nb::tuple join_one(size_t number, const std::vector<const Piece*>& pieces) const {

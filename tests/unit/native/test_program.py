@@ -165,6 +165,33 @@ def test_string_outside_of_its_arena_fails_without_being_read():
         assert program.run(arrays, 0, _native.ColumnSet(1, [column]), FIRST, None)[1] == [0]
 
 
+def test_texts_that_fail_leave_no_rows_to_join():
+    words = {**CODE, "kind": "tokenize", "integers": None, "words": _native.Vocabulary([b"ab"])}
+    lists = {"padding": bytes(4), "rules": (False, True, False), "target": None}
+    starts, stops = np.zeros(3000, np.int64), np.full(3000, 2, np.int64)
+    columns = _native.ColumnSet(3000, [(2, np.frombuffer(b"ab", np.uint8), starts, stops, None, None)])
+    for form in ("longest", "ragged"):
+        program = _native.Program([{**words, **lists, "form": form}], [])
+        stops[-1] = 2
+        whole, failed = program.run(program.allocate(3000), 0, columns, FIRST, None)
+        assert failed == []
+        stops[-1] = 2**40
+        piece, failed = program.run(program.allocate(3000), 0, columns, FIRST, None)
+        assert failed == [0]
+        values, offsets = program.join([piece, whole, piece])[0]
+        assert values.ravel().tolist() == [0] * 3000
+        assert offsets is None or offsets.tolist() == list(range(3001))
+
+
+def test_piece_with_items_of_another_size_is_refused():
+    columns = _native.ColumnSet(1, [(1, np.array([5], np.int64), None, None, np.array([0, 1]), None)])
+    program = _native.Program([LIST], [])
+    piece, _ = program.run(program.allocate(1), 0, columns, FIRST, None)
+    wide = _native.Program([{**LIST, "width": 2, "item_shape": [2]}], [])
+    with pytest.raises(ValueError, match="another program"):
+        wide.join([piece])
+
+
 def test_column_of_another_form_fails():
     program = _native.Program([KEEP, {**CODE, "target": (1, 0)}], [("int64", ()), ("int32", ())])
     text = (2, np.zeros(1, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64), None, None)
