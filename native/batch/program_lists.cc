@@ -21,7 +21,7 @@ bool has_error(const int32_t* codes, size_t count) {
 
 // A string of a column; false if it does not lie in the arena.
 bool string_at(const FieldColumn& column, size_t item, Span& found) {
-  const int64_t begin = column.begins[item], end = column.ends[item];
+  const int64_t begin = column.begins[item * column.span_stride], end = column.ends[item * column.span_stride];
   if (begin < 0 || end < begin || static_cast<uint64_t>(end) > column.arena_bytes) return false;
   found = Span{column.arena + begin, static_cast<size_t>(end - begin)};
   return true;
@@ -48,16 +48,15 @@ bool find_codes(const Step& step, const FieldColumn& column, size_t count, const
   }
   if (column.form == FieldColumn::Form::kCodes) {
     if (step.bins || step.words == nullptr) return false;
-    const auto* const codes = reinterpret_cast<const int32_t*>(column.values);
-    for (size_t i = 0; i < count; i++) out[i] = codes[item(i)];
+    for (size_t i = 0; i < count; i++) std::memcpy(out + i, column.values + item(i) * column.stride, sizeof(int32_t));
     return true;
   }
   const bool is_integer = column.form == FieldColumn::Form::kNumbers && column.dtype == DType::kInt64 &&
                           column.width == 1 && !column.is_raw;
   if (!is_integer || (!step.bins && step.integers == nullptr)) return false;
-  const auto* const values = reinterpret_cast<const int64_t*>(column.values);
   for (size_t i = 0; i < count; i++) {
-    const int64_t value = values[item(i)];
+    int64_t value;
+    std::memcpy(&value, column.values + item(i) * column.stride, sizeof value);
     out[i] = step.bins ? first + step.bins->bin(value) : step.integers->find(value);
   }
   return true;
@@ -164,7 +163,7 @@ bool ProgramRun::run_lists(const Step& step, const FieldColumn& column, PieceLis
     const size_t row = rows_[i];
     const int64_t start = column.starts[row], stop = column.stops[row];
     if (PENSTOCK_UNLIKELY(start < 0 || stop < start || static_cast<uint64_t>(stop) > column.num_items)) return false;
-    if (needs_list && column.present[row] == 0) return false;
+    if (needs_list && column.present[row * column.present_stride] == 0) return false;
     const auto first = static_cast<size_t>(start), count = static_cast<size_t>(stop - start);
     uint8_t* const direct = is_vector ? nullptr : list_room(step, i, count, lists);
     uint8_t* const items = direct == nullptr ? room<uint8_t>(kItems, count * bytes) : direct;
@@ -224,7 +223,8 @@ bool ProgramRun::run_texts(const Step& step, const FieldColumn& column, PieceLis
 void ProgramRun::prefetch_offsets(const FieldColumn& column) const {
   const int64_t* const offsets = column.is_list ? column.starts : column.begins;
   if (rows_.index == nullptr || offsets == nullptr) return;
-  for (size_t i = 0; i < rows_.count; i++) __builtin_prefetch(offsets + rows_.index[i]);
+  const size_t stride = column.is_list ? 1 : column.span_stride;
+  for (size_t i = 0; i < rows_.count; i++) __builtin_prefetch(offsets + rows_[i] * stride);
 }
 
 void ProgramRun::prefetch_values(const FieldColumn& column) const {
@@ -238,14 +238,11 @@ void ProgramRun::prefetch_values(const FieldColumn& column) const {
     }
   } else if (column.form == FieldColumn::Form::kStrings) {
     for (size_t i = 0; i < rows_.count; i++) {
-      const auto begin = static_cast<uint64_t>(column.begins[rows_.index[i]]);
+      const auto begin = static_cast<uint64_t>(column.begins[rows_[i] * column.span_stride]);
       if (begin < column.arena_bytes) __builtin_prefetch(column.arena + begin);
     }
-  } else {
-    const size_t bytes = column.width * item_bytes(column.dtype);
-    for (size_t i = 0; i < rows_.count; i++) {
-      __builtin_prefetch(column.values + static_cast<size_t>(rows_.index[i]) * bytes);
-    }
+  } else if (column.values != nullptr) {
+    for (size_t i = 0; i < rows_.count; i++) __builtin_prefetch(column.values + rows_[i] * column.stride);
   }
 }
 

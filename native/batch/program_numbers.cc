@@ -12,20 +12,17 @@ namespace {
 // Numbers at once: what a block gathers, widens and scales stays in the first-level cache.
 constexpr size_t kBlockNumbers = 2048;
 
-template <typename T>
-void gather_rows(const uint8_t* values, const int64_t* index, size_t count, uint8_t* out) {
-  for (size_t i = 0; i < count; i++) {
-    std::memcpy(out + i * sizeof(T), values + static_cast<size_t>(index[i]) * sizeof(T), sizeof(T));
-  }
+// Copies rows [from, from + count) of a choice, which lie `stride` bytes apart, to contiguous memory.
+template <size_t kBytes>
+void gather_rows(const uint8_t* values, size_t stride, const RowChoice& rows, size_t from, size_t count, uint8_t* out) {
+  for (size_t i = 0; i < count; i++) std::memcpy(out + i * kBytes, values + rows[from + i] * stride, kBytes);
 }
 
-void gather_rows(const uint8_t* values, size_t row_bytes, const int64_t* index, size_t count, uint8_t* out) {
-  if (row_bytes == 8) return gather_rows<uint64_t>(values, index, count, out);
-  if (row_bytes == 4) return gather_rows<uint32_t>(values, index, count, out);
-  if (row_bytes == 1) return gather_rows<uint8_t>(values, index, count, out);
-  for (size_t i = 0; i < count; i++) {
-    std::memcpy(out + i * row_bytes, values + static_cast<size_t>(index[i]) * row_bytes, row_bytes);
-  }
+void gather_rows(const uint8_t* values, size_t stride, size_t row_bytes, const RowChoice& rows, size_t from,
+                 size_t count, uint8_t* out) {
+  if (row_bytes == 8) return gather_rows<8>(values, stride, rows, from, count, out);
+  if (row_bytes == 4) return gather_rows<4>(values, stride, rows, from, count, out);
+  for (size_t i = 0; i < count; i++) std::memcpy(out + i * row_bytes, values + rows[from + i] * stride, row_bytes);
 }
 
 // The type that scale_numbers takes for numbers of a type.
@@ -66,9 +63,9 @@ void copy_rows(const uint8_t* from, size_t row_bytes, uint8_t* to, size_t stride
 
 const uint8_t* ProgramRun::mask_of(const FieldColumn& column, size_t from, size_t count) {
   if (column.present == nullptr) return nullptr;
-  if (rows_.index == nullptr) return column.present + from;
+  if (rows_.index == nullptr && column.present_stride == 1) return column.present + from;
   auto* const mask = room<uint8_t>(kMask, count);
-  gather_rows<uint8_t>(column.present, rows_.index + from, count, mask);
+  gather_rows<1>(column.present, column.present_stride, rows_, from, count, mask);
   return mask;
 }
 
@@ -160,9 +157,9 @@ bool ProgramRun::run_numbers(const Step& step, const FieldColumn& column) {
   for (size_t from = 0; from < rows_.count; from += at_once) {
     const size_t count = std::min(at_once, rows_.count - from);
     const uint8_t* values = column.values + from * row_bytes;
-    if (rows_.index != nullptr) {
+    if (rows_.index != nullptr || column.stride != row_bytes) {
       auto* const gathered = room<uint8_t>(kGathered, count * row_bytes);
-      gather_rows(column.values, row_bytes, rows_.index + from, count, gathered);
+      gather_rows(column.values, column.stride, row_bytes, rows_, from, count, gathered);
       values = gathered;
     }
     const uint8_t* const present = mask_of(column, from, count);

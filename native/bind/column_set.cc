@@ -54,14 +54,13 @@ ColumnSet::ColumnSet(size_t num_rows, nb::sequence given) : num_rows_(num_rows) 
 
 FieldColumn ColumnSet::plain(nb::handle given) {
   const nb::tuple parts = tuple_of(given, 6, "a column");
-  const auto array = [&](size_t number, const char* what, std::initializer_list<DType> dtypes) {
+  const auto rows = [&](size_t number, const char* what, std::initializer_list<DType> dtypes, size_t& stride) {
     held_.push_back(nb::borrow(parts[number]));
-    return view_of(parts[number], what, dtypes);
+    return rows_of(parts[number], what, dtypes, stride);
   };
   const auto vector = [&](size_t number, const char* what, std::initializer_list<DType> dtypes) {
-    const ArrayView view = array(number, what, dtypes);
-    need(view.rank == 1, what, "expected one dimension");
-    return view;
+    held_.push_back(nb::borrow(parts[number]));
+    return vector_of(parts[number], what, dtypes);
   };
   FieldColumn column;
   const int form = nb::cast<int>(parts[0]);
@@ -71,8 +70,13 @@ FieldColumn ColumnSet::plain(nb::handle given) {
   if (column.form == FieldColumn::Form::kNone) return column;
   if (column.form == FieldColumn::Form::kStrings) {
     const ArrayView arena = vector(1, "arena", {DType::kUInt8});
-    const ArrayView begins = vector(2, "starts", {DType::kInt64}), ends = vector(3, "stops", {DType::kInt64});
+    size_t begin_stride, end_stride;
+    const ArrayView begins = rows(2, "starts", {DType::kInt64}, begin_stride);
+    const ArrayView ends = rows(3, "stops", {DType::kInt64}, end_stride);
+    need(begins.rank == 1 && ends.rank == 1, "starts", "expected one dimension");
     need(begins.rows() == ends.rows(), "stops", "expected as many as starts");
+    need(begin_stride == end_stride, "stops", "expected them as far apart as starts");
+    column.span_stride = begin_stride / sizeof(int64_t);
     column.arena = arena.data;
     column.arena_bytes = arena.rows();
     column.begins = begins.as<int64_t>();
@@ -80,7 +84,9 @@ FieldColumn ColumnSet::plain(nb::handle given) {
     column.num_items = begins.rows();
   } else {
     const bool is_code = column.form == FieldColumn::Form::kCodes;
-    const ArrayView values = is_code ? vector(1, "codes", {DType::kInt32}) : array(1, "values", {});
+    const ArrayView values = is_code ? rows(1, "codes", {DType::kInt32}, column.stride)  //
+                                     : rows(1, "values", {}, column.stride);
+    need(!is_code || values.rank == 1, "codes", "expected one dimension");
     column.values = values.data;
     column.dtype = values.dtype;
     column.width = values.width();
@@ -91,12 +97,18 @@ FieldColumn ColumnSet::plain(nb::handle given) {
   } else {
     const ArrayView offsets = vector(4, "offsets", {DType::kInt64});
     need(offsets.rows() == num_rows_ + 1, "offsets", "expected one more than there are rows");
+    const bool is_packed = column.form == FieldColumn::Form::kStrings || column.num_items <= 1 ||
+                           column.stride == column.width * item_bytes(column.dtype);
+    need(is_packed, "values", "expected contiguous items of lists");
     column.is_list = true;
     column.starts = offsets.as<int64_t>();
     column.stops = column.starts + 1;
   }
-  if (!parts[5].is_none()) held_.push_back(nb::borrow(parts[5]));
-  column.present = mask_of(parts[5], num_rows_, "present");
+  if (!parts[5].is_none()) {
+    const ArrayView mask = rows(5, "present", {DType::kBool}, column.present_stride);
+    need(mask.rank == 1 && mask.rows() == num_rows_, "present", "expected one for each row");
+    column.present = mask.data;
+  }
   return column;
 }
 

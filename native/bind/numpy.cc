@@ -139,7 +139,10 @@ size_t ArrayView::width() const {
   return items;
 }
 
-ArrayView view_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes) {
+namespace {
+
+// A view without a look at how the items lie.
+ArrayView any_view_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes) {
   if (!PyObject_TypeCheck(given.ptr(), numpy().array_type)) {
     throw nb::type_error((std::string(what) + ": expected a NumPy array").c_str());
   }
@@ -153,8 +156,31 @@ ArrayView view_of(nb::handle given, const char* what, std::initializer_list<DTyp
   view.is_writable = (fields->flags & kWriteable) != 0;
   check_dtype(view.dtype, what, dtypes);
   need(view.rank != 0, what, "expected one dimension or more, got none");
-  need((fields->flags & kContiguous) != 0, what, "expected a C-contiguous array");
   need((fields->flags & kAligned) != 0, what, "expected an array that lies at a multiple of its item size");
+  return view;
+}
+
+}  // namespace
+
+ArrayView view_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes) {
+  const ArrayView view = any_view_of(given, what, dtypes);
+  const int flags = reinterpret_cast<const ArrayFields*>(given.ptr())->flags;
+  need((flags & kContiguous) != 0, what, "expected a C-contiguous array");
+  return view;
+}
+
+ArrayView rows_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes, size_t& stride) {
+  const ArrayView view = any_view_of(given, what, dtypes);
+  const auto* const fields = reinterpret_cast<const ArrayFields*>(given.ptr());
+  size_t bytes = item_bytes(view.dtype);
+  const bool is_whole = (fields->flags & kContiguous) != 0;  // strides of empty arrays may be anything
+  for (size_t i = view.rank - 1; i > 0; i--) {
+    need(is_whole || view.shape(i) <= 1 || static_cast<size_t>(fields->strides[i]) == bytes, what,
+         "expected contiguous rows");
+    bytes *= view.shape(i);
+  }
+  need(is_whole || view.rows() <= 1 || fields->strides[0] >= 0, what, "expected rows in the order of memory");
+  stride = is_whole || view.rows() <= 1 ? bytes : static_cast<size_t>(fields->strides[0]);
   return view;
 }
 

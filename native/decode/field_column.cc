@@ -13,6 +13,7 @@ FieldColumn view_column(const FieldSpec& spec, const Column& column, size_t num_
     view.values = static_cast<const uint8_t*>(values);
     view.dtype = is_int ? DType::kInt64 : DType::kFloat32;
     view.width = width;
+    view.stride = width * item_bytes(view.dtype);
   };
   const auto show_strings = [&](const int64_t* begins, const int64_t* ends) {
     view.form = FieldColumn::Form::kStrings;
@@ -39,6 +40,7 @@ FieldColumn view_column(const FieldSpec& spec, const Column& column, size_t num_
     case Layout::kRaw:
       show_numbers(column.bytes.data(), count);
       view.dtype = DType::kUInt8;
+      view.stride = count;
       view.is_raw = true;
       break;
     case Layout::kList:
@@ -58,6 +60,7 @@ FieldColumn view_column(const FieldSpec& spec, const Column& column, size_t num_
       view.form = FieldColumn::Form::kCodes;
       view.values = reinterpret_cast<const uint8_t*>(column.codes.data());
       view.dtype = DType::kInt32;
+      view.stride = sizeof(int32_t);
       break;
     case Layout::kStrings:
       show_strings(column.value_offsets.data(), column.value_offsets.data() + 1);

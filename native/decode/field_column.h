@@ -27,14 +27,17 @@ struct FieldColumn {
   size_t num_rows = 0, num_items = 0;
   const int64_t *starts = nullptr, *stops = nullptr;
   const uint8_t* present = nullptr;  // one byte per row, or null if all are present
+  size_t present_stride = 1;         // bytes from one row to the next
 
   const uint8_t* values = nullptr;  // numbers, or codes (int32)
+  size_t stride = 0;                // bytes from one item to the next: those of lists are contiguous
   DType dtype = DType::kOther;
   size_t width = 1;
 
   const uint8_t* arena = nullptr;  // string i is arena[begins[i]] to arena[ends[i]]
   size_t arena_bytes = 0;
   const int64_t *begins = nullptr, *ends = nullptr;
+  size_t span_stride = 1;  // entries of these from one string to the next
 };
 
 // The view of a decoded column; `kept` holds the records, if it shows byte strings where they lie.

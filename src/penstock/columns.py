@@ -214,7 +214,8 @@ class Bytes(_Base):
         return self.arena, np.ascontiguousarray(self.starts), np.ascontiguousarray(self.stops)
 
     def _take(self, rows: NDArray[np.int64]) -> Bytes:
-        return Bytes.from_offsets(*_native.take_strings(*self.spans(), rows))
+        spans = self.starts[rows], self.stops[rows]  # few, while making all of them contiguous takes long
+        return Bytes.from_offsets(*_native.take_strings(self.arena, *spans, np.arange(len(rows))))
 
     @classmethod
     def _concat(cls, columns: Sequence[Bytes]) -> Bytes:
@@ -461,9 +462,8 @@ def concat_rows(parts: Sequence[CodedColumns]) -> dict[str, CodedColumn]:
 
 def concat(columns: Sequence[CodedColumn]) -> CodedColumn:
     """Return the rows of several columns of one kind, concatenated; `Pictures` may come among `Bytes`."""
-    is_image = any(type(column) is Pictures for column in columns)
-    kind: type[CodedColumn] = Pictures if is_image else type(columns[0])
-    return kind.concat(columns)
+    has_images = any(type(column) is Pictures for column in columns)
+    return (Pictures if has_images else type(columns[0])).concat(columns)
 
 
 def pad_array(values: NDArray[Any], num_rows: int) -> NDArray[Any]:

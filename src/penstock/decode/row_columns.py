@@ -169,12 +169,14 @@ def _view_dense(column: Dense) -> _View:
 def _view_numbers(values: NDArray[Any], offsets: Any, present: Mask | None) -> _View:
     if values.dtype.kind not in "biuf" or not values.dtype.isnative or values.ndim < 1:
         return _NO_VIEW
-    return _NUMBERS, _contiguous(values), None, None, offsets, _contiguous(present)
+    items = _by_rows(values) if offsets is None else _contiguous(values)
+    return _NUMBERS, items, None, None, offsets, _by_rows(present)
 
 
 def _view_strings(column: Bytes, offsets: Any, present: Mask | None) -> _View:
-    spans = (_contiguous(column.arena), _contiguous(column.starts), _contiguous(column.stops))
-    return _STRINGS, *spans, offsets, _contiguous(present)
+    arrange = _by_rows if column.starts.strides == column.stops.strides else _contiguous
+    spans = (_contiguous(column.arena), arrange(column.starts), arrange(column.stops))
+    return _STRINGS, *spans, offsets, _by_rows(present)
 
 
 def _view_lists(column: Ragged) -> _View:
@@ -192,16 +194,23 @@ def _contiguous(array: NDArray[Any] | None) -> NDArray[Any] | None:
     return np.require(array, requirements=("C", "A"))
 
 
+def _by_rows(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return an array whose rows are contiguous, but possibly far from each other."""
+    if array is None or (array.flags.aligned and array.strides[0] >= 0 and array[:1].flags.c_contiguous):
+        return array
+    return _contiguous(array)
+
+
 _VIEWS: Final[dict[type, Callable[[Any], _View]]] = {
     Dense: _view_dense,
     Bytes: lambda column: _view_strings(column, None, column.present),
     Ragged: _view_lists,
     Dictionary: lambda column: (
         _CODES,
-        _contiguous(column.codes),
+        _by_rows(column.codes),
         None,
         None,
         None,
-        _contiguous(column.present),
+        _by_rows(column.present),
     ),
 }

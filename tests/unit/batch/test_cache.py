@@ -9,15 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fit_sources import ColumnSource, lists, numbers, strings
 from loaded_batches import SCHEMA, freeze, open_numbers, payload, write_shards
-from penstock.batch.cache import CachedStore, usual_cache_bytes
+from penstock.batch.cache import CachedStore, interleave, usual_cache_bytes
 from penstock.batch.supply import DiskStore, SplitSource
+from penstock.columns import Dictionary, take_rows
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
+from penstock.decode.row_columns import PlainColumns, RowColumns
 from penstock.errors import CorruptRecordError, WriteError
+from penstock.fields import Category, Number, Text
 from penstock.foundation.process import usable_memory
 from penstock.read.order import SplitOrder
 from penstock.read.scatter import Scatter
+from penstock.schema.schema import Schema
+from penstock.transform import Encode, Scale, Tokenize
+from penstock.transform.assembly import Assembly
+from penstock.transform.builder import AssembledBatch
 from raising import containing, mentions, raises_with
 from record_files import flip
 from wire.frame import write_record
@@ -184,3 +192,59 @@ def test_announcements_are_for_what_is_not_kept(folder, monkeypatch):
     cached.announce(np.array([5, 200, 127, 128], np.int64))
     assert heard == [[200, 128]]
     assert not cached.is_slow
+
+
+def test_interleaved_columns_have_the_same_values_and_lie_row_by_row():
+    columns = {
+        "a": numbers([1.0, None, 3.0]),
+        "b": numbers([1, 2, 3], "int64"),
+        "flag": numbers([True, False, True], "bool"),
+        "box": numbers([(1.0, 2.0), (3.0, 4.0), None], shape=(2,)),
+        "large": numbers([np.arange(100.0)] * 3, shape=(100,)),
+        "s": strings(["a", None, "ccc"]),
+        "t": strings(["", "xy", "z"]),
+        "long": strings(["x" * 200, "y" * 300, ""]),
+        "codes": Dictionary(np.array([1, -1, 0], np.int32), [b"p", b"q"]),
+        "list": lists([[1], [], [2, 3]]),
+    }
+    placed = interleave(columns)
+    assert list(placed) == list(columns)
+    rows = np.array([2, 0, 2, 1])
+    for name, column in columns.items():
+        for one, other in zip(placed[name].take(rows).arrays(), column.take(rows).arrays(), strict=True):
+            assert one.tolist() == other.tolist(), name
+    near = [placed["a"].values, placed["a"].present, placed["b"].values, placed["codes"].codes]
+    assert len({each.strides[0] for each in near}) == 1
+    assert placed["s"].arena is placed["t"].arena
+    assert placed["large"].values is columns["large"].values
+    assert placed["long"] is not placed["s"]
+    assert interleave({}) == {}
+    empty = {"a": numbers([], shape=()), "s": strings([])}
+    assert [len(column) for column in interleave(empty).values()] == [0, 0]
+
+
+def test_program_reads_interleaved_columns():
+    names = ["n", "s", "k"]
+    columns = {
+        "n": numbers([0.5, None, 2.0, 8.0]),
+        "s": strings(["the cat", "", "a dog", "the"]),
+        "k": strings(["a", "b", None, "a"]),
+    }
+    schema = Schema({"n": Number(optional=True), "s": Text(), "k": Category(optional=True)})
+    source = ColumnSource(schema, columns)
+    transforms = {"n": Scale(indicator=True), "s": Tokenize(), "k": Encode()}
+    fitted = {name: transforms[name].fit(name, schema[name], source) for name in names}
+    assembly = Assembly(schema, fitted)
+    assert assembly.program.others == ()
+    storage = PlainColumns(interleave(columns), 4)
+    for rows in (None, np.array([3, 1, 1, 0, 2]), np.empty(0, np.int64)):
+        some = RowColumns(storage, rows)
+        batch = AssembledBatch(assembly, some.num_rows, 1)
+        assert not assembly.program.run(batch._batch, 0, some, some.num_rows).failed
+        batch.fill(0, 0, some, some.num_rows, None)
+        chosen = columns if rows is None else take_rows(columns, rows)
+        expected = assembly.apply(chosen, some.num_rows, None)
+        for one, other in zip(batch.finish(None), expected, strict=True):
+            assert {name: each.tolist() for name, each in one.items()} == {
+                name: each.tolist() for name, each in other.items()
+            }
