@@ -110,7 +110,9 @@ MadeBatch: TypeAlias = MadeRows[Ticket]
 
 MAX_SLICE_ROWS: Final = 512
 _SLICE_BYTES: Final = 1 << 20  # of stored records
-_PREPARED_SLICE_BYTES: Final = 1 << 18  # where much work is done for each byte, such as decoding images
+# Where much work is done for each byte: about ten photos. A slice takes some 0.2 ms of its own; half as many
+# photos took 3 % more time on one core.
+_PREPARED_SLICE_BYTES: Final = 1 << 19
 
 
 def fit_slice(record_bytes: int, *, prepares: bool) -> int:
