@@ -410,4 +410,6 @@ def _count_bytes(batch: Batch) -> int:
 
 def _value_bytes(value: Any) -> int:
     # The memory in use, including gaps between the strings of a column.
-    return sum(array.nbytes for array in ([value] if isinstance(value, np.ndarray) else value.arrays()))
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(array.nbytes for array in value.arrays())
