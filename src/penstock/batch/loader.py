@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Self
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
-from penstock.batch.maker import Batch, MadeBatch, Maker, Transforming, fit_slice
+from penstock.batch.maker import Batch, ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
@@ -25,8 +25,6 @@ from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
-
-Converter: TypeAlias = Callable[[MadeBatch], Any]
 
 
 class RecordLocation(NamedTuple):
@@ -415,7 +413,7 @@ class Loader:
         self._meter.begin()  # before the threads begin
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
-            self._maker.begin if convert is None else partial(_ConvertedJob, self._maker, convert),
+            self._maker.begin if convert is None else partial(ConvertedJob, self._maker, convert),
             parts.options.threads,
             parts.options.prefetch_bytes,
             self._meter.waited,
@@ -474,22 +472,6 @@ class Iteration:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _ConvertedJob:
-    """The making of a batch that is converted at the end, by the thread that finishes it."""
-
-    def __init__(self, maker: Maker[Ticket], convert: Converter, ticket: Ticket) -> None:
-        job = maker.begin(ticket)
-        self.num_parts = job.num_parts
-        self.run = job.run
-        self._finish = job.finish
-        self._convert = convert
-
-    def finish(self) -> tuple[MadeBatch, int]:
-        """Return the converted batch, and the size of its arrays in bytes."""
-        made, num_bytes = self._finish()
-        return made._replace(batch=self._convert(made)), num_bytes
 
 
 def _tickets(

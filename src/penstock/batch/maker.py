@@ -7,7 +7,7 @@ number of threads can work on one batch. How a batch is cut depends on its rows 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -107,6 +107,7 @@ class MadeRows(NamedTuple, Generic[_K]):
 
 
 MadeBatch: TypeAlias = MadeRows[Ticket]
+Converter: TypeAlias = Callable[[MadeBatch], Any]
 
 MAX_SLICE_ROWS: Final = 512
 _SLICE_BYTES: Final = 1 << 20  # of stored records
@@ -383,6 +384,22 @@ def _join_refused(made: _Slice) -> _Found:
 def _is_of_row(error: FieldError, picks: Picks) -> bool:
     """Return whether an error names a row by its number, and not yet by its file."""
     return error.path is None and error.record is not None and 0 <= error.record < len(picks.rows)
+
+
+class ConvertedJob:
+    """The making of a batch that is converted at the end, by the thread that finishes it."""
+
+    def __init__(self, maker: Maker[Ticket], convert: Converter, ticket: Ticket) -> None:
+        job = maker.begin(ticket)
+        self.num_parts = job.num_parts
+        self.run = job.run
+        self._finish = job.finish
+        self._convert = convert
+
+    def finish(self) -> tuple[MadeBatch, int]:
+        """Return the converted batch, and the size of its arrays in bytes."""
+        made, num_bytes = self._finish()
+        return made._replace(batch=self._convert(made)), num_bytes
 
 
 def record_keys(picks: Picks) -> NDArray[np.int64]:

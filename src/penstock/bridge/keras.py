@@ -23,8 +23,8 @@ from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Converter, Loader
-    from penstock.batch.maker import Batch, MadeBatch
+    from penstock.batch.loader import Loader
+    from penstock.batch.maker import Batch, Converter, MadeBatch
 
 # Value of `stop_training` while an epoch that was resumed in its middle ends. It is truthy, and differs
 # from the True of any other callback.
