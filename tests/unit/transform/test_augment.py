@@ -212,7 +212,9 @@ def test_each_change_has_numbers_of_its_own(images):
 def test_empty_batch_stays_empty(images):
     everything = Augment(flip=1.0, crop=0.5, brightness=0.5, contrast=0.5, saturation=0.5, cutout=0.5)
     fill = np.array(FILL[images.shape[3]], np.uint8)
-    everything.apply(images[:0].copy(), fill, draws(0))
+    nothing = images[:0].copy()
+    everything.apply(nothing, fill, draws(0))
+    assert nothing.shape == (0, *images.shape[1:])
 
 
 def test_maps_of_colours_combine_as_one_after_the_other():
