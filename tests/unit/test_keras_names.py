@@ -193,6 +193,21 @@ def check_tensorflow_context():
             context._rng.setstate(draws.getstate())
 
 
+def check_variant_tensor():
+    """A data set of TensorFlow has a tensor, of which a subclass makes a data set with the same elements."""
+    tf = pytest.importorskip("tensorflow")
+    numbers = tf.data.Dataset.range(3)
+
+    class Same(tf.data.Dataset):
+        element_spec = numbers.element_spec
+
+        def _inputs(self):
+            return [numbers]
+
+    assert numbers._variant_tensor.dtype == tf.variant
+    assert [int(each) for each in Same(numbers._variant_tensor)] == [0, 1, 2]
+
+
 # By attribute with a leading underscore, of an object of Keras or TensorFlow: what it must be.
 ATTRIBUTES = {
     "_inbound_nodes": check_inbound_nodes,
@@ -203,6 +218,7 @@ ATTRIBUTES = {
     "_set_global_seed": check_tensorflow_context,
     "_set_monitor_op": check_set_monitor_op,
     "_symbolic_build": check_symbolic_build,
+    "_variant_tensor": check_variant_tensor,
 }
 
 

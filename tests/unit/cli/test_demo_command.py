@@ -39,7 +39,7 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
     assert "\nphoto        input   uint8 (n, 16, 16, 3)  photo        Image()\n" in out
     assert "\n{'photo': (64, 16, 16, 3), 'note': (64, 12), 'petal_cm': (64,), 'soil': (64,), " in out
     assert re.search(r"\n  is_same_rest +True\n", out)
-    assert re.search(r"\nBottleneck: \w+\.\nAdvice: .+\.\n", out)
+    assert re.search(r"\nBottleneck: \w+\.\nCores used: .+\.\nAdvice: .+\.\n", out)
     assert "penstock: error: more.csv: column 'photo' in row 8 (line 9): expected " in out
     assert "record 17 at byte " in out
     assert "return" not in out
