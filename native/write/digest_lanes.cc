@@ -216,8 +216,8 @@ void digest_messages(const Span* messages, size_t count, Digest* out) {
   for (size_t i = 0; i < count; i++) {
     const Span message = messages[i];
     const size_t num_blocks = message.size == 0 ? 1 : (message.size + kBlockBytes - 1) / kBlockBytes;
-    jobs.push_back({message.data, num_blocks, message.size - (num_blocks - 1) * kBlockBytes, kBlockBytes,
-                    start.state(), false, states.data() + i * 8});
+    jobs.push_back({message.data, num_blocks, message.size - (num_blocks - 1) * kBlockBytes, kBlockBytes, start.state(),
+                    false, states.data() + i * 8});
   }
   run_lanes(jobs);
   for (size_t i = 0; i < count; i++) out[i] = {{states[i * 8], states[i * 8 + 1]}};

@@ -185,7 +185,8 @@ class FieldBytes {
 size_t count_together(const size_t* sizes, size_t count) {
   constexpr size_t kEnoughBytes = 256 << 10, kMostBytes = 8 << 20, kEnoughRows = 64;
   size_t num_bytes = 0, i = 0;
-  while (i < count && (num_bytes < kEnoughBytes || (i < kEnoughRows && num_bytes < kMostBytes))) num_bytes += sizes[i++];
+  while (i < count && (num_bytes < kEnoughBytes || (i < kEnoughRows && num_bytes < kMostBytes)))
+    num_bytes += sizes[i++];
   return i;
 }
 
