@@ -76,10 +76,11 @@ def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_B
     if needed_bytes > limit_bytes:
         return False
     files = []
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            status = entry.stat()
-            files.append((status.st_atime_ns, status.st_size, entry.path))
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process may have deleted or renamed it
+                status = entry.stat()
+                files.append((status.st_atime_ns, status.st_size, entry.path))
     used = sum(size for _, size, _ in files)
     for _, size, name in sorted(files):
         if used + needed_bytes <= limit_bytes:
