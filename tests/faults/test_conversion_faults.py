@@ -192,8 +192,9 @@ def test_p02_full_disk_is_an_error_with_path_and_bytes_and_resumed_when_there_is
     message, left, is_same = done.stdout.splitlines()
     assert message.startswith(f"{disk}/.pets.partial/")
     assert re.search(rf"{os.strerror(errno.ENOSPC)}.* \d+ (of \d+ )?bytes", message)
-    # Rows that do not fit into memory lie on the disk, too: it is full before the first shard.
-    assert left in ({"False 0"} if memory == 1 << 20 else {"False 5", "False 6", "False 7"})
+    # Rows that do not fit into memory lie on the disk, too: it is full before the first shard. Otherwise six
+    # shards fit; how many of them are complete depends on how many were being written.
+    assert re.fullmatch("False 0" if memory == 1 << 20 else "False [1-7]", left)
     assert is_same == "True"
 
 
