@@ -169,7 +169,7 @@ class Window(Generic[_K, _T]):
 
     def _next_part(self) -> tuple[Making[_K, _T], int] | None:
         while self._open and self._is_past_end(self._open[0].number):
-            self._open.popleft()  # after an error, nobody asks for it
+            self._open.popleft()  # after an error, it is not needed
         if not self._open:
             return None
         making = self._open[0]
@@ -258,7 +258,7 @@ class Window(Generic[_K, _T]):
                 return
             self._made[number] = made
             self._ready_bytes += made.num_bytes
-            # The largest of late: sizes may vary, and a huge one must not count for ever.
+            # The largest recent size: sizes vary, and one huge item must not count forever.
             self._usual_bytes = max(made.num_bytes, self._usual_bytes * 7 // 8)
             if made.error is not None:
                 self._finish(number + 1)

@@ -71,7 +71,9 @@ def _work(window: Window[Any, Any]) -> None:
     window.enter()
     try:
         _make_all(window)
-    except BaseException as error:  # of the feed itself, or sent to this thread: nobody must wait for ever
+    except (
+        BaseException
+    ) as error:  # of the feed itself, or sent to this thread: the consumer must not wait forever
         window.fail(error)
 
 
@@ -243,7 +245,7 @@ def _end(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
 
 
 def _drop(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
-    """End the threads of a feed that nobody holds any more."""
+    """End the threads of a feed that was deleted."""
     try:
         _end(window, threads)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Slices of a batch: the same batches and the same errors, however a batch is cut and whoever works on it."""
+"""Slices of a batch: the same batches and the same errors, for any slices and threads."""
 
 import gc
 
