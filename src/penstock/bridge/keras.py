@@ -6,6 +6,7 @@ In: a `Loader`. Out: a `KerasFeed`, which Keras accepts in place of arrays.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from functools import partial
 from types import FrameType
@@ -63,11 +64,13 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
     The loader's state is the position after the last batch that the model used. Where Keras prefetches (JAX,
     several devices), `callback` keeps the state exact. It also ends an epoch that was resumed in its middle
     on time, where Keras would warn, and lets a further `fit` continue where the last one was stopped.
+    Callbacks that read the loader's state belong after it in the list.
 
     Attributes:
         loader: The loader.
         callback: Callback to pass to `fit`.
         tracker: Position of the model in the loader's batches.
+        is_continuous: Whether epochs of Keras are cut from one stream of batches.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -79,7 +82,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         targets = tuple(loader.signature()[1])
         self._target = targets[0] if len(targets) == 1 else None
         # Epochs of bucketed batches differ in length, those of Keras do not: they are cut from one stream.
-        self._is_continuous = loader.options.bucket_by is not None
+        self.is_continuous = loader.options.bucket_by is not None or loader.is_endless
 
     @property
     def num_batches(self) -> int | None:
@@ -142,7 +145,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         self.tracker.start_run()  # Keras calls this once per run
         self._is_new = True
         if self._dataset is None:
-            begin = partial(self.tracker.begin, is_continuous=self._is_continuous)
+            begin = partial(self.tracker.begin, is_continuous=self.is_continuous)
             self._dataset = make_keras_dataset(self.loader, begin, partial(_arrange, self._target))
         return self._dataset
 
@@ -179,8 +182,16 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
                         got=output.describe(),
                         advice=advice,
                     )
-        iteration = self.tracker.begin(is_continuous=self._is_continuous)
+        if self.tracker.is_followed:
+            return self._read_followed(convert)
+        iteration = self.tracker.begin(is_continuous=self.is_continuous)
         return self.tracker.read(self.loader, iteration, convert)
+
+    def _read_followed(self, convert: Converter) -> Iterator[Any]:
+        # Keras asks for the next epoch before `callback` has counted the last step: the start is not known
+        # until the first batch is requested.
+        iteration = self.tracker.begin(is_continuous=self.is_continuous)
+        yield from self.tracker.read(self.loader, iteration, convert)
 
     def get_torch_dataloader(self) -> Any:
         """Return the batches for the torch backend."""
@@ -224,39 +235,75 @@ def _arrange(
 
 
 class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Keeps the loader's state at the last batch that the model used."""
+    """Keeps the loader's state at the last batch that the model used.
+
+    Where a callback handles the end of each step, Keras waits for the device after each step, which leaves
+    the device idle while the next step is prepared. It does not wait for callbacks that are `async_safe`, and
+    calls them later, in another thread. A step is therefore counted when the next one begins. If Keras does
+    wait, for another callback, the step is counted at its end, so that the other callback sees the state.
+
+    Attributes:
+        async_safe: Tells Keras not to wait; always True.
+    """
+
+    async_safe = True
 
     def __init__(self, feed: KerasFeed) -> None:
         super().__init__()
         self._feed = feed
-        self._num_seen = 0
-        self._is_short = False
+        self._thread: int | None = None
+        self._num_counted = self._num_begun = 0
+        self._num_left: int | None = None  # steps of an epoch that was resumed in its middle
+
+    def set_params(self, params: Any) -> None:
+        """Forget a step that an error ended: Keras calls this when a run begins."""
+        super().set_params(params)
+        self._num_counted = self._num_begun = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
         """Start at the loader's position; batches read before only built the model."""
-        feed = self._feed
+        feed, loader = self._feed, self._feed.loader
+        self._thread = threading.get_ident()
         is_cut = self.params.get("steps") != feed.num_batches  # steps_per_epoch was given
         epoch, step = feed.tracker.follow_consumer(is_continuous=is_cut)
-        self._is_short = not is_cut and (epoch, step) != (feed.tracker.whole_iteration(epoch).start, 0)
+        epochs = feed.tracker.whole_iteration(epoch)
+        is_short = not is_cut and not feed.is_continuous and (epoch, step) != (epochs.start, 0)
+        self._num_left = sum(map(loader.num_steps, range(epoch, epochs.stop))) - step if is_short else None
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Reset the number of batches seen."""
-        self._num_seen = 0
+        """Reset the number of steps."""
+        self._num_counted = self._num_begun = 0
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Advance the loader's position to the batch that the model used."""
-        is_over = self._feed.tracker.advance(batch + 1 - self._num_seen)
-        self._num_seen = batch + 1
-        if self._is_short and is_over:
-            self._is_short = False
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Count the steps before this one; end the epoch after it if no batch is left."""
+        self._count(batch)
+        self._num_begun = batch + self.model.steps_per_execution
+        if self._num_left is not None and self._num_begun >= self._num_left:
+            self._num_left = None
             if not self.model.stop_training:
                 self.model.stop_training = _EPOCH_ENDS
 
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Count the step, unless Keras calls this later, in a thread of its own."""
+        if threading.get_ident() == self._thread:
+            self._count(batch + 1)
+
+    def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Count the last step before a validation."""
+        self._count(self._num_begun)
+
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Continue training, unless another callback stopped it."""
+        """Count the last step. Continue training, unless another callback stopped it."""
+        self._count(self._num_begun)
         if self.model.stop_training is _EPOCH_ENDS:
             self.model.stop_training = False
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
         """Leave the loader at the position of the model."""
         self._feed.tracker.stop_following()
+
+    def _count(self, num_steps: int) -> None:
+        """Advance the loader's position to a number of steps of this epoch."""
+        if num_steps > self._num_counted:
+            self._feed.tracker.advance(num_steps - self._num_counted)
+            self._num_counted = num_steps

@@ -83,6 +83,11 @@ class PositionTracker:
         self._is_followed = False
         self._is_continuous = False
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether only `advance` moves the loader, since `follow_consumer`."""
+        return self._is_followed
+
     def begin(self, *, is_continuous: bool = False) -> TrackedIteration:
         """Start an iteration.
 
@@ -170,8 +175,8 @@ class PositionTracker:
         self._last, self._is_followed, self._is_continuous = None, True, is_continuous
         return self._start
 
-    def advance(self, count: int) -> bool:
-        """Advance the consumer by `count` batches. Return whether it has reached the end of the iteration."""
+    def advance(self, count: int) -> None:
+        """Advance the consumer by `count` batches, at most to the end of the iteration."""
         epoch, step = self._normalize(self._loader.position)
         stop = math.inf if self._last is None else self._last.stop
         while count > 0 and epoch < stop:
@@ -181,7 +186,6 @@ class PositionTracker:
             self._move_loader(epoch, step)
             if step == num_steps:
                 epoch, step = epoch + 1, 0
-        return epoch >= stop
 
     def stop_following(self) -> None:
         """End what `follow_consumer` started: the next iteration starts at the consumer's position.
