@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import keras
 from keras.src.backend.jax.trainer import JAXEpochIterator
 from keras.src.callbacks import callback_list
+from keras.src.trainers.epoch_iterator import EpochIterator
 from pets_data import make_loader, write_pets
 
 warnings.simplefilter("error")
@@ -28,10 +29,16 @@ pets = write_pets(Path(sys.argv[1]), 26)
 def start_at_first_batch(self):
     yield from self.data_adapter.get_jax_iterator()
 
-KINDS = {  # what Keras does on a CPU, on one accelerator, and on several
+def fetch_before_step(self):
+    first, last, batches = EpochIterator.__next__(self)
+    return first, last, iter(batches)
+
+take_step = JAXEpochIterator.__next__
+KINDS = {  # what Keras does on a CPU, on one accelerator, on several, and with torch
     "cpu": lambda self: self.data_adapter.get_jax_iterator(),
     "ahead": lambda self: self._one_batch_ahead_iterator(self.data_adapter.get_jax_iterator()),
     "distributed": start_at_first_batch,
+    "torch": lambda self: self.data_adapter.get_numpy_iterator(),
 }
 
 def make_model(seen, steps_per_execution=1):
@@ -97,6 +104,7 @@ callback_list.python_utils.pythonify_logs = make_logs
 
 for kind, get_iterator in KINDS.items():
     JAXEpochIterator._get_iterator = get_iterator
+    JAXEpochIterator.__next__ = fetch_before_step if kind == "torch" else take_step
     for batch_size, num_steps in ((4, 7), (13, 2), (26, 1)):
         case = (kind, batch_size)
 
@@ -132,7 +140,7 @@ for kind, get_iterator in KINDS.items():
             assert seen == read(loader, 4)[taken:], (case, taken)
 
     # Several steps per execution, the last of them incomplete; also in a resumed epoch.
-    for taken in (0, 2, 5):
+    for taken in (0, 2, 5) if kind != "torch" else ():  # which does one step at a time
         seen, loader = [], make_loader(pets)
         loader.load_state_dict(loader.state_at(taken, 0))
         feed, model = loader.to_keras(), make_model(seen, steps_per_execution=3)
