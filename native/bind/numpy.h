@@ -78,6 +78,10 @@ class Unlocked {
     if (nanoseconds > 20000) state_ = PyEval_SaveThread();
   }
   ~Unlocked() { relock(); }
+  // For work that turns out to take long.
+  void unlock() {
+    if (state_ == nullptr) state_ = PyEval_SaveThread();
+  }
   // Before an object of Python is touched: a return value is copied before locals end.
   void relock() {
     if (state_ != nullptr) PyEval_RestoreThread(state_);

@@ -47,6 +47,10 @@ struct PlannedImage {
     const auto reduced = [this](int64_t side) { return (static_cast<size_t>(side) + denominator - 1) / denominator; };
     return {reduced(header.height), reduced(header.width)};
   }
+  size_t decoded_bytes(size_t channels) const {
+    const ImageSize decoded = decoded_size();
+    return decoded.height * decoded.width * channels;
+  }
   // Whether the pixels go to a slot of this size as a decoder makes them.
   bool is_copied_to(ImageSize slot) const {
     return header.orientation == 1 && denominator == 1 && is_whole() && fills(slot) && size == slot;

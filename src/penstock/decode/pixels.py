@@ -118,7 +118,9 @@ class SliceImages:
         self._data = None if encoded is None else encoded.arena.data
         spans = None if encoded is None else encoded.spans()
         self._plan = _native.ImagePlan(rules.numbers, held, spans, present, crop, is_whole)
-        self.faults = {row: self._refuse(row, fault) for row, fault in self._plan.faults()}
+        self.faults: dict[int, PixelError] = {}
+        for row, fault in self._plan.faults():
+            self.faults[row] = self._refuse(row, fault)
 
     def slot_size(self, row: int) -> Size | None:
         """Return the height and width of the pixels of an image; None if it is absent or refused."""
@@ -141,7 +143,9 @@ class SliceImages:
         damaged, refused, others = self._plan.decode(slots, decode, space)
         for row, fault in damaged:
             self.faults[row] = _damage("png", fault)
-        for image in (*refused, *others):
+        for image in refused:
+            self._decode_apart(*image)
+        for image in others:
             self._decode_apart(*image)
 
     def _decode_apart(

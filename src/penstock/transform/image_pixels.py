@@ -86,7 +86,7 @@ class ImageResizer:
 
 
 def _name_faults(name: str, faults: dict[int, PixelError]) -> dict[int, FieldError]:
-    return {row: _name_fault(name, row, faults[row]) for row in sorted(faults)}
+    return {row: _name_fault(name, row, faults[row]) for row in sorted(faults)} if faults else {}
 
 
 def _name_fault(name: str, row: int, error: PixelError) -> FieldError:

@@ -140,6 +140,85 @@ def test_jpeg_of_the_size_of_its_slot_is_decoded_there():
     assert find(8, 32) == [False]  # rows of whole vectors, for which the decoder bypasses the cache
 
 
+WHOLE = (*RULES[:8], False, FILL)  # decoded at their full size
+SIDES = [(375, 500), (90, 31), (375, 500), (375, 500), (8, 9), (700, 1100), (375, 500), (375, 500), (64, 64)]
+
+
+def numbered(rows, refused=(), smaller=()):
+    """Return a decoder that makes other pixels for each row, and the buffers that it gets."""
+    buffers = []
+
+    def decode(data, space, *options):
+        row = rows[len(buffers)]
+        _, _, height, width, _, buffer, _ = options
+        buffers.append(buffer)
+        if row in refused:
+            raise ValueError("damaged")
+        pixels = np.frombuffer(buffer, np.uint8, height * width * 3).reshape(height, width, 3)
+        pixels[:] = scene(height, width, row)
+        return pixels[:-1] if row in smaller else pixels
+
+    return decode, buffers
+
+
+def test_jpegs_that_are_placed_together_are_those_placed_one_by_one():
+    spans = strings([jpeg(scene(*sides)) for sides in SIDES]).spans()
+    rows = list(range(len(SIDES)))
+    together, apart = (np.zeros((len(rows), 8, 9, 3), np.uint8) for _ in range(2))
+    decode, buffers = numbered(rows, refused=[3], smaller=[6])
+    _, refused, _ = plan(WHOLE, encoded=spans).decode(together, decode, "RGB")
+    assert [each[0] for each in refused] == [3, 6]
+    for row in rows:
+        one = (spans[0], spans[1][row : row + 1], spans[2][row : row + 1])
+        decode, _ = numbered([row], refused=[3], smaller=[6])
+        plan(WHOLE, encoded=one).decode(apart[row : row + 1], decode, "RGB")
+    assert np.array_equal(together, apart)
+    assert [row for row in rows if not together[row].any()] == [3, 6]
+    assert np.shares_memory(buffers[4], together)  # has the size of its slot
+
+
+def test_few_jpegs_wait_to_be_placed():
+    def find_room(sides, count):
+        spans = strings([jpeg(scene(*sides))] * count).spans()
+        decode, buffers = numbered([0] * count)
+        plan(WHOLE, encoded=spans).decode(np.zeros((count, 8, 9, 3), np.uint8), decode, "RGB")
+        addresses = [np.frombuffer(buffer, np.uint8).ctypes.data for buffer in buffers]
+        assert all(address % 32 == 16 for address in addresses)
+        return len(set(addresses)), memoryview(buffers[0]).obj.nbytes
+
+    num_places, num_bytes = find_room((375, 500), 9)
+    assert 1 < num_places < 9
+    assert num_bytes < 2 << 20  # so that they stay in a cache of the processor
+    num_places, num_bytes = find_room((700, 1100), 3)
+    assert num_places == 1
+    assert num_bytes < 700 * 1100 * 3 + 100
+    assert find_room((20, 30), 2)[1] < 2 * 20 * 30 * 3 + 200
+
+
+def test_error_of_the_decoder_comes_through_while_jpegs_wait():
+    count = 0
+
+    def fail(*arguments):
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise MemoryError
+        return gray()(*arguments)
+
+    spans = strings([jpeg(scene(20, 30))] * 4).spans()
+    with pytest.raises(MemoryError):
+        plan(encoded=spans).decode(np.zeros((4, 8, 9, 3), np.uint8), fail, "RGB")
+    assert count == 3
+
+
+def test_header_of_a_long_file_is_read_as_that_of_a_short_one():
+    file = jpeg(scene(20, 30))
+    spans = strings([file, file + bytes(3 << 20), file]).spans()
+    made = plan(encoded=spans)
+    assert [made.header(row)[:4] for row in range(3)] == [(1, 20, 30, 0)] * 3
+    assert made.faults() == []
+
+
 def test_plan_places_pixels_of_the_size_in_the_header_alone():
     made = plan()
     out = np.zeros((5, 8, 9, 3), np.uint8)
