@@ -100,64 +100,6 @@ void orient(nb::handle given, nb::handle target, int orientation) {
   orient_pixels(source.rows<const uint8_t>(), out.rows<uint8_t>(), source.channels, orientation);
 }
 
-void flip(nb::handle given, nb::handle across, nb::handle down, bool by_scalar) {
-  const Batch batch(given, "images", true);
-  const size_t num = batch.bytes.shape(0);
-  if (across.is_none() || down.is_none()) throw nb::type_error("across, down: expected a mask each");
-  const uint8_t *left_right = mask_of(across, num, "across"), *top_bottom = mask_of(down, num, "down");
-  const nb::gil_scoped_release unlocked;
-  flip_images(batch.images, left_right, top_bottom, by_scalar);
-}
-
-nb::object channel_means(nb::handle given, bool by_scalar) {
-  const Batch batch(given, "images", false);
-  const size_t num = batch.bytes.shape(0);
-  need(num == 0 || batch.images.num != 0, "images", "expected one pixel or more in each, got none");
-  NewArray out(DType::kFloat64, {num, batch.images.channels});
-  Unlocked unlocked(batch.bytes.size() / 16);
-  mean_channels(batch.images, by_scalar, out.as<double>());
-  unlocked.relock();
-  return out.object;
-}
-
-void recolour(nb::handle given, nb::handle numbers, bool by_scalar) {
-  const Batch batch(given, "images", true);
-  const size_t side = batch.images.channels == 1 ? 1 : 3;
-  const ArrayView matrices = view_of(numbers, "matrices", {DType::kFloat32});
-  need_shape(matrices, "matrices", {batch.bytes.shape(0), side, side + 1});
-  const nb::gil_scoped_release unlocked;
-  recolour_images(batch.images, matrices.as<float>(), by_scalar);
-}
-
-void erase(nb::handle given, nb::handle given_boxes, nb::handle paint) {
-  const Batch batch(given, "images", true);
-  const ArrayView boxes = view_of(given_boxes, "boxes", {DType::kInt32});
-  const ArrayView colour = view_of(paint, "colour", {DType::kUInt8});
-  need_shape(boxes, "boxes", {batch.bytes.shape(0), 4});
-  need_shape(colour, "colour", {batch.images.channels});
-  const nb::gil_scoped_release unlocked;
-  erase_boxes(batch.images, boxes.as<int32_t>(), colour.data);
-}
-
-void shift(nb::handle given, nb::handle target, nb::handle given_offsets) {
-  const Batch batch(given, "images", false), out(target, "out", true);
-  for (size_t i = 0; i < 4; i++) {
-    need(batch.bytes.shape(i) == out.bytes.shape(i), "out", "expected the shape of images");
-  }
-  need(!overlap(batch.bytes.data(), batch.bytes.size(), out.bytes.data(), out.bytes.size()), "out",
-       "it overlaps images");
-  const ArrayView offsets = view_of(given_offsets, "offsets", {DType::kInt32});
-  need_shape(offsets, "offsets", {batch.bytes.shape(0), 2});
-  for (size_t i = 0; i < batch.images.num; i++) {
-    const int64_t rows = offsets.as<int32_t>()[2 * i], columns = offsets.as<int32_t>()[2 * i + 1];
-    need(std::abs(rows) < static_cast<int64_t>(batch.images.height) &&
-             std::abs(columns) < static_cast<int64_t>(batch.images.width),
-         "offsets", "expected less than a side of the images");
-  }
-  const nb::gil_scoped_release unlocked;
-  shift_images(batch.images, offsets.as<int32_t>(), out.bytes.data());
-}
-
 // `given`: as many numbers as `out` has room for.
 template <typename T, typename Number, size_t kCount>
 void read_numbers(nb::handle given, const char* what, T (&out)[kCount]) {
@@ -226,11 +168,6 @@ void bind_pixels(nb::module_& m) {
   import_numpy();
   m.def("resize", &resize, "source"_a, "out"_a, "box"_a, "antialias"_a, "by_scalar"_a = false);
   m.def("orient", &orient, "source"_a, "out"_a, "orientation"_a);
-  m.def("flip", &flip, "images"_a, "across"_a, "down"_a, "by_scalar"_a = false);
-  m.def("channel_means", &channel_means, "images"_a, "by_scalar"_a = false);
-  m.def("recolour", &recolour, "images"_a, "matrices"_a, "by_scalar"_a = false);
-  m.def("erase", &erase, "images"_a, "boxes"_a, "colour"_a);
-  m.def("shift", &shift, "images"_a, "out"_a, "offsets"_a);
   m.def("augment", &augment, "images"_a, "changes"_a, "colour"_a, "draws"_a, "by_scalar"_a = false);
   m.def("scale_pixels", &scale_pixels, "images"_a, "factor"_a, "offset"_a, "out"_a = nb::none(), "by_scalar"_a = false);
 }
